@@ -1,0 +1,1 @@
+"""Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order."""

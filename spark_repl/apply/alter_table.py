@@ -1,0 +1,147 @@
+"""ALTER TABLE: whether all it does leaves the rows and columns as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import StatementError
+from .sql_tokens import NUMBER, STRING, WORD, Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """``reason`` is empty when rows and columns stay; ``unique``: see Statement.unique."""
+
+    reason: str = ""
+    unique: bool = False
+
+
+# Table options that take one value, with or without "=".
+_OPTIONS = (
+    "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMMENT", "COMPRESSION", "CONNECTION",
+    "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE", "ENGINE_ATTRIBUTE", "INSERT_METHOD",
+    "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PASSWORD", "ROW_FORMAT",
+    "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC", "STATS_PERSISTENT",
+    "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "AUTOEXTEND_SIZE", "TYPE", "ALGORITHM", "LOCK",
+)  # fmt: skip
+_SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
+_FREE = (
+    "ENABLE KEYS", "DISABLE KEYS", "FORCE", "WITH VALIDATION", "WITHOUT VALIDATION",
+    "SECONDARY_LOAD", "SECONDARY_UNLOAD", "REMOVE PARTITIONING",
+)  # fmt: skip
+
+
+def option(cursor: Cursor) -> tuple[str, str] | None:
+    """Takes one table option: (its name, its value as text), or None if none comes next."""
+    if cursor.phrase("DATA DIRECTORY") or cursor.phrase("INDEX DIRECTORY"):
+        cursor.mark("=")
+        return "DIRECTORY", cursor.string()
+    default = cursor.at("DEFAULT") and cursor.word("DEFAULT")
+    for name in _SETS:
+        if cursor.phrase(name):
+            cursor.mark("=")
+            token = cursor.next()
+            if token.kind not in (WORD, STRING, "name"):
+                raise StatementError(f"a name expected after {name}, not {token.raw}")
+            return ("COLLATE" if name == "COLLATE" else "CHARSET"), token.text
+    if default:
+        raise StatementError(f"DEFAULT {cursor.rest()} is not understood")
+    if not (name := cursor.word(*_OPTIONS)):
+        return None
+    cursor.mark("=")
+    cursor.mark("-")
+    token = cursor.next()
+    if token.kind not in (WORD, STRING, NUMBER, "name"):
+        raise StatementError(f"a value expected after {name}, not {token.raw}")
+    return name, token.text
+
+
+def alteration(cursor: Cursor) -> Alteration:
+    """Reads the actions behind ``ALTER TABLE name`` up to the first that changes anything."""
+    unique = False
+    while not cursor.done() and not cursor.at_mark(";"):
+        found = _action(cursor)
+        if found.reason:
+            return found
+        unique |= found.unique
+        cursor.mark(",")
+    return Alteration(unique=unique)
+
+
+def _action(cursor: Cursor) -> Alteration:
+    # COMMENT and the like are also names of columns, but only behind ADD, DROP, ALTER, RENAME.
+    start = cursor.rest()
+    if any(cursor.phrase(text) for text in _FREE):
+        return Alteration()
+    if verb := cursor.word("ADD", "DROP", "RENAME", "ALTER"):
+        act = {"ADD": _add, "DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb]
+        return act(cursor, start)
+    if cursor.phrase("ORDER BY"):
+        while not cursor.done():
+            cursor.next()
+        return Alteration()
+    if found := option(cursor):
+        if found[0] == "ENGINE" and found[1].upper() == "BLACKHOLE":
+            return Alteration(f"{start} empties the table")
+        return Alteration()
+    return Alteration(f"{start} changes the table or is not understood")
+
+
+def _refused(start: str) -> Alteration:
+    return Alteration(f"{start} changes the table's columns, key or rows")
+
+
+def _add(cursor: Cursor, start: str) -> Alteration:
+    if cursor.word("CONSTRAINT") and not cursor.at("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+        cursor.name()
+    kind = cursor.word("INDEX", "KEY", "FULLTEXT", "SPATIAL", "UNIQUE", "FOREIGN", "CHECK")
+    if not kind:
+        return _refused(start)
+    _to_comma(cursor)
+    return Alteration(unique=kind == "UNIQUE")
+
+
+def _to_comma(cursor: Cursor) -> None:
+    """Skips the rest of one action; a comma within parentheses doesn't end it."""
+    while not (cursor.done() or cursor.at_mark(",") or cursor.at_mark(";")):
+        if cursor.at_mark("("):
+            cursor.parentheses()
+        else:
+            cursor.next()
+
+
+def _drop(cursor: Cursor, start: str) -> Alteration:
+    if cursor.phrase("FOREIGN KEY") or cursor.word("CHECK"):
+        cursor.name()
+        return Alteration()
+    if not cursor.word("INDEX", "KEY", "CONSTRAINT") or cursor.done():
+        return _refused(start)
+    if cursor.name().upper() == "PRIMARY":
+        return _refused(start)
+    return Alteration(unique=True)
+
+
+def _rename(cursor: Cursor, start: str) -> Alteration:
+    if not cursor.word("INDEX", "KEY"):
+        return _refused(start)
+    cursor.name()
+    cursor.expect("TO")
+    cursor.name()
+    return Alteration()
+
+
+def _alter_column(cursor: Cursor, start: str) -> Alteration:
+    if cursor.word("INDEX", "CHECK", "CONSTRAINT"):
+        cursor.name()
+        cursor.word("NOT")
+        if not cursor.word("VISIBLE", "INVISIBLE", "ENFORCED"):
+            return _refused(start)
+        return Alteration()
+    cursor.word("COLUMN")
+    cursor.name()
+    if cursor.phrase("DROP DEFAULT"):
+        return Alteration()
+    if cursor.phrase("SET DEFAULT"):
+        _to_comma(cursor)
+        return Alteration()
+    return _refused(start)

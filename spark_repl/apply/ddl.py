@@ -1,0 +1,226 @@
+"""What a logged statement does to tables: nothing, makes one, drops some, or can't be applied."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..errors import SparkReplError, StatementError
+from .alter_table import Alteration, alteration
+from .create_table import definition
+from .sql_tokens import Cursor, tokens
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+
+
+class Effect(enum.Enum):
+    """What applying a statement comes to."""
+
+    NO_EFFECT = "no effect"
+    CREATE_TABLE = "create table"
+    DROP_TABLE = "drop table"
+    DROP_DATABASE = "drop database"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement as classified.
+
+    ``tables`` are "db.table" names; ``database`` is that of CREATE, ALTER and DROP DATABASE.
+    ``definition`` is None when the table has to be created from its first TABLE_MAP, ``reason``
+    says why (or why the statement is UNSUPPORTED). ``unique`` says that the statement makes or
+    drops an index that a TABLE_MAP may show as primary key: that of a table without PRIMARY KEY
+    (the server logs its first UNIQUE index over NOT NULL columns as one).
+    """
+
+    verb: str
+    effect: Effect
+    tables: tuple[str, ...] = ()
+    database: str = ""
+    if_exists: bool = False
+    if_not_exists: bool = False
+    definition: TableDefinition | None = None
+    unique: bool = False
+    reason: str = ""
+
+
+# Objects of CREATE, ALTER and DROP without rows: the words they are told by.
+_NO_ROWS = (
+    "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SERVER", "TABLESPACE",
+    "UNDO TABLESPACE", "LOGFILE GROUP", "RESOURCE GROUP", "SPATIAL REFERENCE SYSTEM",
+    "AGGREGATE FUNCTION", "LIBRARY", "INSTANCE", "TEMPORARY TABLE", "TEMPORARY TABLES",
+    "JSON RELATIONAL DUALITY VIEW", "JSON DUALITY VIEW", "MASKING POLICY", "PREPARE",
+)  # fmt: skip
+_MAINTENANCE = (
+    "GRANT", "REVOKE", "SET", "ANALYZE", "OPTIMIZE", "REPAIR", "FLUSH", "CHECK", "CHECKSUM",
+    "INSTALL", "UNINSTALL", "USE", "CACHE", "RESET", "KILL",
+)  # fmt: skip
+_ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")
+
+
+def classify(statement: str, database: str) -> Statement:
+    """The statement's effect; ``database`` is the session's. Never raises.
+
+    What isn't understood is UNSUPPORTED, with a reason.
+    """
+    verb = ""
+    try:
+        cursor = Cursor(tokens(statement))
+        first = cursor.peek()
+        verb = first.text if first else ""
+        found = _classify(cursor, database)
+        if found.effect is not Effect.UNSUPPORTED:
+            _finish(cursor, found)
+        return found
+    except SparkReplError as error:
+        return Statement(verb, Effect.UNSUPPORTED, reason=error.message)
+
+
+def _finish(cursor: Cursor, found: Statement) -> None:
+    """The parts that are read to the end must end: a second statement would go unnoticed."""
+    cursor.mark(";")
+    if not cursor.done() and found.tables and found.verb != "CREATE TRIGGER":
+        raise StatementError(f"{found.verb} is not understood from {cursor.rest()}")
+
+
+def _classify(cursor: Cursor, database: str) -> Statement:
+    if verb := cursor.word("CREATE", "ALTER", "DROP"):
+        return {"CREATE": _create, "ALTER": _alter, "DROP": _drop}[verb](cursor, database)
+    if verb := cursor.word("RENAME"):
+        return _rename(cursor, database)
+    if verb := cursor.word("TRUNCATE"):
+        cursor.word("TABLE")
+        return _unsupported("TRUNCATE TABLE", "empties a table", cursor.table(database))
+    if verb := cursor.word(*_MAINTENANCE):
+        return Statement(verb, Effect.NO_EFFECT)
+    if verb := cursor.word(*_ROW_CHANGES):
+        return _unsupported(verb, "changes rows as a statement: the source needs binlog_format=ROW")
+    return _unsupported("", f"the statement is not understood from {cursor.rest()}")
+
+
+def _unsupported(verb: str, reason: str, *tables: str) -> Statement:
+    return Statement(verb, Effect.UNSUPPORTED, tables, reason=f"{verb} {reason}".strip())
+
+
+def _no_rows(cursor: Cursor, verb: str) -> Statement | None:
+    for kind in _NO_ROWS:
+        if cursor.phrase(kind):
+            return Statement(f"{verb} {kind}", Effect.NO_EFFECT)
+    return None
+
+
+def _skip_definer(cursor: Cursor) -> None:
+    """``ALGORITHM = x DEFINER = u@h SQL SECURITY x`` before VIEW, TRIGGER, PROCEDURE, ..."""
+    while True:
+        if cursor.word("ALGORITHM"):
+            cursor.expect("=")
+            cursor.next()
+        elif cursor.word("DEFINER"):
+            cursor.expect("=")
+            cursor.next()
+            if cursor.at_mark("("):
+                cursor.parentheses()
+            elif cursor.mark("@"):
+                cursor.next()
+        elif cursor.phrase("SQL SECURITY"):
+            cursor.next()
+        else:
+            return
+
+
+def _create(cursor: Cursor, database: str) -> Statement:
+    cursor.phrase("OR REPLACE")
+    _skip_definer(cursor)
+    if found := _no_rows(cursor, "CREATE"):
+        return found
+    if cursor.word("DATABASE", "SCHEMA"):
+        there = cursor.phrase("IF NOT EXISTS")
+        name = cursor.name()
+        return Statement("CREATE DATABASE", Effect.NO_EFFECT, database=name, if_not_exists=there)
+    kind = cursor.word("UNIQUE", "FULLTEXT", "SPATIAL")
+    if cursor.word("INDEX"):
+        cursor.phrase("IF NOT EXISTS")
+        return _index(cursor, database, "CREATE INDEX", kind == "UNIQUE")
+    if not kind and cursor.word("TABLE"):
+        return _create_table(cursor, database)
+    return _unsupported("CREATE", f"is not understood from {cursor.rest()}")
+
+
+def _index(cursor: Cursor, database: str, verb: str, unique: bool) -> Statement:
+    cursor.name()
+    while not cursor.word("ON"):
+        cursor.next()
+    table = cursor.table(database)
+    while not cursor.done() and not cursor.at_mark(";"):
+        cursor.next()
+    return Statement(verb, Effect.NO_EFFECT, (table,), unique=unique)
+
+
+def _create_table(cursor: Cursor, database: str) -> Statement:
+    there = cursor.phrase("IF NOT EXISTS")
+    table = cursor.table(database)
+    found = Statement("CREATE TABLE", Effect.CREATE_TABLE, (table,), if_not_exists=there)
+    result = definition(cursor, table)
+    if result.other_source:
+        return replace(found, effect=Effect.UNSUPPORTED, reason=result.reason)
+    return replace(found, definition=result.definition, reason=result.reason)
+
+
+def _alter(cursor: Cursor, database: str) -> Statement:
+    _skip_definer(cursor)
+    if found := _no_rows(cursor, "ALTER"):
+        return found
+    if cursor.word("DATABASE", "SCHEMA"):
+        token = cursor.peek()
+        name = token.text if token and token.kind == "name" else token.raw if token else ""
+        return Statement("ALTER DATABASE", Effect.NO_EFFECT, database=name)
+    cursor.word("ONLINE", "OFFLINE", "IGNORE")
+    if not cursor.word("TABLE"):
+        return _unsupported("ALTER", f"is not understood from {cursor.rest()}")
+    table = cursor.table(database)
+    change: Alteration = alteration(cursor)
+    if change.reason:
+        return _unsupported("ALTER TABLE", change.reason, table)
+    return Statement("ALTER TABLE", Effect.NO_EFFECT, (table,), unique=change.unique)
+
+
+def _drop(cursor: Cursor, database: str) -> Statement:
+    if found := _no_rows(cursor, "DROP"):
+        return found
+    if cursor.word("DATABASE", "SCHEMA"):
+        there = cursor.phrase("IF EXISTS")
+        name = cursor.name()
+        return Statement("DROP DATABASE", Effect.DROP_DATABASE, database=name, if_exists=there)
+    cursor.word("ONLINE", "OFFLINE")
+    if cursor.word("INDEX"):
+        token = cursor.peek()
+        if token and token.text.upper() == "PRIMARY":
+            cursor.next()
+            cursor.expect("ON")
+            return _unsupported("DROP INDEX", "drops the primary key", cursor.table(database))
+        return _index(cursor, database, "DROP INDEX", unique=True)
+    if not cursor.word("TABLE", "TABLES"):
+        return _unsupported("DROP", f"is not understood from {cursor.rest()}")
+    there = cursor.phrase("IF EXISTS")
+    names = [cursor.table(database)]
+    while cursor.mark(","):
+        names.append(cursor.table(database))
+    cursor.word("RESTRICT", "CASCADE")
+    return Statement("DROP TABLE", Effect.DROP_TABLE, tuple(names), if_exists=there)
+
+
+def _rename(cursor: Cursor, database: str) -> Statement:
+    if cursor.word("USER"):
+        return Statement("RENAME USER", Effect.NO_EFFECT)
+    if not cursor.word("TABLE", "TABLES"):
+        return _unsupported("RENAME", f"is not understood from {cursor.rest()}")
+    names = []
+    while True:
+        names.append(cursor.table(database))
+        cursor.expect("TO")
+        names.append(cursor.table(database))
+        if not cursor.mark(","):
+            return _unsupported("RENAME TABLE", "renames tables", *names)

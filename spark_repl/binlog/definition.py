@@ -1,0 +1,170 @@
+"""TableDefinition: what a TABLE_MAP event says about a table, and its Arrow schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import DecodeError
+from .charset import BINARY
+
+
+class ColumnType(IntEnum):
+    """MySQL's real type codes (ENUM and SET travel as STRING and are told apart by metadata)."""
+
+    DECIMAL_OLD = 0
+    TINY = 1
+    SHORT = 2
+    LONG = 3
+    FLOAT = 4
+    DOUBLE = 5
+    NULL = 6
+    TIMESTAMP_OLD = 7
+    LONGLONG = 8
+    INT24 = 9
+    DATE = 10
+    TIME_OLD = 11
+    DATETIME_OLD = 12
+    YEAR = 13
+    NEWDATE = 14
+    VARCHAR = 15
+    BIT = 16
+    TIMESTAMP = 17
+    DATETIME = 18
+    TIME = 19
+    TYPED_ARRAY = 20
+    VECTOR = 242
+    JSON = 245
+    DECIMAL = 246
+    ENUM = 247
+    SET = 248
+    BLOB = 252
+    VAR_STRING = 253
+    STRING = 254
+    GEOMETRY = 255
+
+
+_T = ColumnType
+CHARACTER_TYPES = frozenset((_T.STRING, _T.VARCHAR, _T.VAR_STRING, _T.BLOB))
+NUMERIC_TYPES = frozenset(
+    (_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.FLOAT, _T.DOUBLE, _T.DECIMAL_OLD)
+    + (_T.DECIMAL, _T.YEAR)
+)
+DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP))
+
+_SIGNED = {_T.TINY: pa.int8(), _T.SHORT: pa.int16(), _T.INT24: pa.int32(), _T.LONG: pa.int32()}
+_UNSIGNED = {_T.TINY: pa.int16(), _T.SHORT: pa.int32(), _T.INT24: pa.int32(), _T.LONG: pa.int64()}
+_PLAIN = {
+    _T.FLOAT: pa.float32(),
+    _T.DOUBLE: pa.float64(),
+    _T.DATE: pa.date32(),
+    _T.DATETIME: pa.timestamp("us"),
+    _T.TIMESTAMP: pa.timestamp("us", "UTC"),
+    _T.TIME: pa.string(),
+    _T.YEAR: pa.int16(),
+    _T.JSON: pa.string(),
+    _T.ENUM: pa.string(),
+    _T.SET: pa.string(),
+}
+DECIMAL128_DIGITS = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``meta`` depends on the type:
+
+    STRING, VARCHAR, VAR_STRING: largest length in bytes; BLOB, JSON, GEOMETRY, VECTOR: bytes of
+    the length prefix; DECIMAL: precision << 8 | scale; TIME, DATETIME, TIMESTAMP: digits of the
+    fraction; BIT: number of bits; ENUM, SET: bytes of a value; FLOAT, DOUBLE: 4, 8; else 0.
+    """
+
+    name: str
+    type: int
+    meta: int
+    nullable: bool
+    unsigned: bool = False
+    collation: int = 0
+    literals: tuple[str, ...] = ()
+    visible: bool = True
+
+    @property
+    def precision(self) -> int:
+        return self.meta >> 8
+
+    @property
+    def scale(self) -> int:
+        return self.meta & 255
+
+    @property
+    def type_name(self) -> str:
+        try:
+            return ColumnType(self.type).name
+        except ValueError:
+            return f"type {self.type}"
+
+    @property
+    def arrow_type(self) -> pa.DataType | None:
+        """The target's type; None when this version can't hold the type without loss."""
+        if self.type in CHARACTER_TYPES:
+            return pa.binary() if self.collation == BINARY else pa.string()
+        if self.type in _SIGNED:
+            return (_UNSIGNED if self.unsigned else _SIGNED)[ColumnType(self.type)]
+        if self.type == _T.LONGLONG:
+            return pa.decimal128(20, 0) if self.unsigned else pa.int64()
+        if self.type == _T.DECIMAL:
+            small = self.precision <= DECIMAL128_DIGITS
+            return pa.decimal128(self.precision, self.scale) if small else pa.string()
+        if self.type == _T.BIT:
+            return pa.bool_() if self.meta == 1 else pa.binary()
+        return _PLAIN.get(self.type)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table as one TABLE_MAP describes it; ``primary_key`` holds column indexes in key order."""
+
+    database: str
+    table: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.database}.{self.table}"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> TableDefinition:
+        fields: dict[str, Any] = json.loads(text)
+        columns = (
+            Column(**{**column, "literals": tuple(column["literals"])})
+            for column in fields["columns"]
+        )
+        key = tuple(fields["primary_key"])
+        return cls(fields["database"], fields["table"], tuple(columns), key)
+
+    def arrow_schema(self) -> pa.Schema:
+        """Schema of decoded batches (design.md 6); DecodeError for a type that has no place."""
+        return self._schema
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        fields = []
+        for column in self.columns:
+            arrow_type = column.arrow_type
+            if arrow_type is None:
+                raise DecodeError(
+                    f"column {column.name} has type {column.type_name},"
+                    " which this version does not decode",
+                    table=self.name,
+                    hint="leave the table out of replication, or change the column's type",
+                )
+            fields.append(pa.field(column.name, arrow_type, column.nullable))
+        return pa.schema(fields)

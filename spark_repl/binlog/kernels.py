@@ -1,0 +1,49 @@
+"""What the kernels share: array types, ``jit``, the codes they end with, reading of integers.
+
+Bytes come as uint8[n], read-only (so that numba compiles each kernel once). No kernel reads
+outside the event it works on; a damaged event ends with one of the codes below, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Lengths = npt.NDArray[np.int32]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+HEADER = 19
+CRC = 4
+# What a kernel ended with.
+DONE, FULL, OUTSIDE, HEADER_CUT, BAD_CRC, BODY_CUT, NO_MAP, UNKNOWN_EVENT = range(8)
+PARTIAL_JSON, COMPRESSED, STATEMENT, PARTIAL_IMAGE, WIDTH = range(8, 13)
+WRITE, UPDATE, DELETE = range(3)
+# Columns of the row events' table.
+BEGIN, END, KIND, MAP, TRANSACTION = range(5)
+
+
+def jit(function: _F) -> _F:
+    return cast(_F, numba.njit(cache=True, nogil=True)(function))
+
+
+@jit
+def number(buffer: Bytes, at: int, width: int) -> int:
+    """Little-endian unsigned integer of ``width`` bytes, as int64."""
+    value = np.int64(0)
+    for i in range(width):
+        value |= np.int64(buffer[at + i]) << (8 * i)
+    return value
+
+
+@jit
+def same(buffer: Bytes, a: int, b: int, length: int) -> bool:
+    for i in range(length):
+        if buffer[a + i] != buffer[b + i]:
+            return False
+    return True

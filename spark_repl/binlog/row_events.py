@@ -1,0 +1,168 @@
+"""Kernel that finds the table maps and row events of whole transactions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .crc import verify_events
+from .kernels import (
+    BAD_CRC,
+    BEGIN,
+    BODY_CUT,
+    COMPRESSED,
+    CRC,
+    DONE,
+    END,
+    HEADER,
+    HEADER_CUT,
+    KIND,
+    MAP,
+    NO_MAP,
+    OUTSIDE,
+    PARTIAL_JSON,
+    STATEMENT,
+    TRANSACTION,
+    UNKNOWN_EVENT,
+    Bytes,
+    Ints,
+    jit,
+    number,
+    same,
+)
+
+_DUMMY_TABLE = 0xFFFFFF
+_IGNORABLE = 0x80
+
+
+@jit
+def doubled(table: Ints) -> Ints:
+    bigger = np.empty((2 * table.shape[0], table.shape[1]), np.int64)
+    bigger[: table.shape[0]] = table
+    return bigger
+
+
+@jit
+def find_map(buffer: Bytes, maps: Ints, count: int, begin: int, end: int, guess: int) -> int:
+    """Index of the table map with these bytes, or ``count``."""
+    length = end - begin
+    if guess >= 0 and maps[guess, 1] - maps[guess, 0] == length:
+        if same(buffer, maps[guess, 0], begin, length):
+            return guess
+    for i in range(count):
+        if maps[i, 1] - maps[i, 0] == length and same(buffer, maps[i, 0], begin, length):
+            return i
+    return count
+
+
+@jit
+def known_event(kind: int) -> int:
+    """DONE for an event that may stand in a transaction of rows, else the complaint."""
+    if kind == 39:
+        return PARTIAL_JSON
+    if kind == 40:
+        return COMPRESSED
+    if kind in (6, 7, 8, 9, 10, 11, 12, 17, 18, 20, 21, 22, 26):
+        return STATEMENT
+    if kind == 0 or kind > 42:
+        return UNKNOWN_EVENT
+    return DONE
+
+
+@jit
+def rows_begin(buffer: Bytes, body: int, end: int, kind: int) -> int:
+    """Where the column count of a rows event stands, or -1 when the event ends before it."""
+    at = body + 8
+    if kind >= 30:
+        if at + 2 > end:
+            return -1
+        extra = number(buffer, at, 2)
+        if extra < 2:
+            return -1
+        at += extra
+    return at if at < end else -1
+
+
+@jit
+def scan_events(
+    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
+) -> tuple[int, int, int, Ints, Ints]:
+    """Table maps and row events of whole transactions.
+
+    Returns (code, transaction, offset, maps, events). maps int64[m, 2]: begin and end of the
+    bytes behind id and flags of each distinct table map; events int64[e, 5]: begin (the column
+    count), end, kind, map, transaction. When the code isn't DONE, it happened at that offset.
+    """
+    tail = CRC if checksum else 0
+    maps = np.empty((16, 2), np.int64)
+    events = np.empty((1024, 5), np.int64)
+    guesses = np.full(1024, -1, np.int64)
+    ids = np.empty((16, 2), np.int64)
+    map_count = 0
+    count = 0
+    for transaction in range(starts.size):
+        at = starts[transaction]
+        stop = ends[transaction]
+        if at < 0 or stop < at or stop > buffer.size:
+            return OUTSIDE, transaction, at, maps[:0], events[:0]
+        if checksum:
+            bad = verify_events(buffer, at, stop)
+            if bad >= 0:
+                return BAD_CRC, transaction, bad, maps[:0], events[:0]
+        id_count = 0
+        while at < stop:
+            length = number(buffer, at + 9, 4) if at + HEADER <= stop else 0
+            if length < HEADER + tail or at + length > stop:
+                return HEADER_CUT, transaction, at, maps[:0], events[:0]
+            kind = np.int64(buffer[at + 4])
+            body = at + HEADER
+            end = at + length - tail
+            if kind == 19:
+                if body + 8 > end:
+                    return BODY_CUT, transaction, at, maps[:0], events[:0]
+                table = number(buffer, body, 6)
+                slot = table & 1023
+                found = find_map(buffer, maps, map_count, body + 8, end, guesses[slot])
+                if found == map_count:
+                    if map_count == maps.shape[0]:
+                        maps = doubled(maps)
+                    maps[found, 0] = body + 8
+                    maps[found, 1] = end
+                    map_count += 1
+                guesses[slot] = found
+                i = 0
+                while i < id_count and ids[i, 0] != table:
+                    i += 1
+                if i == ids.shape[0]:
+                    ids = doubled(ids)
+                ids[i, 0] = table
+                ids[i, 1] = found
+                id_count = max(id_count, i + 1)
+            elif 30 <= kind <= 32 or 23 <= kind <= 25:
+                if body + 8 > end:
+                    return BODY_CUT, transaction, at, maps[:0], events[:0]
+                table = number(buffer, body, 6)
+                if table != _DUMMY_TABLE:
+                    i = id_count - 1
+                    while i >= 0 and ids[i, 0] != table:
+                        i -= 1
+                    if i < 0:
+                        return NO_MAP, transaction, at, maps[:0], events[:0]
+                    begin = rows_begin(buffer, body, end, kind)
+                    if begin < 0:
+                        return BODY_CUT, transaction, at, maps[:0], events[:0]
+                    if count == events.shape[0]:
+                        events = doubled(events)
+                    events[count, BEGIN] = begin
+                    events[count, END] = end
+                    events[count, KIND] = kind - 30 if kind >= 30 else kind - 23
+                    events[count, MAP] = ids[i, 1]
+                    events[count, TRANSACTION] = transaction
+                    count += 1
+            else:
+                code = known_event(kind)
+                if code == UNKNOWN_EVENT and number(buffer, at + 17, 2) & _IGNORABLE:
+                    code = DONE
+                if code != DONE:
+                    return code, transaction, at, maps[:0], events[:0]
+            at += length
+    return DONE, 0, 0, maps[:map_count].copy(), events[:count].copy()

@@ -1,0 +1,200 @@
+"""parse_table_map: the body of a TABLE_MAP event -> TableDefinition (mysql.md 5)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..errors import DecodeError
+from .charset import charset_of, to_text
+from .definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
+from .packed import Packed
+
+_T = ColumnType
+# Bytes of metadata per wire type; types not listed have none.
+_META_BYTES = {
+    _T.FLOAT: 1,
+    _T.DOUBLE: 1,
+    _T.BLOB: 1,
+    _T.JSON: 1,
+    _T.GEOMETRY: 1,
+    _T.VECTOR: 1,
+    _T.TIMESTAMP: 1,
+    _T.DATETIME: 1,
+    _T.TIME: 1,
+    _T.VARCHAR: 2,
+    _T.VAR_STRING: 2,
+    _T.BIT: 2,
+    _T.DECIMAL: 2,
+    _T.STRING: 2,
+    _T.ENUM: 2,
+    _T.SET: 2,
+}
+_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = range(1, 7)
+_SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILITY = range(8, 13)
+
+
+@lru_cache(maxsize=4096)
+def parse_table_map(body: bytes) -> TableDefinition:
+    """``body``: the event without its 19-byte header and without checksum.
+
+    DecodeError for a body that is cut or inconsistent, and for one without column names.
+    """
+    packed = Packed(body, "TABLE_MAP event")
+    packed.skip(8)
+    database = _name(packed)
+    table = _name(packed)
+    try:
+        return _definition(packed, database, table)
+    except DecodeError as error:
+        raise error.at(table=f"{database}.{table}") from error
+
+
+def _name(packed: Packed) -> str:
+    text = packed.take(packed.number()).decode("utf-8", "replace")
+    packed.skip(1)
+    return text
+
+
+def _definition(packed: Packed, database: str, table: str) -> TableDefinition:
+    count = packed.number()
+    wire = packed.take(count)
+    metadata = Packed(packed.take(packed.number()), "TABLE_MAP metadata")
+    kinds = [_real_type(code, metadata) for code in wire]
+    nullable = packed.take((count + 7) // 8)
+    fields: dict[int, Packed] = {}
+    while packed.left:
+        tag = packed.take(1)[0]
+        fields[tag] = Packed(packed.take(packed.number()), f"TABLE_MAP field {tag}")
+    if _COLUMN_NAME not in fields:
+        raise DecodeError(
+            "the binary log names no columns",
+            hint="set binlog_row_metadata=FULL on the source, then start from a log made since",
+        )
+    types = [kind for kind, _ in kinds]
+    collations = _collations(types, fields)
+    unsigned = _bits(fields.get(_SIGNEDNESS), [kind in NUMERIC_TYPES for kind in types], False)
+    visible = _bits(fields.get(_VISIBILITY), [True] * count, True)
+    literals = _literals(types, collations, fields)
+    columns = tuple(
+        Column(
+            name=_text(fields[_COLUMN_NAME]),
+            type=int(kind),
+            meta=meta,
+            nullable=bool(nullable[i >> 3] >> (i & 7) & 1),
+            unsigned=unsigned[i],
+            collation=collations[i] if kind in CHARACTER_TYPES else 0,
+            literals=literals[i],
+            visible=visible[i],
+        )
+        for i, (kind, meta) in enumerate(kinds)
+    )
+    return TableDefinition(database, table, columns, _primary_key(fields, count))
+
+
+def _real_type(code: int, metadata: Packed) -> tuple[int, int]:
+    """(real type, Column.meta) of one column."""
+    if code not in ColumnType.__members__.values() or code == _T.TYPED_ARRAY:
+        raise DecodeError(
+            f"a column has the wire type {code}, which this version does not decode",
+            hint="leave the table out of replication, or change the column's type",
+        )
+    raw = metadata.take(_META_BYTES.get(ColumnType(code), 0))
+    if code in (_T.VARCHAR, _T.VAR_STRING):
+        return code, int.from_bytes(raw, "little")
+    if code == _T.BIT:
+        return code, raw[0] + 8 * raw[1]
+    if code == _T.DECIMAL:
+        return code, raw[0] << 8 | raw[1]
+    if code not in (_T.STRING, _T.ENUM, _T.SET):
+        return code, raw[0] if raw else 0
+    if raw[0] in (_T.ENUM, _T.SET):
+        return raw[0], raw[1]
+    # The two high bits of a length above 255 hide, inverted, in the type's byte.
+    if raw[0] & 0x30 != 0x30:
+        return _T.STRING, raw[1] | (raw[0] & 0x30 ^ 0x30) << 4
+    return _T.STRING, raw[1]
+
+
+def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]:
+    """One bit, highest first, for each column that has one; ``absent`` for the others."""
+    if field is None:
+        return [absent] * len(has_bit)
+    raw = field.take((sum(has_bit) + 7) // 8)
+    ordinals = iter(range(len(has_bit)))
+    return [
+        bool(raw[(n := next(ordinals)) >> 3] >> (7 - n & 7) & 1) if has else absent
+        for has in has_bit
+    ]
+
+
+def _collations(types: list[int], fields: dict[int, Packed]) -> list[int]:
+    """Collation id per column, 0 where the type has none."""
+    collations = [0] * len(types)
+    texts = [i for i, kind in enumerate(types) if kind in CHARACTER_TYPES or kind == _T.VECTOR]
+    lists = [i for i, kind in enumerate(types) if kind in (_T.ENUM, _T.SET)]
+    for columns, default, each in (
+        (texts, _DEFAULT_CHARSET, _COLUMN_CHARSET),
+        (lists, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET),
+    ):
+        if not columns:
+            continue
+        if each in fields:
+            for column in columns:
+                collations[column] = fields[each].number()
+        elif default in fields:
+            packed = fields[default]
+            common = packed.number()
+            for column in columns:
+                collations[column] = common
+            while packed.left:
+                ordinal, collation = packed.number(), packed.number()
+                if ordinal >= len(columns):
+                    raise DecodeError(f"character set of column {ordinal} of {len(columns)}")
+                collations[columns[ordinal]] = collation
+        else:
+            raise DecodeError(
+                "the binary log does not say the columns' character sets",
+                hint="set binlog_row_metadata=FULL on the source; it must be MySQL 8.0 or newer",
+            )
+    return collations
+
+
+def _literals(
+    types: list[int], collations: list[int], fields: dict[int, Packed]
+) -> list[tuple[str, ...]]:
+    """ENUM and SET literals per column, in Unicode."""
+    literals: list[tuple[str, ...]] = [()] * len(types)
+    for kind, tag in ((_T.ENUM, _ENUM_VALUES), (_T.SET, _SET_VALUES)):
+        columns = [i for i, other in enumerate(types) if other == kind]
+        if columns and tag not in fields:
+            raise DecodeError(
+                "the binary log does not name the values of ENUM and SET columns",
+                hint="set binlog_row_metadata=FULL on the source, then start from a newer log",
+            )
+        for column in columns:
+            packed, charset = fields[tag], charset_of(collations[column])
+            values = (packed.take(packed.number()) for _ in range(packed.number()))
+            literals[column] = tuple(_literal(value, charset) for value in values)
+    return literals
+
+
+def _literal(value: bytes, charset: str) -> str:
+    return value.decode("latin-1") if charset == "binary" else to_text(value, charset)
+
+
+def _text(packed: Packed) -> str:
+    return packed.take(packed.number()).decode("utf-8", "replace")
+
+
+def _primary_key(fields: dict[int, Packed], count: int) -> tuple[int, ...]:
+    key = []
+    if _SIMPLE_KEY in fields:
+        while fields[_SIMPLE_KEY].left:
+            key.append(fields[_SIMPLE_KEY].number())
+    elif _PREFIX_KEY in fields:
+        while fields[_PREFIX_KEY].left:
+            key.append(fields[_PREFIX_KEY].number())
+            fields[_PREFIX_KEY].number()
+    if any(column >= count for column in key):
+        raise DecodeError(f"primary key {key} of a table of {count} columns")
+    return tuple(key)

@@ -1,0 +1,287 @@
+"""The configuration: frozen dataclasses read from TOML, every rule checked once.
+
+The keys and their defaults are those of the README's table. All faults of a file are reported
+together in one ConfigError; an unknown key is a fault that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from .errors import ConfigError
+
+# A rule takes a value of the key and says what is wrong with it, or nothing.
+Rule = Callable[[Any], str | None]
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(\d{1,5})")
+
+
+def _integer(low: int, high: int = 2**63 - 1) -> Rule:
+    def check(value: Any) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return f"must be an integer, not {value!r}"
+        return None if low <= value <= high else f"must be between {low} and {high}, not {value}"
+
+    return check
+
+
+def _choice(*words: str) -> Rule:
+    def check(value: Any) -> str | None:
+        return None if value in words else f"must be one of {', '.join(words)}, not {value!r}"
+
+    return check
+
+
+def _text(pattern: str, wanted: str) -> Rule:
+    def check(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return f"must be a string, not {value!r}"
+        return None if re.fullmatch(pattern, value, re.DOTALL) else f"must be {wanted}"
+
+    return check
+
+
+def _flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else f"must be true or false, not {value!r}"
+
+
+def _hosts(value: Any) -> str | None:
+    if not isinstance(value, list | tuple):
+        return f'must be a list of "host:port", not {value!r}'
+    for entry in value:
+        found = _HOST_PORT.fullmatch(entry) if isinstance(entry, str) else None
+        if found is None or not 1 <= int(found.group(2)) <= 65535:
+            return f'must be a list of "host:port", but holds {entry!r}'
+    return None
+
+
+_ANY = _text(r".*", "a string")
+_SOME = _text(r"[^\x00]+", "a string that is not empty")
+
+
+def _key(default: Any, rule: Rule, *, done: tuple[Any, ...] | None = None, **more: Any) -> Any:
+    """A field with its rule; ``done`` lists the values this version implements (None: all)."""
+    return field(default=default, metadata={"rule": rule, "done": done}, **more)
+
+
+def _later(default: Any, rule: Rule, **more: Any) -> Any:
+    """A key whose feature is not there yet: nothing but its default is accepted by an applier."""
+    return _key(default, rule, done=(default,), **more)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The MySQL server to follow; used by the receiver, the first copy and verify."""
+
+    host: str = _later("127.0.0.1", _SOME)
+    port: int = _later(3306, _integer(1, 65535))
+    user: str = _later("repl", _SOME)
+    password: str = _later("", _ANY, repr=False)
+    password_env: str = _later("", _ANY)
+    password_file: str = _later("", _ANY)
+    password_command: str = _later("", _ANY)
+    server_id: int = _later(4711, _integer(1, 2**32 - 1))
+    hosts: tuple[str, ...] = _later((), _hosts)
+    tls: str = _later(
+        "preferred", _choice("disabled", "preferred", "required", "verify_ca", "verify_identity")
+    )
+    auto_position: bool = _later(True, _flag)
+    net_timeout_s: int = _later(60, _integer(1, 31536000))
+    connect_retry_s: int = _later(1, _integer(1, 86400))
+    on_purged: str = _later("stop", _choice("stop", "snapshot"))
+
+
+@dataclass(frozen=True)
+class Relay:
+    """The folder of binary log files that the applier reads; its sizes are the receiver's."""
+
+    path: str = _key("relay", _SOME)
+    # End positions in event headers have 32 bits.
+    segment_size_bytes: int = _key(1073741824, _integer(4096, 2**32 - 1))
+    space_limit_bytes: int = _key(0, _integer(0))
+    sync_every_transactions: int = _key(1, _integer(0))
+    sync_interval_ms: int = _key(1000, _integer(1, 86400000))
+
+
+@dataclass(frozen=True)
+class Target:
+    """The Delta tables: where they lie and how MySQL's types and odd values become columns."""
+
+    path: str = _key("lake", _SOME)
+    column_mapping: bool = _key(True, _flag)
+    deletion_vectors: bool = _key(True, _flag)
+    zero_dates: str = _key("error", _choice("error", "null", "string"), done=("error", "null"))
+    time_as: str = _later("string", _choice("string", "microseconds"))
+    json_as: str = _later("string", _choice("string", "variant"))
+    geometry_as: str = _later("struct", _choice("struct", "binary"))
+    on_foreign_change: str = _later("stop", _choice("stop", "accept", "copy"))
+    cut_retention_hours: int = _key(168, _integer(1, 876000))
+
+
+@dataclass(frozen=True)
+class Apply:
+    """How transactions are applied: workers, writer, failures, and the bounds of a group."""
+
+    workers: int = _key(2, _integer(1, 1024))
+    writer: str = _key("direct", _choice("direct", "merge"))
+    delay_s: int = _later(0, _integer(0, 2**31 - 1))
+    preserve_commit_order: bool = _later(True, _flag)
+    transaction_retries: int = _key(10, _integer(0))
+    exec_mode: str = _key("strict", _choice("strict", "idempotent"))
+    on_error: str = _later("stop", _choice("stop", "quarantine"))
+    group_max_transactions: int = _key(100000, _integer(1))
+    group_max_rows: int = _key(500000, _integer(1))
+    group_max_bytes: int = _key(268435456, _integer(1))
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a replica is told. ``Config()`` has every default."""
+
+    # The channel is part of the appId of every Delta commit, so it keeps to plain letters.
+    channel: str = _key(
+        "default", _text(r"[A-Za-z0-9_.$-]{1,64}", "1 to 64 letters, digits or any of _ . $ -")
+    )
+    source: Source = field(default_factory=Source)
+    relay: Relay = field(default_factory=Relay)
+    target: Target = field(default_factory=Target)
+    apply: Apply = field(default_factory=Apply)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
+        """Checks and builds. Raises one ConfigError that lists every fault."""
+        faults: list[str] = []
+        top: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in _SECTIONS:
+                top[name] = _section(name, value, faults)
+            elif name in _TOP:
+                _take(top, _TOP[name], name, value, faults)
+            else:
+                faults.append(_unknown(name))
+        faults += _together(top.get("source"))
+        if faults:
+            raise _error("is not a valid configuration", faults, file)
+        return cls(**top)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """What ``from_mapping`` takes; holds the password."""
+        return asdict(self)
+
+    def override(self, values: Mapping[str, Any]) -> Config:
+        """A copy with some keys replaced (``{"apply.workers": 4}``), checked as a file's are."""
+        merged = self.to_mapping()
+        for name, value in values.items():
+            section, _, key = name.rpartition(".")
+            (merged.setdefault(section, {}) if section else merged)[key] = value
+        return Config.from_mapping(merged)
+
+    def check_supported(self) -> None:
+        """Raises ConfigError naming every key whose value asks for what is not there yet."""
+        faults = []
+        for name, item in _KEYS.items():
+            section, _, key = name.rpartition(".")
+            value = getattr(getattr(self, section) if section else self, key)
+            done = item.metadata["done"]
+            if done is not None and value not in done:
+                shown = "" if key.startswith("password") else f" = {_toml(value)}"
+                allowed = " or ".join(_toml(one) for one in done)
+                faults.append(f"{name}{shown} is not supported by this version yet, only {allowed}")
+        if faults:
+            raise _error("asks for what this version does not do", faults, None)
+
+
+_SECTIONS: dict[str, type] = {
+    "source": Source,
+    "relay": Relay,
+    "target": Target,
+    "apply": Apply,
+}
+_TOP: dict[str, Field[Any]] = {f.name: f for f in fields(Config) if f.name not in _SECTIONS}
+# Every key by its dotted name.
+_KEYS: dict[str, Field[Any]] = _TOP | {
+    f"{name}.{f.name}": f for name, section in _SECTIONS.items() for f in fields(section)
+}
+
+
+def load(path: str | Path) -> Config:
+    """Reads a TOML file. Raises ConfigError for a file that can't be read and for every fault."""
+    try:
+        with open(path, "rb") as file:
+            values = tomllib.load(file)
+    except OSError as error:
+        raise ConfigError(
+            f"can't read the configuration: {error.strerror}", file=str(path)
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the configuration is not TOML: {error}", file=str(path)) from error
+    return Config.from_mapping(values, file=str(path))
+
+
+def _section(name: str, values: Any, faults: list[str]) -> Any:
+    section = _SECTIONS[name]
+    if not isinstance(values, Mapping):
+        faults.append(f"{name} must be a table: write its keys under [{name}]")
+        return section()
+    taken: dict[str, Any] = {}
+    for key, value in values.items():
+        known = _KEYS.get(f"{name}.{key}")
+        if known is None:
+            faults.append(_unknown(key, name))
+        else:
+            _take(taken, known, f"{name}.{key}", value, faults)
+    return section(**taken)
+
+
+def _take(
+    into: dict[str, Any], known: Field[Any], name: str, value: Any, faults: list[str]
+) -> None:
+    fault = known.metadata["rule"](value)
+    if fault is None:
+        into[known.name] = tuple(value) if isinstance(value, list) else value
+        return
+    faults.append(f"{name} {fault}")
+    assert known.default is not MISSING
+    into[known.name] = known.default
+
+
+def _together(source: Source | None) -> list[str]:
+    """Rules over several keys."""
+    if source is None:
+        return []
+    ways = ("password", "password_env", "password_file", "password_command")
+    given = [f"source.{way}" for way in ways if getattr(source, way)]
+    return [f"only one of {', '.join(given)} may be given"] if len(given) > 1 else []
+
+
+def _unknown(key: str, section: str = "") -> str:
+    """Names the nearest key of the same section, else one so called in another, else any here."""
+    name = f"{section}.{key}" if section else key
+    here = [k for k in _KEYS if k.rpartition(".")[0] == section] + ([] if section else [*_SECTIONS])
+    elsewhere = {k.rpartition(".")[2]: k for k in _KEYS}
+    near = (
+        difflib.get_close_matches(name, here, 1, 0.75)
+        or [elsewhere[k] for k in difflib.get_close_matches(key, [*elsewhere], 1, 0.8)]
+        or difflib.get_close_matches(name, here, 1, 0.0)
+    )
+    return f"unknown key {name}; the nearest is {near[0]}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _error(what: str, faults: list[str], file: str | None) -> ConfigError:
+    if len(faults) == 1:
+        return ConfigError(faults[0], file=file)
+    count = f"{len(faults)} faults; this {what}"
+    return ConfigError(count + "".join(f"\n  - {fault}" for fault in faults), file=file)

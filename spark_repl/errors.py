@@ -1,0 +1,101 @@
+"""The errors of spark_repl: one root, each with the place in the log and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SparkReplError(Exception):
+    """What went wrong, where (file, position, GTID, table), and what to do next (``hint``).
+
+    ``number`` is MySQL's client error code where MySQL has one.
+    """
+
+    number = 0
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        position: object | None = None,
+        gtid: str | None = None,
+        table: str | None = None,
+        hint: str | None = None,
+        number: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.position = None if position is None else str(position)
+        self.gtid = gtid
+        self.table = table
+        self.hint = hint
+        if number is not None:
+            self.number = number
+
+    def at(self, **place: Any) -> SparkReplError:
+        """Fills in the parts of the place that are not known yet; returns self, to be raised."""
+        for name, value in place.items():
+            if getattr(self, name) is None and value is not None:
+                setattr(self, name, str(value))
+        return self
+
+    def __str__(self) -> str:
+        place = [
+            f"{name} {value}"
+            for name in ("file", "position", "gtid", "table")
+            if (value := getattr(self, name)) is not None
+        ]
+        code = f" ({self.number})" if self.number else ""
+        return self.message + code + (f" [{', '.join(place)}]" if place else "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross the process boundary between a Spark worker and the driver.
+        return _rebuild, (type(self), self.message, dict(self.__dict__))
+
+
+def _rebuild(cls: type[SparkReplError], message: str, state: dict[str, Any]) -> SparkReplError:
+    error = cls(message)
+    error.__dict__.update(state)
+    return error
+
+
+class LogError(SparkReplError):
+    """The binary log can't be read: not a binlog, damaged, cut, missing, of another history."""
+
+
+class DecodeError(LogError):
+    """An event or a value that can't be decoded without losing something."""
+
+
+class StatementError(SparkReplError):
+    """A logged statement or transaction kind that this version does not apply."""
+
+
+class SchemaError(SparkReplError):
+    """The definition of a table in the log and the Delta table do not fit."""
+
+
+class RowError(SparkReplError):
+    """A row change that does not fit the target: 1032 (missing row) or 1062 (duplicate key)."""
+
+
+class HistoryError(SparkReplError):
+    """The log does not continue what the target has: a gap, another source, a RESET."""
+
+
+class TargetError(SparkReplError):
+    """A target table was changed, restored or removed by somebody else, or can't be written."""
+
+
+class FencedError(SparkReplError):
+    """Another applier owns this target."""
+
+
+class ConfigError(SparkReplError):
+    """Bad usage or configuration; the command line exits with 2."""
+
+
+class SetupError(SparkReplError):
+    """Something that has to be installed is missing: Java, the Delta jars, the right pyspark."""

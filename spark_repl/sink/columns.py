@@ -1,0 +1,146 @@
+"""Columns of a Delta table: from Arrow types to Delta's schema JSON, and its data files in Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..errors import SchemaError
+
+_PLAIN = {
+    pa.bool_(): "boolean",
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+
+# Statistics make files skippable; of strings only short ones, as Delta cuts them at 32 characters.
+_STATS_COLUMNS, _STATS_TEXT = 32, 32
+
+
+def delta_type(arrow: pa.DataType) -> Any:
+    """Delta's name (or JSON) of an Arrow type. Raises SchemaError for one it has no room for."""
+    if pa.types.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if pa.types.is_struct(arrow):
+        return {"type": "struct", "fields": [field_json(field) for field in arrow]}
+    if pa.types.is_list(arrow):
+        element = delta_type(arrow.value_type)
+        return {"type": "array", "elementType": element, "containsNull": False}
+    if arrow not in _PLAIN:
+        raise SchemaError(f"Delta has no type for {arrow}")
+    return _PLAIN[arrow]
+
+
+def field_json(field: pa.Field) -> dict[str, Any]:
+    kind = delta_type(field.type)
+    return {"name": field.name, "type": kind, "nullable": field.nullable, "metadata": {}}
+
+
+def schema_json(schema: pa.Schema) -> str:
+    """The schemaString of a new table. NOT NULL is the source's to keep: all but keys are nullable."""
+    return json.dumps({"type": "struct", "fields": [field_json(field) for field in schema]})
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a data file of one table looks like: physical names, field ids and Arrow types in order."""
+
+    names: tuple[str, ...]
+    physical: tuple[str, ...]
+    ids: tuple[int | None, ...]
+    types: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, schema_string: str) -> Columns:
+        """Reads the schemaString of a table's metadata (with or without column mapping)."""
+        fields = json.loads(schema_string)["fields"]
+        meta = [field["metadata"] for field in fields]
+        return cls(
+            tuple(field["name"] for field in fields),
+            tuple(
+                m.get("delta.columnMapping.physicalName", f["name"])
+                for m, f in zip(meta, fields, strict=True)
+            ),
+            tuple(m.get("delta.columnMapping.id") for m in meta),
+            tuple(json.dumps(field["type"]) for field in fields),
+        )
+
+    def fits(self, schema: pa.Schema) -> bool:
+        """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
+        types = tuple(json.dumps(delta_type(field.type)) for field in schema)
+        return self.names == tuple(schema.names) and self.types == types
+
+    def describe(self) -> str:
+        return ", ".join(f"{n} {json.loads(t)}" for n, t in zip(self.names, self.types, strict=True))
+
+    def rename(self, rows: pa.Table) -> pa.Table:
+        """``rows`` (columns in order) under their physical names and field ids."""
+        fields = [
+            pa.field(name, column.type, True, None if i is None else {"PARQUET:field_id": str(i)})
+            for name, i, column in zip(self.physical, self.ids, rows.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
+
+
+def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
+    """Writes one data file, fsynced; returns Delta's ``add`` action for it."""
+    name = f"part-{uuid.uuid4()}.zstd.parquet"
+    path = os.path.join(folder, name)
+    table = columns.rename(rows)
+    with open(path, "wb") as file:
+        pq.write_table(table, file, compression="zstd", use_dictionary=False)
+        file.flush()
+        os.fsync(file.fileno())
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": os.path.getsize(path),
+        "modificationTime": int(time.time() * 1000),
+        "dataChange": True,
+        "stats": json.dumps(_statistics(table)),
+    }
+
+
+def _statistics(table: pa.Table) -> dict[str, Any]:
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for name, column in list(zip(table.column_names, table.columns, strict=True))[:_STATS_COLUMNS]:
+        nulls[name] = column.null_count
+        if column.null_count == len(column):
+            continue
+        if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
+            found = pc.min_max(column).as_py()
+            low[name], high[name] = (
+                v if isinstance(v, int) else v.isoformat() for v in (found["min"], found["max"])
+            )
+        elif pa.types.is_string(column.type):
+            if pc.max(pc.binary_length(column)).as_py() <= _STATS_TEXT:
+                found = pc.min_max(column).as_py()
+                low[name], high[name] = found["min"], found["max"]
+    return {
+        "numRecords": table.num_rows,
+        "minValues": low,
+        "maxValues": high,
+        "nullCount": nulls,
+        "tightBounds": True,
+    }

@@ -1,0 +1,179 @@
+"""Where a key's row lies: for each data file, its rows' key hashes, sorted.
+
+A data file never changes, so neither does its index: there is nothing to invalidate, and a file
+that others wrote (OPTIMIZE, DML) gets its index from its key columns when it is first needed. The
+index is never the truth: a hit is a candidate until the deletion vector says that the row is live
+and, unless the hash is the key itself (one integer column), the key's own values have been compared.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numba import njit
+
+Hashes = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
+
+_NULL = np.int64(-7046029254386353131)
+
+
+def is_exact(types: list[pa.DataType]) -> bool:
+    """Whether the hash of such a key is the key itself."""
+    return len(types) == 1 and pa.types.is_integer(types[0])
+
+
+def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
+    """A 64-bit hash per row of the key columns ([rows] each), the same before and after widening."""
+    if is_exact([key.type for key in keys]):
+        return np.asarray(keys[0].cast(pa.int64()).to_numpy())
+    total = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        _mix(total, _hash_column(key))
+    return total
+
+
+def _hash_column(column: pa.ChunkedArray) -> Hashes:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        values = column.cast(pa.int64())
+    elif pa.types.is_date(kind):
+        values = column.cast(pa.int32()).cast(pa.int64())
+    elif pa.types.is_timestamp(kind):
+        values = column.cast(pa.int64())
+    elif pa.types.is_floating(kind):
+        values = column.cast(pa.float64())
+    else:
+        if pa.types.is_decimal(kind):
+            column = column.cast(pa.string())
+        array = column.cast(pa.large_binary()).combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks)
+        _, offsets, data = array.buffers()
+        at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+        raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+        valid = np.asarray(array.is_valid())
+        return np.asarray(_hash_bytes(raw, at, valid))
+    if pa.types.is_floating(values.type):
+        bits = np.asarray(values.fill_null(0.0).to_numpy()).astype(np.float64) + 0.0  # -0.0 is 0.0
+        out = bits.view(np.int64).copy()
+    else:
+        out = np.array(values.fill_null(0).to_numpy(), np.int64)
+    out[np.asarray(values.is_null())] = _NULL
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _hash_bytes(raw: Any, at: Any, valid: Any) -> Any:
+    out = np.empty(at.size - 1, np.int64)
+    for i in range(out.size):
+        if not valid[i]:
+            out[i] = np.int64(-7046029254386353131)
+            continue
+        h = np.uint64(14695981039346656037)
+        for j in range(at[i], at[i + 1]):
+            h = (h ^ np.uint64(raw[j])) * np.uint64(1099511628211)
+        out[i] = np.int64(h)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _mix(total: Any, value: Any) -> None:
+    for i in range(total.size):
+        h = np.uint64(total[i]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(value[i])
+        h ^= h >> np.uint64(32)
+        h *= np.uint64(0xD6E8FEB86659FD93)
+        h ^= h >> np.uint64(32)
+        total[i] = np.int64(h)
+
+
+class KeyIndex:
+    """The index files of one table, ``<folder>/<data file>.npy``: int64[2, rows], hash and row."""
+
+    def __init__(self, folder: str, table_folder: str, key_columns: list[str]) -> None:
+        self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
+
+    def _path(self, data_file: str) -> str:
+        return os.path.join(self.folder, data_file.replace("/", "%2F") + ".npy")
+
+    def add(self, data_file: str, hashes: Hashes) -> None:
+        """Keeps the index of a data file whose rows have these hashes, in row order."""
+        rows = np.argsort(hashes, kind="stable")
+        os.makedirs(self.folder, exist_ok=True)
+        path = self._path(data_file)
+        part = f"{path}.{uuid.uuid4().hex}.part"
+        with open(part, "wb") as file:
+            np.save(file, np.stack([hashes[rows], rows]))
+        os.replace(part, path)
+
+    def _load(self, data_file: str) -> npt.NDArray[np.int64]:
+        try:
+            return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
+        except (OSError, ValueError):  # never built, or half written by a machine that died
+            self.add(data_file, hash_keys(self.read_keys(data_file)))
+            return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
+
+    def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
+        path = os.path.join(self.table_folder, data_file)
+        table = pq.read_table(path, columns=self.key_columns, partitioning=None)
+        return [table.column(name) for name in self.key_columns]
+
+    def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
+        """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
+        stored = self._load(data_file)
+        return _join(needed, stored[0], stored[1])  # type: ignore[no-any-return]
+
+    def same(self, data_file: str, wanted: list[pa.ChunkedArray], at: Rows, rows: Rows) -> Any:
+        """Which candidate pairs really have the same key (values compared): bool[pairs]."""
+        equal = np.ones(len(rows), bool)
+        for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
+            left, right = mine.take(pa.array(at)), theirs.take(pa.array(rows))
+            if right.type != left.type:
+                right = right.cast(left.type)
+            both_null = pc.and_(left.is_null(), right.is_null())
+            equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(left, right), False), both_null))
+        return equal
+
+
+@njit(cache=True, nogil=True)
+def _join(needed: Any, keys: Any, rows: Any) -> Any:
+    """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
+    capacity = needed.size + 16
+    left = np.empty(capacity, np.int64)
+    right = np.empty(capacity, np.int64)
+    n = 0
+    lo = 0
+    size = keys.size
+    for i in range(needed.size):
+        k = needed[i]
+        step = 1
+        hi = lo
+        while hi < size and keys[hi] < k:
+            lo = hi + 1
+            hi += step
+            step *= 2
+        hi = min(hi, size)
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            if keys[mid] < k:
+                lo = mid + 1
+            else:
+                hi = mid
+        j = lo
+        while j < size and keys[j] == k:
+            if n == capacity:
+                capacity *= 2
+                left = np.concatenate((left, np.empty(capacity - n, np.int64)))
+                right = np.concatenate((right, np.empty(capacity - n, np.int64)))
+            left[n] = i
+            right[n] = rows[j]
+            n += 1
+            j += 1
+    return left[:n], right[:n]

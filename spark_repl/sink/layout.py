@@ -1,0 +1,60 @@
+"""Where things lie under a target: ``<target>/<database>/<table>`` and our own state in ``_repl``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from urllib.parse import quote
+
+SAFE = "$-_."  # besides letters and digits, which quote() never touches
+
+
+def encode(name: str) -> str:
+    """A database or table name as a folder: UTF-8, percent-encoded but for letters, digits, -_.$"""
+    encoded = quote(name, safe=SAFE).replace("~", "%7E")
+    # These two are not names of folders, and _-names are hidden from Delta.
+    if encoded in (".", ".."):
+        return encoded.replace(".", "%2E")
+    return "%5F" + encoded[1:] if encoded.startswith("_") else encoded
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Absolute paths below one target."""
+
+    target: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", os.path.abspath(self.target))
+
+    def table(self, path: str) -> str:
+        return os.path.join(self.target, path)
+
+    @staticmethod
+    def path_of(database: str, table: str) -> str:
+        """The path of a table, relative to the target."""
+        return f"{encode(database)}/{encode(table)}"
+
+    @property
+    def state(self) -> str:
+        return os.path.join(self.target, "_repl")
+
+    @property
+    def control(self) -> str:
+        return os.path.join(self.state, "control")
+
+    @property
+    def index(self) -> str:
+        return os.path.join(self.state, "index")
+
+    @property
+    def checkpoint(self) -> str:
+        return os.path.join(self.state, "checkpoint")
+
+    @property
+    def staging(self) -> str:
+        return os.path.join(self.state, "staging")
+
+    def keys(self, path: str) -> str:
+        """Folder of the key index of one table."""
+        return os.path.join(self.state, "keys", path)

@@ -1,0 +1,148 @@
+"""Configuration: defaults, rules, all faults at once, the nearest key, and what is not done yet."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.config import Config, load
+from spark_repl.errors import ConfigError
+
+EXAMPLE = Path(__file__).parents[2] / "conf" / "replica.toml"
+
+
+def fault_of(values: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        Config.from_mapping(values)
+    return str(caught.value)
+
+
+def test_example_shows_every_key_with_its_default() -> None:
+    assert load(EXAMPLE) == Config()
+    shown = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
+    assert {k: list(v) if isinstance(v, dict) else v for k, v in shown.items()} == {
+        k: list(v) if isinstance(v, dict) else v for k, v in Config().to_mapping().items()
+    }
+
+
+def test_example_is_supported_by_this_version() -> None:
+    load(EXAMPLE).check_supported()
+
+
+def test_empty_mapping_gives_the_defaults_and_they_are_frozen() -> None:
+    config = Config.from_mapping({})
+    assert config == Config()
+    assert (config.apply.writer, config.apply.workers, config.channel) == ("direct", 2, "default")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.apply.workers = 3  # type: ignore[misc]
+
+
+def test_round_trip() -> None:
+    values = {"channel": "eu", "apply": {"workers": 8, "writer": "merge"}}
+    config = Config.from_mapping(values)
+    assert Config.from_mapping(config.to_mapping()) == config
+    assert config.apply.workers == 8
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({"apply": {"worker": 4}}, "unknown key apply.worker; the nearest is apply.workers"),
+        ({"target": {"workers": 4}}, "unknown key target.workers; the nearest is apply.workers"),
+        ({"chanel": "x"}, "unknown key chanel; the nearest is channel"),
+        ({"workers": 4}, "unknown key workers; the nearest is apply.workers"),
+        ({"aply": {"workers": 4}}, "unknown key aply; the nearest is apply"),
+        ({"relay": {"zzz": 1}}, "unknown key relay.zzz; the nearest is relay."),
+    ],
+)
+def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> None:
+    assert names in fault_of(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"apply": {"workers": 0}}, "apply.workers must be between 1 and"),
+        ({"apply": {"workers": True}}, "apply.workers must be an integer"),
+        ({"apply": {"workers": 2.0}}, "apply.workers must be an integer"),
+        ({"apply": {"writer": "fast"}}, "apply.writer must be one of direct, merge"),
+        ({"apply": {"writer": []}}, "apply.writer must be one of direct, merge"),
+        ({"apply": 3}, "apply must be a table"),
+        ({"channel": "a/b"}, "channel must be 1 to 64"),
+        ({"channel": ""}, "channel must be 1 to 64"),
+        ({"channel": "a\n"}, "channel must be 1 to 64"),
+        ({"target": {"path": ""}}, "target.path must be a string that is not empty"),
+        ({"target": {"column_mapping": 1}}, "target.column_mapping must be true or false"),
+        ({"source": {"hosts": ["db1"]}}, "source.hosts must be a list"),
+        ({"source": {"hosts": ["db1:70000"]}}, "source.hosts must be a list"),
+        ({"source": {"hosts": "db1:3306"}}, "source.hosts must be a list"),
+        ({"source": {"password": "a", "password_env": "B"}}, "only one of source.password"),
+    ],
+)
+def test_rules(values: dict[str, Any], says: str) -> None:
+    assert says in fault_of(values)
+
+
+def test_good_hosts_become_a_tuple() -> None:
+    hosts = ["db1:3306", "[::1]:3307"]
+    assert Config.from_mapping({"source": {"hosts": hosts}}).source.hosts == tuple(hosts)
+
+
+def test_all_faults_are_reported_together() -> None:
+    said = fault_of({"apply": {"workers": 0, "wrtier": "x"}, "relay": {"path": 1}, "chanel": "c"})
+    for part in ("4 faults", "apply.workers", "apply.writer", "relay.path", "nearest is channel"):
+        assert part in said
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"source": {"host": "db"}}, ["source.host"]),
+        ({"source": {"on_purged": "snapshot"}}, ["source.on_purged"]),
+        ({"apply": {"delay_s": 5, "on_error": "quarantine"}}, ["apply.delay_s", "apply.on_error"]),
+        ({"apply": {"preserve_commit_order": False}}, ["apply.preserve_commit_order = false"]),
+        ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
+        ({"target": {"time_as": "microseconds"}}, ["target.time_as"]),
+        ({"target": {"zero_dates": "string"}}, ['only "error" or "null"']),
+        ({"target": {"on_foreign_change": "accept"}}, ["target.on_foreign_change"]),
+    ],
+)
+def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None:
+    config = Config.from_mapping(values)
+    with pytest.raises(ConfigError) as caught:
+        config.check_supported()
+    assert all(part in str(caught.value) for part in named)
+
+
+def test_password_is_never_shown() -> None:
+    config = Config.from_mapping({"source": {"password": "hunter2"}})
+    assert "hunter2" not in repr(config)
+    with pytest.raises(ConfigError) as caught:
+        config.check_supported()
+    assert "hunter2" not in str(caught.value)
+    assert "source.password" in str(caught.value)
+
+
+def test_override_is_checked_too() -> None:
+    config = Config().override({"apply.workers": 4, "channel": "x"})
+    assert (config.apply.workers, config.channel) == (4, "x")
+    with pytest.raises(ConfigError, match=r"apply\.workers"):
+        Config().override({"apply.workers": 0})
+
+
+def test_load_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    for text, says in (("[apply\n", "is not TOML"), ("[apply]\nworkers = 0\n", "apply.workers")):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match=says) as caught:
+            load(file)
+        assert caught.value.file == str(file)
+    file.write_bytes(b'channel = "\xff"\n')
+    with pytest.raises(ConfigError, match="is not TOML"):
+        load(file)
+    with pytest.raises(ConfigError, match="can't read"):
+        load(tmp_path / "missing.toml")

@@ -1,0 +1,110 @@
+"""Waves, workers, runs and groups of hand-made logs, and their speed."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from spark_repl.apply.schedule import GroupLimits, RowEstimate, assign, groups, runs, waves
+from spark_repl.errors import ConfigError
+
+
+def wave_list(stamps: list[tuple[int, int]], files: list[int] | None = None) -> list[int]:
+    lc, sn = zip(*stamps, strict=True)
+    wave, warnings = waves(files or [1] * len(stamps), lc, sn)
+    assert warnings == []
+    return wave.tolist()
+
+
+def test_a_wave_ends_where_a_transaction_depends_on_its_first() -> None:
+    stamps = [(0, 1), (1, 2), (1, 3), (2, 4), (4, 5), (4, 6), (3, 7), (5, 8)]
+    assert wave_list(stamps) == [0, 1, 1, 2, 3, 3, 3, 4]
+
+
+def test_unset_stamps_gaps_and_files_are_barriers() -> None:
+    assert wave_list([(0, 1), (0, 2), (0, 3)]) == [0, 1, 2]
+    assert wave_list([(1, 2), (1, 3), (1, 5), (1, 6)]) == [0, 0, 1, 1]
+    assert wave_list([(1, 2), (1, 3), (0, 1), (1, 2)], [1, 1, 2, 2]) == [0, 0, 1, 2]
+    assert wave_list([(0, 0), (0, 0), (1, 2), (1, 3)]) == [0, 1, 2, 2]
+
+
+def test_inconsistent_stamps_are_applied_in_isolation_with_mysqls_words() -> None:
+    wave, warnings = waves([1] * 5, [1, 1, 9, 1, 1], [2, 3, 4, 5, 6])
+    assert wave.tolist() == [0, 0, 1, 2, 2]
+    assert warnings == [
+        (
+            2,
+            "Transaction is tagged with inconsistent logical timestamps:"
+            " sequence_number (4) <= last_committed (9)."
+            " There may be a bug in how these timestamps were generated."
+            " Transaction will be applied in isolation",
+        )
+    ]
+    wave, warnings = waves([1] * 4, [1, 1, 1, 1], [2, 3, 3, 4])
+    assert wave.tolist() == [0, 0, 1, 2]
+    assert [i for i, _ in warnings] == [2]
+    assert "sequence_number (3) <= previous sequence_number (3)" in warnings[0][1]
+
+
+def test_a_barrier_is_a_wave_of_its_own() -> None:
+    wave, _ = waves([1] * 4, [1] * 4, [2, 3, 4, 5], [False, True, False, False])
+    assert wave.tolist() == [0, 1, 2, 2]
+
+
+def test_workers_share_a_wave_by_bytes() -> None:
+    worker = assign([0, 0, 0, 0, 1], [10, 10, 10, 10, 40], 2)
+    assert worker[0] == worker[1] != worker[2] == worker[3]
+    worker = assign([0, 1, 2, 3], [10, 10, 10, 10], 4)
+    assert sorted(worker.tolist()) == [0, 1, 2, 3]
+
+
+def test_a_run_lies_in_one_span_of_one_worker() -> None:
+    spans = runs([0, 0, 1, 1, 0], [0, 10, 20, 35, 40], [10, 20, 30, 40, 50], 3)
+    assert [s.tolist() for s in spans] == [[[0, 2], [4, 5]], [[2, 3], [3, 4]], []]
+    assert [s.tolist() for s in runs([], [], [], 2)] == [[], []]
+
+
+def test_groups_end_at_bounds_and_barriers() -> None:
+    limits = GroupLimits(transactions=3, rows=100, bytes=1000)
+    none = np.zeros(7, bool)
+    assert groups(none, [1] * 7, [1.0] * 7, limits).tolist() == [0, 3, 6, 7]
+    assert groups(none, [500, 400, 5000, 1, 1, 1, 1], [1] * 7, limits).tolist() == [0, 2, 3, 6, 7]
+    assert groups(none, [1] * 7, [60, 60, 200, 1, 1, 1, 1], limits).tolist() == [0, 1, 2, 3, 6, 7]
+    barrier = [False, True, True, False, False, False, True]
+    assert groups(barrier, [1] * 7, [1] * 7, limits).tolist() == [0, 1, 2, 3, 6, 7]
+    assert groups([], [], [], limits).tolist() == [0]
+
+
+def test_bounds_and_workers_must_be_positive() -> None:
+    with pytest.raises(ConfigError):
+        GroupLimits(transactions=0)
+    with pytest.raises(ConfigError):
+        assign([0], [1], 0)
+
+
+def test_the_row_estimate_follows_what_is_seen() -> None:
+    estimate = RowEstimate()
+    for _ in range(50):
+        estimate = estimate.observe(10 << 20, 100_000)
+    assert estimate.rows(np.array([10 << 20])) == pytest.approx(100_000, rel=0.05)
+    assert estimate.observe(0, 5) is estimate
+
+
+def test_170_000_transactions_take_well_under_a_second() -> None:
+    n = 170_000
+    number = np.arange(1, n + 1)
+    length = np.full(n, 2000)
+    position = np.cumsum(length)
+
+    def plan() -> None:
+        wave, _ = waves(np.ones(n), np.maximum(number - 1 - number % 9, 0), number)
+        worker = assign(wave, length, 16)
+        runs(worker, position - length, position, 16)
+        groups(np.zeros(n, bool), length, RowEstimate().rows(length), GroupLimits())
+
+    plan()
+    started = time.perf_counter()
+    plan()
+    assert time.perf_counter() - started < 0.5
