@@ -70,7 +70,7 @@ class GtidSet:
 
     @classmethod
     def from_arrays(cls, uuid: Any, gno: Any, tag: Any = None) -> GtidSet:
-        """The set of n GTIDs: ``uuid`` uint8[n, 16] or 16-byte items, ``gno`` int64[n], ``tag`` S[n].
+        """The set of n GTIDs: ``uuid`` uint8[n, 16] or V16[n], ``gno`` int64[n], ``tag`` S[n].
 
         Entries with gno 0 (anonymous transactions) are left out. Vectorised: no loop over n.
         """

@@ -2,8 +2,12 @@
 
 A change carries three bits: EXISTED (there was a row before it), EXISTS (there is one after it) and
 CERTAIN (its outcome doesn't depend on the row being there: an INSERT or a DELETE under MySQL's
-replica_exec_mode=IDEMPOTENT, where an UPDATE of a missing row is ignored). The same fold works on
-single changes and on the net changes of workers, as long as they come in log order.
+replica_exec_mode=IDEMPOTENT, where an UPDATE of a missing row is ignored).
+
+Workers hold runs of successive waves, so one worker's changes of a key may lie between another's.
+A worker therefore hands on, per key, its last image and the whole chain of its (position, flags);
+the fold runs once, over all chains of a key in log order. The last change of all is the last of its
+worker, so the image that survives is always one that was decoded.
 """
 
 from __future__ import annotations
@@ -29,22 +33,41 @@ MISSING_ROW, DUPLICATE_KEY = 1032, 1062
 class Net:
     """One entry per key that is left with something to do.
 
-    ``entry``: which input entry holds the surviving image; ``flags``: the net bits; ``first``: the
-    input entry that met the key first; ``count``: rows to add (> 0) or take away (< 0), for tables
-    without a key (else 1). ``breaks``: (entry, MySQL error number) where the log contradicts itself.
+    ``entry``: the change whose image survives; ``flags``: the net bits; ``count``: rows to add (> 0)
+    or take away (< 0) in a table without a key, else 1; ``first``: the change that met the key
+    first. ``breaks``: (change, MySQL's error number) where the log contradicts itself.
     """
 
     entry: Longs
     flags: Bits
-    first: Longs
     count: Longs
+    first: Longs
     breaks: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """Changes sorted by key, in log order inside a key: key i's are ``order[edges[i]:edges[i+1]]``."""
+
+    order: Longs
+    edges: Longs
+
+    @property
+    def last(self) -> Longs:
+        return self.order[self.edges[1:] - 1]
+
+
+def chains(key: pa.Array) -> Chains:
+    code, distinct = codes(key)
+    edges = np.zeros(distinct + 1, np.int64)
+    np.cumsum(np.bincount(code, minlength=distinct), out=edges[1:])
+    return Chains(np.argsort(code, kind="stable"), edges)
 
 
 def certain(flags: Bits) -> Bits:
     """Adds the CERTAIN bit to single changes: INSERT and DELETE have it, UPDATE has not."""
     out = flags.copy()
-    out[flags != EXISTED | EXISTS] |= CERTAIN
+    out[flags != (EXISTED | EXISTS)] |= CERTAIN
     return out
 
 
@@ -54,28 +77,26 @@ def codes(key: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), len(encoded.dictionary)
 
 
-def fold(key: pa.Array, flags: Bits) -> Net:
-    """Net change per key, of entries in log order. Pure; shapes: ``key`` and ``flags`` are [n]."""
-    code, distinct = codes(key)
+def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits) -> Net:
+    """Net change per key code, of changes in log order. ``code`` and ``flags`` are [n]."""
     entry, net, first, broken = _fold(code, flags, distinct)
-    keep = np.flatnonzero(net & (EXISTED | EXISTS | CERTAIN) != 0)
+    keep = np.flatnonzero(net)
     breaks = [
-        (int(at), DUPLICATE_KEY if not flags[at] & EXISTED else MISSING_ROW)
+        (int(at), MISSING_ROW if flags[at] & EXISTED else DUPLICATE_KEY)
         for at in broken[broken >= 0]
     ]
-    return Net(entry[keep], net[keep], first[keep], np.ones(len(keep), np.int64), breaks)
+    return Net(entry[keep], net[keep], np.ones(len(keep), np.int64), first[keep], breaks)
 
 
-def fold_bag(image: pa.Array, count: Longs) -> Net:
-    """Net count per image of a table without a key: ``count`` is +1 for a row added, -1 for one gone."""
-    code, distinct = codes(image)
+def fold_bag(code: npt.NDArray[np.int32], distinct: int, count: Longs) -> Net:
+    """Net count per image of a table without a key: +1 for each row added, -1 for each one gone."""
     total = np.zeros(distinct, np.int64)
     np.add.at(total, code, count)
     first = np.full(distinct, len(code), np.int64)
     np.minimum.at(first, code, np.arange(len(code)))
     keep = np.flatnonzero(total)
     flags = np.where(total[keep] > 0, EXISTS, EXISTED).astype(np.uint8)
-    return Net(first[keep], flags, first[keep], total[keep], [])
+    return Net(first[keep], flags, total[keep], first[keep], [])
 
 
 @njit(cache=True, nogil=True)
@@ -99,6 +120,5 @@ def _fold(code: Any, flags: Any, distinct: int) -> Any:
             continue  # an UPDATE of a row that is surely gone: ignored in idempotent mode
         entry[k] = i
         net[k] = (was & 1) | (now & 2) | ((was | now) & 4)
-    # A key that neither existed before nor exists after leaves nothing to do, but for a delete
-    # that must remove whatever is there (CERTAIN), which only the sink can tell.
+    # No bits left: inserted and deleted again. CERTAIN alone: remove whatever is there.
     return entry, net, first, broken

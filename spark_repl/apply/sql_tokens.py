@@ -196,11 +196,24 @@ class Cursor:
             text += self.next().text
         return text
 
-    def parentheses(self) -> None:
-        """Skips ``( ... )`` whatever is in it."""
+    def parentheses(self) -> Cursor:
+        """Takes ``( ... )``, whatever is in it; returns a cursor over that."""
         self.expect("(")
-        depth = 1
+        start, depth = self._at, 1
         while depth:
             token = self.next()
             if token.kind == MARK:
                 depth += (token.text == "(") - (token.text == ")")
+        return Cursor(self._items[start : self._at - 1])
+
+    def parts(self) -> list[Cursor]:
+        """A cursor over each part between the commas outside parentheses."""
+        out: list[Cursor] = []
+        start = self._at
+        while not self.done():
+            if self.at_mark("("):
+                self.parentheses()
+            elif self.next().raw == ",":
+                out.append(Cursor(self._items[start : self._at - 1]))
+                start = self._at
+        return [*out, Cursor(self._items[start:])]

@@ -1,15 +1,13 @@
 """MySQL's character sets: collation id -> character set -> Unicode text.
 
-Source: information_schema.collations of MySQL 9.7. One-byte sets become a 256-entry table, wide
-sets go through Python's codec of the same repertoire.
+Source: information_schema.collations of MySQL 9.7. 
 """
 
 from __future__ import annotations
 
-import codecs
-from functools import lru_cache
-
 from ..errors import DecodeError
+from .one_byte import NONE, one_byte_table
+from .wide_text import decode_wide
 
 BINARY = 63
 UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
@@ -70,43 +68,6 @@ def _collation_ids() -> dict[int, str]:
 
 _CHARSET_OF = _collation_ids()
 
-# Python's codec where its name is not MySQL's.
-_ONE_BYTE = {
-    "cp1250": "cp1250",
-    "cp1251": "cp1251",
-    "cp1256": "cp1256",
-    "cp1257": "cp1257",
-    "cp850": "cp850",
-    "cp852": "cp852",
-    "cp866": "cp866",
-    "greek": "iso8859_7",
-    "hebrew": "iso8859_8",
-    "koi8r": "koi8_r",
-    "koi8u": "koi8_u",
-    "latin1": "cp1252",
-    "latin2": "iso8859_2",
-    "latin5": "iso8859_9",
-    "latin7": "iso8859_13",
-    "macce": "mac_latin2",
-    "macroman": "mac_roman",
-    "tis620": "tis_620",
-}
-_WIDE = {
-    "big5": "big5",
-    "cp932": "cp932",
-    "eucjpms": "euc_jp",
-    "euckr": "cp949",
-    "gb18030": "gb18030",
-    "gb2312": "gb2312",
-    "gbk": "gbk",
-    "sjis": "shift_jis",
-    "ucs2": "utf_16_be",
-    "ujis": "euc_jp",
-    "utf16": "utf_16_be",
-    "utf16le": "utf_16_le",
-    "utf32": "utf_32_be",
-}
-
 
 def charset_of(collation: int) -> str:
     """Name of the character set of a collation id; DecodeError for an id that MySQL 9.7 lacks."""
@@ -119,22 +80,6 @@ def charset_of(collation: int) -> str:
         ) from None
 
 
-@lru_cache
-def one_byte_table(charset: str) -> str | None:
-    """The 256 characters of a one-byte set; None when the set has wide characters.
-
-    U+FFFF marks bytes that have no character.
-    """
-    codec = _ONE_BYTE.get(charset)
-    if codec is None:
-        return None
-    chars = [bytes((byte,)).decode(codec, "ignore") or "\uffff" for byte in range(256)]
-    if charset == "latin1":
-        # MySQL's latin1 is cp1252 with its five holes filled by the C1 control of that number.
-        chars = [chr(byte) if char == "\uffff" else char for byte, char in enumerate(chars)]
-    return "".join(chars)
-
-
 def to_text(value: bytes, charset: str) -> str:
     """One value in ``charset`` as text; DecodeError for bytes that are not of the set."""
     try:
@@ -142,11 +87,11 @@ def to_text(value: bytes, charset: str) -> str:
             return value.decode("utf-8")
         table = one_byte_table(charset)
         if table is None:
-            return codecs.decode(value, _WIDE[charset])
+            return decode_wide(value, charset)
     except (UnicodeDecodeError, KeyError) as error:
         raise _undecodable(value, charset) from error
-    text = value.decode("latin-1").translate({i: c for i, c in enumerate(table)})
-    if "\uffff" in text:
+    text = value.decode("latin-1").translate(dict(enumerate(table)))
+    if NONE in text:
         raise _undecodable(value, charset)
     return text
 

@@ -7,6 +7,7 @@ event's is computed with the flag IN_USE cleared, so a log that is still open ve
 from __future__ import annotations
 
 import zlib
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -35,7 +36,7 @@ _T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7 = (np.ascontiguousarray(row) for row in _
 
 
 @njit(cache=True, nogil=True)
-def crc32_update(crc: int, buf: np.ndarray, start: int, end: int) -> int:
+def crc32_update(crc: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
     """Continues ``crc`` (0 at the beginning) over uint8 ``buf[start:end]``; as zlib.crc32."""
     c = np.uint32(np.uint32(crc) ^ np.uint32(0xFFFFFFFF))
     i = start
@@ -67,13 +68,13 @@ def crc32_update(crc: int, buf: np.ndarray, start: int, end: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def crc32(buf: np.ndarray, start: int, end: int) -> int:
+def crc32(buf: np.ndarray, start: int, end: int) -> Any:
     """CRC32 of uint8 ``buf[start:end]`` as an int64 of 0..2**32-1."""
     return crc32_update(0, buf, start, end)
 
 
 @njit(cache=True, nogil=True)
-def event_crc_ok(buf: np.ndarray, start: int, end: int) -> bool:
+def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
     """Whether the event ``buf[start:end]`` (header, body, CRC; at least 23 bytes) has its CRC."""
     stop = end - CRC_LENGTH
     if buf[start + 4] == _FORMAT_DESCRIPTION and buf[start + _FLAGS_OFFSET] & 1:
@@ -94,7 +95,7 @@ def event_crc_ok(buf: np.ndarray, start: int, end: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def verify_events(buf: np.ndarray, start: int, end: int) -> int:
+def verify_events(buf: np.ndarray, start: int, end: int) -> Any:
     """Offset of the first event of uint8 ``buf[start:end]`` whose CRC is wrong, or -1.
 
     An event too short for a header and a CRC, or reaching beyond ``end``, is a bad one too.

@@ -52,8 +52,8 @@ class ColumnType(IntEnum):
 _T = ColumnType
 CHARACTER_TYPES = frozenset((_T.STRING, _T.VARCHAR, _T.VAR_STRING, _T.BLOB))
 NUMERIC_TYPES = frozenset(
-    (_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.FLOAT, _T.DOUBLE, _T.DECIMAL_OLD)
-    + (_T.DECIMAL, _T.YEAR)
+    {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR}
+    | {_T.FLOAT, _T.DOUBLE, _T.DECIMAL_OLD, _T.DECIMAL}
 )
 DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP))
 
@@ -108,7 +108,7 @@ class Column:
             return f"type {self.type}"
 
     @property
-    def arrow_type(self) -> pa.DataType | None:
+    def arrow_type(self) -> Any:
         """The target's type; None when this version can't hold the type without loss."""
         if self.type in CHARACTER_TYPES:
             return pa.binary() if self.collation == BINARY else pa.string()
@@ -121,7 +121,7 @@ class Column:
             return pa.decimal128(self.precision, self.scale) if small else pa.string()
         if self.type == _T.BIT:
             return pa.bool_() if self.meta == 1 else pa.binary()
-        return _PLAIN.get(self.type)  # type: ignore[call-overload]
+        return _PLAIN.get(ColumnType(self.type))
 
 
 @dataclass(frozen=True)

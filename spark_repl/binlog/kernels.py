@@ -43,7 +43,7 @@ def number(buffer: Bytes, at: int, width: int) -> int:
 
 @jit
 def same(buffer: Bytes, a: int, b: int, length: int) -> bool:
-    for i in range(length):
-        if buffer[a + i] != buffer[b + i]:
-            return False
-    return True
+    i = 0
+    while i < length and buffer[a + i] == buffer[b + i]:
+        i += 1
+    return i == length

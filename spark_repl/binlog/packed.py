@@ -25,7 +25,7 @@ class Packed:
         if count > self.left:
             raise DecodeError(
                 f"{self._what} is cut: {count} bytes wanted at {self._at}, {self.left} left",
-                hint="the log is damaged here; check it with `mysqlbinlog --verify-binlog-checksum`",
+                hint="the log is damaged here: fetch it again, or check it with mysqlbinlog",
             )
         self._at += count
         return self._data[self._at - count : self._at]

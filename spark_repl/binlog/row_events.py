@@ -45,9 +45,12 @@ def doubled(table: Ints) -> Ints:
 def find_map(buffer: Bytes, maps: Ints, count: int, begin: int, end: int, guess: int) -> int:
     """Index of the table map with these bytes, or ``count``."""
     length = end - begin
-    if guess >= 0 and maps[guess, 1] - maps[guess, 0] == length:
-        if same(buffer, maps[guess, 0], begin, length):
-            return guess
+    if (
+        guess >= 0
+        and maps[guess, 1] - maps[guess, 0] == length
+        and same(buffer, maps[guess, 0], begin, length)
+    ):
+        return guess
     for i in range(count):
         if maps[i, 1] - maps[i, 0] == length and same(buffer, maps[i, 0], begin, length):
             return i

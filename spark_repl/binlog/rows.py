@@ -14,12 +14,13 @@ import pyarrow as pa
 from ..errors import DecodeError
 from ..position import RelayPosition
 from . import kernels
+from .columns import decode_column
 from .definition import ColumnType, TableDefinition
 from .images import key_bytes, key_offsets, locate, walk_images
 from .kernels import Bytes, Ints, Lengths
 from .row_events import scan_events
 from .table_map import parse_table_map
-from .values import Values, decode_column
+from .values import Values
 
 _T = ColumnType
 _FIXED = {

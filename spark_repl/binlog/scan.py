@@ -13,37 +13,38 @@ import numpy as np
 from numba import njit
 
 from .event import EventType
+from .grammar import (
+    COLUMNS,
+    COMMIT_TIME,
+    END,
+    FLAGS,
+    KIND,
+    PAYLOAD_OFFSET,
+    QUERY_OFFSET,
+    ROW_EVENTS,
+    START,
+    Flag,
+    Kind,
+    inner_query,
+    is_begin,
+    is_xa_start,
+    query_text,
+    read_gtid,
+    read_tagged_gtid,
+    read_uint,
+    single_query,
+)
 
 CHUNK_TRANSACTIONS = 1 << 15
-
-
-class Kind(IntEnum):
-    """What a transaction is, as far as its boundaries tell."""
-
-    ROWS = 0
-    """BEGIN … XID or COMMIT with row events (or compressed)"""
-    EMPTY = 1
-    QUERY = 2
-    """one statement: DDL, account management"""
-    ROLLBACK = 3
-    """ended by ROLLBACK"""
-    XA_PREPARE = 4
-    XA_ONE_PHASE = 5
-    XA_COMMIT = 6
-    XA_ROLLBACK = 7
-    STATEMENT = 8
-    """changes rows by statements, or rolls a part of itself back (ROLLBACK TO)"""
-    INCIDENT = 9
-    DDL_ROWS = 10
-    """CREATE TABLE … START TRANSACTION, then rows"""
-
-
-class Flag(IntEnum):
-    COMPRESSED = 1
-    ANONYMOUS = 2
-    CHECKSUM = 4
-    ROLLBACK_TO = 8
-    """holds a ROLLBACK TO SAVEPOINT: the row events before it are not all valid"""
+# Entries of the state array.
+_POS, _RESUME, _CHECKSUM, _INTERRUPTED, _RELAY, _CLOSED = range(6)
+_MICROSECONDS = 1_000_000
+# Where in a transaction an event stands.
+_OUTSIDE, _HEADED, _BEGUN = range(3)
+_DONE = 3
+"""the event ended the transaction"""
+_REFUSED = -1
+"""minus a Stop: the event can't stand there"""
 
 
 class Stop(IntEnum):
@@ -66,224 +67,47 @@ class Stop(IntEnum):
     """an event too short for what it must hold"""
 
 
-# Columns of the int64 array.
-START, END, ROW_EVENTS, KIND, FLAGS, LAST_COMMITTED, SEQUENCE_NUMBER, COMMIT_TIME, GNO = range(9)
-QUERY_OFFSET, PAYLOAD_OFFSET = 9, 10
-_COLUMNS = 11
-# Entries of the state array.
-_POS, _RESUME, _CHECKSUM, _INTERRUPTED = range(4)
-_MICROSECONDS = 1_000_000
-_NO_ROLLBACK, _ROLLBACK, _ROLLBACK_TO = range(3)
-
-_BEGIN = np.frombuffer(b"BEGIN", np.uint8)
-_COMMIT = np.frombuffer(b"COMMIT", np.uint8)
-_ROLLBACK_TEXT = np.frombuffer(b"ROLLBACK", np.uint8)
-_ROLLBACK_TO_TEXT = np.frombuffer(b"ROLLBACK TO", np.uint8)
-_SAVEPOINT = np.frombuffer(b"SAVEPOINT", np.uint8)
-_XA_START = np.frombuffer(b"XA START", np.uint8)
-_XA_END = np.frombuffer(b"XA END", np.uint8)
-_XA_COMMIT = np.frombuffer(b"XA COMMIT", np.uint8)
-_XA_ROLLBACK = np.frombuffer(b"XA ROLLBACK", np.uint8)
-_CREATE = np.frombuffer(b"CREATE", np.uint8)
-_START_TRANSACTION = np.frombuffer(b"START TRANSACTION", np.uint8)
-
-
 @dataclass(frozen=True)
 class Scan:
     """Transactions of one stretch of a file; offsets count from the buffer's beginning."""
 
     numbers: np.ndarray
-    """int64[n, 11], columns START … PAYLOAD_OFFSET (0 where a transaction has none)"""
+    """int64[n, 11], columns START … PAYLOAD_OFFSET of ``grammar`` (0 where there is none)"""
     uuids: np.ndarray
     """uint8[n, 16]"""
     tags: np.ndarray
     """uint8[n, 32], padded with zeros"""
     stop: Stop
     resume: int
-    """behind the last complete transaction (and what follows it outside of any): scan on here"""
+    """behind the last complete transaction and what follows it outside of any: scan on here"""
     bad: int
     """offset of the event that stopped the scan"""
     checksum: bool
     """whether the events at ``resume`` carry a CRC32"""
+    closed: bool
+    """whether the last event before ``resume`` is ROTATE or STOP"""
 
 
-def scan(buf: np.ndarray, start: int, checksum: bool) -> Scan:
-    """Scans uint8 ``buf`` from ``start``, which lies outside of any transaction."""
+def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) -> Scan:
+    """Scans uint8 ``buf`` from ``start``, which lies outside of any transaction.
+
+    ``relay``: a replica wrote the file, so its own events may stand inside a transaction.
+    """
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    state = np.array([start, start, checksum, 0], np.int64)
+    state = np.array([start, start, checksum, 0, relay, 0], np.int64)
     stop = Stop.FULL
     while stop == Stop.FULL:
-        numbers = np.zeros((CHUNK_TRANSACTIONS, _COLUMNS), np.int64)
+        numbers = np.zeros((CHUNK_TRANSACTIONS, COLUMNS), np.int64)
         uuids = np.zeros((CHUNK_TRANSACTIONS, 16), np.uint8)
         tags = np.zeros((CHUNK_TRANSACTIONS, 32), np.uint8)
         n, code = _scan(buf, state, numbers, uuids, tags)
         stop = Stop(code)
         parts.append((numbers[:n], uuids[:n], tags[:n]))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Scan(*columns, stop, int(state[_RESUME]), int(state[_POS]), bool(state[_CHECKSUM]))
-
-
-@njit(cache=True, nogil=True)
-def _uint(buf: np.ndarray, at: int, size: int) -> int:
-    value = np.int64(0)
-    for i in range(size):
-        value |= np.int64(buf[at + i]) << (8 * i)
-    return value
-
-
-@njit(cache=True, nogil=True)
-def _starts(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
-    """Whether the text begins with ``word``, in any case."""
-    if end - at < word.size:
-        return False
-    for i in range(word.size):
-        c = buf[at + i]
-        if 97 <= c <= 122:
-            c -= 32
-        if c != word[i]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _is(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
-    return end - at == word.size and _starts(buf, at, end, word)
-
-
-@njit(cache=True, nogil=True)
-def _rollback(buf: np.ndarray, at: int, end: int) -> int:
-    if not _starts(buf, at, end, _ROLLBACK_TEXT):
-        return _NO_ROLLBACK
-    return _ROLLBACK_TO if _starts(buf, at, end, _ROLLBACK_TO_TEXT) else _ROLLBACK
-
-
-@njit(cache=True, nogil=True)
-def _varint(buf: np.ndarray, at: int, end: int) -> tuple[int, int]:
-    """(value modulo 2**64 as int64, offset behind it; -1: beyond the end)."""
-    if at >= end:
-        return np.int64(0), np.int64(-1)
-    first = np.int64(buf[at])
-    extra = 0
-    while extra < 8 and first >> extra & 1:
-        extra += 1
-    if at + 1 + extra > end:
-        return np.int64(0), np.int64(-1)
-    rest = _uint(buf, at + 1, extra)
-    value = rest if extra == 8 else first >> (extra + 1) | rest << (7 - extra)
-    return value, np.int64(at + 1 + extra)
-
-
-@njit(cache=True, nogil=True)
-def _gtid(buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray) -> bool:
-    """Reads GTID and ANONYMOUS_GTID; a 5.6 server stops after the number, a 5.7 one earlier."""
-    if end - at < 25:
-        return False
-    uuid[:] = buf[at + 1 : at + 17]
-    row[GNO] = _uint(buf, at + 17, 8)
-    if end - at >= 42 and buf[at + 25] == 2:
-        row[LAST_COMMITTED] = _uint(buf, at + 26, 8)
-        row[SEQUENCE_NUMBER] = _uint(buf, at + 34, 8)
-        if end - at >= 49:
-            micros = _uint(buf, at + 42, 7) & ~(np.int64(1) << 55)
-            if micros:
-                row[COMMIT_TIME] = micros
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _tagged_gtid(
-    buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray, tag: np.ndarray
-) -> bool:
-    version, p = _varint(buf, at, end)
-    if p < 0 or version != 1:
-        return False
-    size, p = _varint(buf, p, end)
-    if p < 0 or size < 0 or at + size > end:
-        return False
-    last_required, p = _varint(buf, p, end)
-    stop = at + size
-    while 0 <= p < stop:
-        field, p = _varint(buf, p, stop)
-        if p < 0:
-            return False
-        if field == 1:
-            for i in range(16):
-                value, p = _varint(buf, p, stop)
-                if p < 0:
-                    return False
-                uuid[i] = value
-        elif field == 3:
-            length, p = _varint(buf, p, stop)
-            if p < 0 or length < 0 or length > 32 or p + length > stop:
-                return False
-            for i in range(length):
-                tag[i] = buf[p + i]
-            p += length
-        elif 0 <= field <= 11:
-            value, p = _varint(buf, p, stop)
-            if p < 0:
-                return False
-            signed = (value >> 1 & np.int64(0x7FFFFFFFFFFFFFFF)) ^ -(value & 1)
-            if field == 2:
-                row[GNO] = signed
-            elif field == 4:
-                row[LAST_COMMITTED] = signed
-            elif field == 5:
-                row[SEQUENCE_NUMBER] = signed
-            elif field == 6 and value:
-                row[COMMIT_TIME] = value
-        else:
-            return not 0 <= field <= last_required
-    return p >= 0
-
-
-@njit(cache=True, nogil=True)
-def _query_text(buf: np.ndarray, pos: int, end: int) -> int:
-    """Offset of the statement of the Query event at ``pos`` (``end`` without checksum), or -1."""
-    if end - pos < 32:
-        return np.int64(-1)
-    text = pos + 32 + _uint(buf, pos + 30, 2) + buf[pos + 27] + 1
-    return text if text <= end else np.int64(-1)
-
-
-@njit(cache=True, nogil=True)
-def _inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> bool:
-    """A Query inside BEGIN … COMMIT; returns whether it ends the transaction."""
-    if _is(buf, at, end, _COMMIT):
-        return True
-    rollback = _rollback(buf, at, end)
-    if rollback == _ROLLBACK or _starts(buf, at, end, _XA_ROLLBACK):
-        row[KIND] = Kind.ROLLBACK
-        return True
-    if rollback == _ROLLBACK_TO:
-        row[FLAGS] |= Flag.ROLLBACK_TO
-        row[KIND] = Kind.STATEMENT
-        row[QUERY_OFFSET] = pos
-    elif _starts(buf, at, end, _SAVEPOINT) or _starts(buf, at, end, _XA_END):
-        pass
-    elif _starts(buf, at, end, _CREATE) and _is(
-        buf, max(at, end - _START_TRANSACTION.size), end, _START_TRANSACTION
-    ):
-        row[KIND] = Kind.DDL_ROWS
-        row[QUERY_OFFSET] = pos
-    elif row[KIND] != Kind.STATEMENT:
-        row[KIND] = Kind.STATEMENT
-        row[QUERY_OFFSET] = pos
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _single_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> None:
-    """A statement that is a transaction by itself."""
-    row[QUERY_OFFSET] = pos
-    if _starts(buf, at, end, _XA_COMMIT):
-        row[KIND] = Kind.XA_COMMIT
-    elif _starts(buf, at, end, _XA_ROLLBACK):
-        row[KIND] = Kind.XA_ROLLBACK
-    elif _rollback(buf, at, end) == _ROLLBACK:
-        row[KIND] = Kind.ROLLBACK
-    else:
-        row[KIND] = Kind.QUERY
+    return Scan(
+        columns[0], columns[1], columns[2], stop,
+        int(state[_RESUME]), int(state[_POS]), bool(state[_CHECKSUM]), bool(state[_CLOSED]),
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -294,19 +118,19 @@ def _scan(
     size = buf.size
     pos = state[_RESUME]
     n = 0
-    phase = 0  # 0 outside, 1 behind the GTID, 2 behind BEGIN or XA START
+    phase = _OUTSIDE
+    scratch = np.zeros(COLUMNS, np.int64)
     while True:
         state[_POS] = pos
-        if phase == 0:
+        if phase == _OUTSIDE:
             state[_RESUME] = pos
             if n == numbers.shape[0]:
                 return n, Stop.FULL
         if pos == size:
-            return n, (Stop.END if phase == 0 else Stop.OPEN)
+            return n, (Stop.END if phase == _OUTSIDE else Stop.OPEN)
         if pos + 19 > size:
             return n, Stop.CUT
-        kind = buf[pos + 4]
-        length = _uint(buf, pos + 9, 4)
+        length = read_uint(buf, pos + 9, 4)
         if length < 19:
             return n, Stop.NO_EVENT
         if pos + length > size:
@@ -314,124 +138,157 @@ def _scan(
         end = pos + length - 4 * state[_CHECKSUM]
         if end < pos + 19:
             return n, Stop.MALFORMED_EVENT
-        done = False
-        begins = kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID
-        begins = begins or kind == EventType.GTID_TAGGED
-        if begins and phase != 0:
+        kind = buf[pos + 4]
+        begins = _is_gtid(kind)
+        if begins and phase != _OUTSIDE:
             # A receiver that lost its connection gets the transaction again from its beginning.
             if not state[_INTERRUPTED]:
                 return n, Stop.UNEXPECTED_EVENT
-            phase = 0
-        if phase == 0 and (begins or kind == EventType.QUERY or kind == EventType.INCIDENT):
-            row = numbers[n]
-            row[:] = 0
-            uuids[n] = 0
-            tags[n] = 0
-            row[START] = pos
-            row[KIND] = Kind.EMPTY
-            row[FLAGS] = Flag.CHECKSUM if state[_CHECKSUM] else 0
-            row[COMMIT_TIME] = _uint(buf, pos, 4) * _MICROSECONDS
-            state[_INTERRUPTED] = 0
-            phase = 1
-            if begins:
-                if kind == EventType.GTID_TAGGED:
-                    ok = _tagged_gtid(buf, pos + 19, end, row, uuids[n], tags[n])
-                else:
-                    ok = _gtid(buf, pos + 19, end, row, uuids[n])
-                if not ok:
-                    return n, Stop.MALFORMED_EVENT
-            if not begins or kind == EventType.ANONYMOUS_GTID:
-                row[FLAGS] |= Flag.ANONYMOUS
-        row = numbers[min(n, numbers.shape[0] - 1)]
-        if begins:
-            pass
-        elif 23 <= kind <= 25 or 30 <= kind <= 32 or kind == EventType.PARTIAL_UPDATE_ROWS:
-            if phase != 2:
-                return n, Stop.UNEXPECTED_EVENT
-            row[ROW_EVENTS] += 1
-        elif kind == EventType.TABLE_MAP:
-            if phase != 2:
-                return n, Stop.UNEXPECTED_EVENT
-        elif kind == EventType.QUERY:
-            at = _query_text(buf, pos, end)
-            if at < 0:
+            phase = _OUTSIDE
+        if phase == _OUTSIDE and (begins or kind == EventType.QUERY or kind == EventType.INCIDENT):
+            if not _head(buf, pos, end, state, numbers[n], uuids[n], tags[n]):
                 return n, Stop.MALFORMED_EVENT
-            if phase == 2:
-                done = _inner_query(buf, at, end, pos, row)
-            elif _is(buf, at, end, _BEGIN):
-                phase = 2
-            elif _starts(buf, at, end, _XA_START):
-                phase = 2
-                row[QUERY_OFFSET] = pos
-            else:
-                _single_query(buf, at, end, pos, row)
-                done = True
-        elif kind == EventType.XID:
-            if phase != 2:
-                return n, Stop.UNEXPECTED_EVENT
-            done = True
-        elif kind == EventType.XA_PREPARE:
-            if phase != 2:
-                return n, Stop.UNEXPECTED_EVENT
-            if end < pos + 20:
-                return n, Stop.MALFORMED_EVENT
-            row[KIND] = Kind.XA_ONE_PHASE if buf[pos + 19] else Kind.XA_PREPARE
-            done = True
-        elif kind == EventType.TRANSACTION_PAYLOAD:
-            if phase != 1:
-                return n, Stop.UNEXPECTED_EVENT
-            row[FLAGS] |= Flag.COMPRESSED
-            row[ROW_EVENTS] = -1
-            row[PAYLOAD_OFFSET] = pos
-            row[KIND] = Kind.ROWS
-            done = True
-        elif kind == EventType.INCIDENT:
-            row[KIND] = Kind.INCIDENT
-            row[QUERY_OFFSET] = pos
-            done = True
-        elif (
-            kind == EventType.BEGIN_LOAD_QUERY
-            or kind == EventType.APPEND_BLOCK
-            or kind == EventType.DELETE_FILE
-            or kind == EventType.EXECUTE_LOAD_QUERY
-        ):
-            if phase == 0:
-                return n, Stop.UNEXPECTED_EVENT
-            if row[KIND] != Kind.STATEMENT:
-                row[KIND] = Kind.STATEMENT
-                row[QUERY_OFFSET] = pos
-            done = phase == 1 and kind == EventType.EXECUTE_LOAD_QUERY
-        elif kind == EventType.FORMAT_DESCRIPTION:
-            if length < 19 + 57 + 5:
-                return n, Stop.MALFORMED_EVENT
-            # Behind the first one only a relay log has more: the source's, or a new connection's.
-            state[_CHECKSUM] = buf[pos + length - 5] == 1
-            state[_INTERRUPTED] = 1
-        elif (kind == EventType.STOP or kind == EventType.ROTATE) and phase != 0:
-            # In a relay log these may be the replica's own; the file's end then says the rest.
-            if not state[_INTERRUPTED] and not buf[pos + 17] & 0x60:
-                return n, Stop.UNEXPECTED_EVENT
-        elif not _passes(kind) and not buf[pos + 17] & 0x80:
-            return n, Stop.UNKNOWN_EVENT
-        if done:
-            if row[KIND] == Kind.EMPTY and row[ROW_EVENTS] > 0:
-                row[KIND] = Kind.ROWS
-            row[END] = pos + length
-            n += 1
-            phase = 0
+            phase = _HEADED
+        if not begins:
+            row = scratch if phase == _OUTSIDE else numbers[n]
+            phase = _step(buf, pos, end, length, phase, state, row)
+            if phase <= _REFUSED:
+                return n, -phase
+            if phase == _DONE:
+                row[END] = pos + length
+                n += 1
+                phase = _OUTSIDE
+        if phase == _OUTSIDE:
+            state[_CLOSED] = kind == EventType.STOP or kind == EventType.ROTATE
         pos += length
 
 
 @njit(cache=True, nogil=True)
-def _passes(kind: int) -> bool:
-    """Events without a part in the grammar."""
+def _is_gtid(kind: int) -> bool:
     return (
-        kind == EventType.STOP
-        or kind == EventType.ROTATE
-        or kind == EventType.INTVAR
+        kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID or kind == EventType.GTID_TAGGED
+    )
+
+
+@njit(cache=True, nogil=True)
+def _head(
+    buf: np.ndarray,
+    pos: int,
+    end: int,
+    state: np.ndarray,
+    row: np.ndarray,
+    uuid: np.ndarray,
+    tag: np.ndarray,
+) -> bool:
+    """Begins a transaction's row with its first event; before 5.7 that may be a Query."""
+    kind = buf[pos + 4]
+    row[:] = 0
+    uuid[:] = 0
+    tag[:] = 0
+    row[START] = pos
+    row[KIND] = Kind.EMPTY
+    row[FLAGS] = Flag.CHECKSUM if state[_CHECKSUM] else 0
+    row[COMMIT_TIME] = read_uint(buf, pos, 4) * _MICROSECONDS
+    state[_INTERRUPTED] = 0
+    if kind != EventType.GTID and kind != EventType.GTID_TAGGED:
+        row[FLAGS] |= Flag.ANONYMOUS
+    if kind == EventType.GTID_TAGGED:
+        return read_tagged_gtid(buf, pos + 19, end, row, uuid, tag)
+    if kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID:
+        return read_gtid(buf, pos + 19, end, row, uuid)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _step(
+    buf: np.ndarray, pos: int, end: int, length: int, phase: int, state: np.ndarray, row: np.ndarray
+) -> int:
+    """The phase behind an event that is no GTID event; _DONE at the transaction's end."""
+    kind = buf[pos + 4]
+    if 23 <= kind <= 25 or 30 <= kind <= 32 or kind == EventType.PARTIAL_UPDATE_ROWS:
+        if phase != _BEGUN:
+            return -Stop.UNEXPECTED_EVENT
+        row[ROW_EVENTS] += 1
+        if row[KIND] == Kind.EMPTY:
+            row[KIND] = Kind.ROWS
+        return phase
+    if kind == EventType.TABLE_MAP:
+        return phase if phase == _BEGUN else -Stop.UNEXPECTED_EVENT
+    if kind == EventType.QUERY:
+        return _query(buf, pos, end, phase, row)
+    if kind == EventType.XID:
+        return _DONE if phase == _BEGUN else -Stop.UNEXPECTED_EVENT
+    if kind == EventType.XA_PREPARE:
+        if phase != _BEGUN:
+            return -Stop.UNEXPECTED_EVENT
+        if end < pos + 20:
+            return -Stop.MALFORMED_EVENT
+        row[KIND] = Kind.XA_ONE_PHASE if buf[pos + 19] else Kind.XA_PREPARE
+        return _DONE
+    if kind == EventType.TRANSACTION_PAYLOAD:
+        if phase != _HEADED:
+            return -Stop.UNEXPECTED_EVENT
+        row[FLAGS] |= Flag.COMPRESSED
+        row[ROW_EVENTS] = -1
+        row[PAYLOAD_OFFSET] = pos
+        row[KIND] = Kind.ROWS
+        return _DONE
+    if kind == EventType.INCIDENT:
+        row[KIND] = Kind.INCIDENT
+        row[QUERY_OFFSET] = pos
+        return _DONE
+    if 9 <= kind <= 11 or kind == 17 or kind == EventType.EXECUTE_LOAD_QUERY:
+        return _load_data(kind, pos, phase, row)
+    return _control(buf, pos, length, phase, state)
+
+
+@njit(cache=True, nogil=True)
+def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> int:
+    at = query_text(buf, pos, end)
+    if at < 0:
+        return -Stop.MALFORMED_EVENT
+    if phase == _BEGUN:
+        return _DONE if inner_query(buf, at, end, pos, row) else phase
+    if is_begin(buf, at, end):
+        return _BEGUN
+    if is_xa_start(buf, at, end):
+        row[QUERY_OFFSET] = pos
+        return _BEGUN
+    single_query(buf, at, end, pos, row)
+    return _DONE
+
+
+@njit(cache=True, nogil=True)
+def _load_data(kind: int, pos: int, phase: int, row: np.ndarray) -> int:
+    """LOAD DATA in statement format."""
+    if phase == _OUTSIDE:
+        return -Stop.UNEXPECTED_EVENT
+    if row[KIND] != Kind.STATEMENT:
+        row[KIND] = Kind.STATEMENT
+        row[QUERY_OFFSET] = pos
+    return _DONE if phase == _HEADED and kind == EventType.EXECUTE_LOAD_QUERY else phase
+
+
+@njit(cache=True, nogil=True)
+def _control(buf: np.ndarray, pos: int, length: int, phase: int, state: np.ndarray) -> int:
+    """Events without a part in the grammar."""
+    kind = buf[pos + 4]
+    if kind == EventType.FORMAT_DESCRIPTION:
+        if length < 19 + 57 + 5:
+            return -Stop.MALFORMED_EVENT
+        # Behind the head only a relay log has one: the source's, after a new connection.
+        state[_CHECKSUM] = buf[pos + length - 5] == 1
+        state[_INTERRUPTED] = 1
+        return phase
+    if kind == EventType.STOP or kind == EventType.ROTATE:
+        # A replica writes its own, where MySQL's source never has one inside a transaction.
+        return phase if phase == _OUTSIDE or state[_RELAY] else -Stop.UNEXPECTED_EVENT
+    passes = (
+        kind == EventType.INTVAR
         or kind == EventType.RAND
         or kind == EventType.USER_VAR
         or 27 <= kind <= 29
         or 35 <= kind <= 37
         or kind == EventType.HEARTBEAT_V2
     )
+    return phase if passes or buf[pos + 17] & 0x80 else -Stop.UNKNOWN_EVENT

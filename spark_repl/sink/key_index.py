@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numba import njit
 
+from ..apply.key_hash import NULL_HASH, hash_binary
+
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
-
-_NULL = np.int64(-7046029254386353131)
 
 
 def is_exact(types: list[pa.DataType]) -> bool:
@@ -56,31 +56,13 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
         array = column.cast(pa.large_binary()).combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks)
-        _, offsets, data = array.buffers()
-        at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-        raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-        valid = np.asarray(array.is_valid())
-        return np.asarray(_hash_bytes(raw, at, valid))
+        return hash_binary(array)
     if pa.types.is_floating(values.type):
         bits = np.asarray(values.fill_null(0.0).to_numpy()).astype(np.float64) + 0.0  # -0.0 is 0.0
         out = bits.view(np.int64).copy()
     else:
         out = np.array(values.fill_null(0).to_numpy(), np.int64)
-    out[np.asarray(values.is_null())] = _NULL
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _hash_bytes(raw: Any, at: Any, valid: Any) -> Any:
-    out = np.empty(at.size - 1, np.int64)
-    for i in range(out.size):
-        if not valid[i]:
-            out[i] = np.int64(-7046029254386353131)
-            continue
-        h = np.uint64(14695981039346656037)
-        for j in range(at[i], at[i + 1]):
-            h = (h ^ np.uint64(raw[j])) * np.uint64(1099511628211)
-        out[i] = np.int64(h)
+    out[np.asarray(values.is_null())] = NULL_HASH
     return out
 
 

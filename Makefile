@@ -1,0 +1,70 @@
+# make demo: set-up and the main job. make test: everything that has to hold.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help check setup demo test soak bench clean distclean
+
+BIN := .venv/bin
+# The first Python that is new enough; PYTHON=... overrides.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+BENCH_LOG ?= spark_repl/demo/bank
+
+help:
+	@echo "make demo   set-up, then the main job on a recorded MySQL log"
+	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
+	@echo "make soak   the tests that run for long"
+	@echo "make bench  what this machine does (BENCH_LOG=folder of binlog files)"
+	@echo "make clean  removes what runs leave behind; make distclean the environment too"
+
+# Everything that is missing is named at once, before anything is fetched.
+check:
+	@missing=0; \
+	if [ -z "$(PYTHON)" ]; then missing=1; \
+	  echo "Error: no Python 3.11 or newer. Try: install python3 (3.11 or newer) and its venv module, or make PYTHON=/path/to/python3" >&2; \
+	elif ! "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then missing=1; \
+	  echo "Error: $(PYTHON) is not Python 3.11 or newer. Try: make PYTHON=/path/to/python3" >&2; \
+	elif ! "$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null; then missing=1; \
+	  echo "Error: $(PYTHON) has no venv module. Try: install python3-venv" >&2; fi; \
+	major=$$("$(JAVA)" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1 || true); \
+	case "$$major" in 17|21) ;; *) missing=1; \
+	  echo "Error: $${major:+Java $$major found, }Java 17 or 21 is needed. Try: install openjdk-17-jre-headless (or 21), or set JAVA_HOME" >&2;; esac; \
+	exit $$missing
+
+.venv/.installed: pyproject.toml
+	@echo "Installing into .venv (some minutes the first time)"
+	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+.venv/.jars: .venv/.installed
+	$(BIN)/python -m spark_repl.session
+	touch $@
+
+setup: check
+	@$(MAKE) --no-print-directory .venv/.jars
+
+demo: setup
+	$(BIN)/spark-repl demo
+
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests -m "not soak"
+
+soak: setup
+	$(BIN)/python -m pytest tests -m soak
+
+bench: setup
+	$(BIN)/spark-repl bench decode $(BENCH_LOG)/*.0*
+	$(BIN)/spark-repl bench apply --relay $(BENCH_LOG)
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log demo-out
+	find spark_repl tests jobs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv .cache

@@ -1,0 +1,190 @@
+"""A column's SQL type as CREATE TABLE writes it -> MySQL's type code, metadata and literals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..binlog.definition import ColumnType
+from ..errors import StatementError
+from .sql_tokens import Cursor
+
+_T = ColumnType
+
+# Character set -> id of its default collation, bytes of its longest character (MySQL 9.7).
+_CHARSETS = {
+    "big5": (1, 2), "dec8": (3, 1), "cp850": (4, 1), "hp8": (6, 1), "koi8r": (7, 1),
+    "latin1": (8, 1), "latin2": (9, 1), "swe7": (10, 1), "ascii": (11, 1), "ujis": (12, 3),
+    "sjis": (13, 2), "hebrew": (16, 1), "tis620": (18, 1), "euckr": (19, 2), "koi8u": (22, 1),
+    "gb2312": (24, 2), "greek": (25, 1), "cp1250": (26, 1), "gbk": (28, 2), "latin5": (30, 1),
+    "armscii8": (32, 1), "utf8mb3": (33, 3), "ucs2": (35, 2), "cp866": (36, 1),
+    "keybcs2": (37, 1), "macce": (38, 1), "macroman": (39, 1), "cp852": (40, 1),
+    "latin7": (41, 1), "cp1251": (51, 1), "utf16": (54, 4), "utf16le": (56, 4),
+    "cp1256": (57, 1), "cp1257": (59, 1), "utf32": (60, 4), "binary": (63, 1),
+    "geostd8": (92, 1), "cp932": (95, 2), "eucjpms": (97, 3), "gb18030": (248, 4),
+    "utf8mb4": (255, 4), "utf8": (33, 3),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """``text``: its bytes have a character set. ``length`` is in characters or, 0, not given."""
+
+    code: ColumnType
+    meta: int = 0
+    length: int = 0
+    text: bool = False
+    unsigned: bool = False
+    charset: str = ""
+    literals: tuple[str, ...] = ()
+    serial: bool = False
+
+
+_INTEGERS = {
+    "TINYINT": _T.TINY, "INT1": _T.TINY, "SMALLINT": _T.SHORT, "INT2": _T.SHORT,
+    "MEDIUMINT": _T.INT24, "INT3": _T.INT24, "MIDDLEINT": _T.INT24, "INT": _T.LONG,
+    "INTEGER": _T.LONG, "INT4": _T.LONG, "BIGINT": _T.LONGLONG, "INT8": _T.LONGLONG,
+}  # fmt: skip
+_TEMPORAL = {"TIME": _T.TIME, "DATETIME": _T.DATETIME, "TIMESTAMP": _T.TIMESTAMP}
+_BLOBS = {
+    "TINYBLOB": 1, "BLOB": 2, "MEDIUMBLOB": 3, "LONGBLOB": 4,
+    "TINYTEXT": 1, "TEXT": 2, "MEDIUMTEXT": 3, "LONGTEXT": 4,
+}  # fmt: skip
+_GEOMETRY = (
+    "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING",
+    "MULTIPOLYGON", "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
+)  # fmt: skip
+
+
+def collation(charset: str) -> tuple[int, int]:
+    """(collation id, bytes of the longest character) of a character set or collation's name."""
+    name = charset.lower()
+    found = _CHARSETS.get(name) or _CHARSETS.get(name.partition("_")[0])
+    if found is None:
+        raise StatementError(f"character set {charset} is not known")
+    return found
+
+
+def read(cursor: Cursor) -> SqlType:
+    """Takes a type with its length, UNSIGNED and ZEROFILL, not its character set."""
+    word = cursor.word(*_INTEGERS)
+    if word:
+        _length(cursor)
+        return SqlType(_INTEGERS[word], unsigned=_unsigned(cursor))
+    if cursor.word("BOOL", "BOOLEAN"):
+        return SqlType(_T.TINY)
+    if cursor.word("SERIAL"):
+        return SqlType(_T.LONGLONG, unsigned=True, serial=True)
+    if word := cursor.word(*_TEMPORAL):
+        return SqlType(_TEMPORAL[word], _length(cursor))
+    if cursor.word("DATE"):
+        return SqlType(_T.DATE)
+    if cursor.word("YEAR"):
+        _length(cursor)
+        _unsigned(cursor)
+        return SqlType(_T.YEAR, unsigned=True)
+    if cursor.word("JSON"):
+        return SqlType(_T.JSON, 4)
+    if cursor.word(*_GEOMETRY):
+        return SqlType(_T.GEOMETRY, 4)
+    if cursor.word("VECTOR"):
+        return SqlType(_T.VECTOR, 4, _length(cursor))
+    if cursor.word("BIT"):
+        return SqlType(_T.BIT, _length(cursor) or 1)
+    return _real(cursor) or _character(cursor)
+
+
+def _length(cursor: Cursor) -> int:
+    if not cursor.mark("("):
+        return 0
+    length = cursor.number()
+    cursor.expect(")")
+    return length
+
+
+def _unsigned(cursor: Cursor) -> bool:
+    unsigned = False
+    while word := cursor.word("UNSIGNED", "SIGNED", "ZEROFILL"):
+        unsigned |= word != "SIGNED"
+    return unsigned
+
+
+def _real(cursor: Cursor) -> SqlType | None:
+    word = cursor.word(
+        "FLOAT", "FLOAT4", "FLOAT8", "DOUBLE", "REAL", "DECIMAL", "DEC", "NUMERIC", "FIXED"
+    )
+    if not word:
+        return None
+    if word == "DOUBLE":
+        cursor.word("PRECISION")
+    digits: list[int] = []
+    if cursor.mark("("):
+        digits.append(cursor.number())
+        if cursor.mark(","):
+            digits.append(cursor.number())
+        cursor.expect(")")
+    unsigned = _unsigned(cursor)
+    if word in ("DECIMAL", "DEC", "NUMERIC", "FIXED"):
+        precision, scale = ([*digits, 0] if digits else [10, 0])[:2]
+        return SqlType(_T.DECIMAL, (precision or 10) << 8 | scale, unsigned=unsigned)
+    # FLOAT(25) and up is a DOUBLE; FLOAT(25,2) is not.
+    if word in ("FLOAT", "FLOAT4") and not (len(digits) == 1 and digits[0] > 24):
+        return SqlType(_T.FLOAT, 4, unsigned=unsigned)
+    return SqlType(_T.DOUBLE, 8, unsigned=unsigned)
+
+
+def _character(cursor: Cursor) -> SqlType:
+    start = cursor.rest()
+    if word := cursor.word("ENUM", "SET"):
+        return _choice(cursor, word)
+    if word := cursor.word(*_BLOBS):
+        length = _length(cursor) if word in ("BLOB", "TEXT") else 0
+        text = word.endswith("TEXT")
+        return SqlType(_T.BLOB, _BLOBS[word], length, text, charset="" if text else "binary")
+    if cursor.word("LONG"):
+        if cursor.word("VARBINARY"):
+            return SqlType(_T.BLOB, 3, charset="binary")
+        _varying(cursor, "LONG")
+        return SqlType(_T.BLOB, 3, text=True)
+    if word := cursor.word("BINARY", "VARBINARY"):
+        code = _T.STRING if word == "BINARY" else _T.VARCHAR
+        return SqlType(code, length=_length(cursor) or 1, charset="binary")
+    national = bool(cursor.word("NATIONAL")) or cursor.at("NCHAR", "NVARCHAR")
+    word = cursor.word("CHAR", "CHARACTER", "NCHAR", "VARCHAR", "VARCHARACTER", "NVARCHAR")
+    if not word:
+        raise StatementError(f"the column type {start} is not understood")
+    varying = "VAR" in word or _varying(cursor, word)
+    charset = "utf8mb3" if national else ""
+    length = _length(cursor)
+    return SqlType(
+        _T.VARCHAR if varying else _T.STRING, length=length or 1, text=True, charset=charset
+    )
+
+
+def _varying(cursor: Cursor, word: str) -> bool:
+    if word == "LONG":
+        cursor.word("CHAR", "CHARACTER")
+    return bool(cursor.word("VARYING", "VARCHAR", "VARCHARACTER"))
+
+
+def _choice(cursor: Cursor, word: str) -> SqlType:
+    literals = []
+    for part in cursor.parentheses().parts():
+        # The server stores them without trailing spaces.
+        literals.append(part.string().rstrip(" "))
+        if not part.done():
+            raise StatementError(f"{word} literal {part.rest()} is not understood")
+    if word == "ENUM":
+        size = 1 if len(literals) < 256 else 2
+    else:
+        size = (len(literals) + 7) // 8
+        size = size if size <= 4 else 8
+    return SqlType(_T.ENUM if word == "ENUM" else _T.SET, size, text=True, literals=tuple(literals))
+
+
+def meta(kind: SqlType, longest: int) -> int:
+    """``Column.meta`` when a character has at most ``longest`` bytes."""
+    if kind.code in (_T.STRING, _T.VARCHAR):
+        return kind.length * longest
+    if kind.code == _T.BLOB and kind.length:
+        return max(1, ((kind.length * longest).bit_length() + 7) // 8)
+    return kind.meta

@@ -1,0 +1,274 @@
+"""Staging: a worker's part of a group, from the relay log to net changes in Arrow, nothing visible yet.
+
+The first phase of WL#3970's two here. A worker re-reads its spans, verifies and decodes them, folds
+the changes of each key and hands on one Arrow IPC stream per (table, shard): in memory for a tiny
+group, else in one file below the staging folder. It is told nothing by the driver but numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.crc import event_crc_ok
+from ..binlog.definition import TableDefinition
+from ..binlog.payload import decompress
+from ..binlog.rows import RowImages, walk
+from ..errors import DecodeError, SparkReplError
+from ..position import OFFSET_BITS, RelayPosition
+from .changes import EXISTS, certain, chains
+from .key_hash import hash_binary
+
+Longs = npt.NDArray[np.int64]
+
+# Bytes decoded at a time: bounds a worker's memory, whatever the group's size.
+_SLICE_BYTES = 48 << 20
+_BATCH_ROWS = 1 << 17
+_PAYLOAD_EVENT = 40
+# Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
+# and packed positions), rows added or gone (tables without a key), the key's wire bytes.
+EXTRA = ("flags", "positions", "count", "key")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A run of transactions of one file: int64[n] offsets of their starts and ends, bool[n] flags."""
+
+    path: str
+    file_no: int
+    starts: Longs
+    ends: Longs
+    compressed: npt.NDArray[np.bool_]
+    checksum: bool
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """``skip``: per table, which of the task's transactions (over all spans) it already has."""
+
+    worker: int
+    spans: tuple[Span, ...]
+    shards: int
+    folder: str | None
+    idempotent: bool = False
+    zero_dates: str = "error"
+    skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Net changes of one table and shard: an Arrow IPC stream in a file, or here."""
+
+    table: str
+    shard: int
+    rows: int
+    path: str | None = None
+    offset: int = 0
+    length: int = 0
+    blob: bytes | None = None
+
+    def read(self) -> pa.Table:
+        if self.blob is not None:
+            return pa.ipc.open_stream(self.blob).read_all()
+        with open(self.path or "", "rb") as file:
+            file.seek(self.offset)
+            return pa.ipc.open_stream(file.read(self.length)).read_all()
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a worker found; ``changes``: row changes per table, as MySQL counts them."""
+
+    worker: int
+    definitions: dict[str, TableDefinition]
+    parts: list[Part]
+    changes: dict[str, int]
+    decoded_bytes: int
+    zero_dates: int = 0
+
+
+def stage(task: StageTask) -> Staged:
+    """Runs a task. Raises DecodeError and LogError with file and position."""
+    out = _Output(task)
+    before = 0
+    for span in task.spans:
+        for first, last in _slices(span):
+            ordinal = before + np.arange(first, last)
+            try:
+                for images, ordinals, positions in _decode(span, first, last, ordinal):
+                    out.add(images, ordinals, positions)
+            except SparkReplError as error:
+                raise error.at(file=span.path) from error
+        before += len(span)
+    return out.close()
+
+
+def _slices(span: Span) -> Iterator[tuple[int, int]]:
+    """Ranges of a span's transactions with at most _SLICE_BYTES each (one transaction at least)."""
+    first = 0
+    while first < len(span):
+        limit = span.starts[first] + _SLICE_BYTES
+        last = max(first + 1, int(np.searchsorted(span.ends, limit, "right")))
+        yield first, last
+        first = last
+
+
+def _decode(
+    span: Span, first: int, last: int, ordinal: Longs
+) -> Iterator[tuple[RowImages, Longs, Longs]]:
+    """(images, ordinal in the task of each of their transactions, its packed position)."""
+    base = int(span.starts[first])
+    size = int(span.ends[last - 1]) - base
+    buffer = np.fromfile(span.path, np.uint8, size, offset=base)
+    starts, ends = span.starts[first:last] - base, span.ends[first:last] - base
+    positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
+    if len(buffer) < size:
+        raise DecodeError(
+            "the file is shorter than when it was indexed",
+            position=RelayPosition.unpack(int(positions[-1])),
+            hint="was it truncated or replaced while the applier ran?",
+        )
+    packed = span.compressed[first:last]
+    plain = ~packed
+    if plain.any():
+        args = starts[plain], ends[plain], positions[plain]
+        for images in walk(buffer, *args, span.checksum):
+            yield images, ordinal[plain], positions[plain]
+    chosen: list[int] = []
+    inner: list[bytes] = []
+    for i in np.flatnonzero(packed):
+        inner.append(_payload(buffer, int(starts[i]), int(ends[i]), span.checksum, positions[i]))
+        chosen.append(int(i))
+        if sum(map(len, inner)) > _SLICE_BYTES or i == np.flatnonzero(packed)[-1]:
+            edge = np.concatenate(([0], np.cumsum([len(data) for data in inner])))
+            joined = np.frombuffer(b"".join(inner), np.uint8)
+            at = positions[chosen]
+            for images in walk(joined, edge[:-1], edge[1:], at, False):
+                yield images, ordinal[chosen], at
+            chosen, inner = [], []
+
+
+def _payload(buffer: Any, at: int, end: int, checksum: bool, position: np.int64) -> bytes:
+    """The events inside a compressed transaction; loops over its two events, not over rows."""
+    place = RelayPosition.unpack(int(position))
+    while at + 19 <= end:
+        length = int.from_bytes(buffer[at + 9 : at + 13].tobytes(), "little")
+        if length < 19 or at + length > end:
+            break
+        if checksum and not event_crc_ok(buffer, at, length):
+            raise DecodeError("an event's CRC32 is wrong", position=place)
+        if buffer[at + 4] == _PAYLOAD_EVENT:
+            body = buffer[at + 19 : at + length - (4 if checksum else 0)].tobytes()
+            try:
+                return decompress(body)
+            except SparkReplError as error:
+                raise error.at(position=place) from error
+        at += length
+    raise DecodeError("a compressed transaction has no payload", position=place)
+
+
+class _Output:
+    """Collects streams: one file per worker, the parts one behind the other."""
+
+    def __init__(self, task: StageTask) -> None:
+        self.task = task
+        self.definitions: dict[str, TableDefinition] = {}
+        self.parts: list[Part] = []
+        self.changes: dict[str, int] = {}
+        self.bytes = self.zero_dates = self.offset = 0
+        self.path = self.file = None
+        if task.folder is not None:
+            self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
+            self.file = open(self.path, "wb")
+
+    def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
+        name = images.definition.name
+        known = self.definitions.setdefault(name, images.definition)
+        if known is not images.definition and not same_shape(known, images.definition):
+            raise DecodeError(
+                "the table's definition changes without a DDL statement between",
+                table=name,
+                position=RelayPosition.unpack(int(positions[images.transaction[0]])),
+            )
+        entries = np.arange(len(images.flags))
+        skipped = self.task.skip.get(name)
+        if skipped is not None:
+            entries = np.flatnonzero(~skipped[ordinals[images.transaction]])
+        share = len(entries) / max(1, len(images.flags))
+        self.changes[name] = self.changes.get(name, 0) + round(images.changes * share)
+        if len(entries):
+            self._fold(name, images, entries, positions[images.transaction[entries]])
+
+    def _fold(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
+        key, flags = images.key().take(pa.array(entries)), images.flags[entries]
+        if self.task.idempotent:
+            flags = certain(flags)
+        found = chains(key)
+        if images.definition.primary_key:
+            count = np.ones(len(found.edges) - 1, np.int64)
+        else:
+            step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
+            count = np.add.reduceat(step[found.order], found.edges[:-1])
+        edges = pa.array(found.edges.astype(np.int32))
+        extra = {
+            "flags": pa.ListArray.from_arrays(edges, pa.array(flags[found.order])),
+            "positions": pa.ListArray.from_arrays(edges, pa.array(at[found.order])),
+            "count": pa.array(count),
+            "key": key.take(pa.array(found.last)).cast(pa.large_binary()),
+        }
+        shard = np.zeros(len(count), np.int64)
+        if self.task.shards > 1:
+            shard = (hash_binary(extra["key"]) >> 17) % self.task.shards
+        for number in np.unique(shard):
+            for chosen in _batches(np.flatnonzero(shard == number)):
+                rows = images.decode(entries[found.last[chosen]], self.task.zero_dates)
+                picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
+                self._write(name, int(number), rows, picked)
+        self.zero_dates += images.zero_dates
+
+    def _write(self, name: str, shard: int, rows: pa.RecordBatch, extra: dict[str, Any]) -> None:
+        names = [str(i) for i in range(rows.num_columns)] + list(extra)
+        batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        data = sink.getvalue()
+        if self.file is None:
+            self.parts.append(Part(name, shard, len(rows), blob=data.to_pybytes()))
+        else:
+            self.file.write(data)
+            part = Part(name, shard, len(rows), self.path, self.offset, data.size)
+            self.parts.append(part)
+            self.offset += data.size
+        self.bytes += data.size
+
+    def close(self) -> Staged:
+        if self.file is not None:
+            self.file.close()
+        return Staged(
+            self.task.worker,
+            self.definitions,
+            self.parts,
+            self.changes,
+            self.bytes,
+            self.zero_dates,
+        )
+
+
+def _batches(entries: Longs) -> Iterator[Longs]:
+    for at in range(0, len(entries), _BATCH_ROWS):
+        yield entries[at : at + _BATCH_ROWS]
+
+
+def same_shape(one: TableDefinition, other: TableDefinition) -> bool:
+    """Whether rows of both go into one Delta table: names, types and key are equal."""
+    return one.primary_key == other.primary_key and one.arrow_schema().equals(other.arrow_schema())

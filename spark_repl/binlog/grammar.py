@@ -1,0 +1,233 @@
+"""What the events of a transaction say about its kind: kernels over the raw bytes.
+
+``numbers`` rows are int64[11], one per transaction, with the columns named here.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+class Kind(IntEnum):
+    """What a transaction is, as far as its boundaries tell."""
+
+    ROWS = 0
+    """BEGIN … XID or COMMIT with row events (or compressed)"""
+    EMPTY = 1
+    QUERY = 2
+    """one statement: DDL, account management"""
+    ROLLBACK = 3
+    """ended by ROLLBACK"""
+    XA_PREPARE = 4
+    XA_ONE_PHASE = 5
+    XA_COMMIT = 6
+    XA_ROLLBACK = 7
+    STATEMENT = 8
+    """changes rows by statements, or rolls a part of itself back (ROLLBACK TO)"""
+    INCIDENT = 9
+    DDL_ROWS = 10
+    """CREATE TABLE … START TRANSACTION, then rows"""
+
+
+class Flag(IntEnum):
+    COMPRESSED = 1
+    ANONYMOUS = 2
+    CHECKSUM = 4
+    ROLLBACK_TO = 8
+    """holds a ROLLBACK TO SAVEPOINT: the row events before it are not all valid"""
+
+
+# Columns of the int64 array.
+START, END, ROW_EVENTS, KIND, FLAGS, LAST_COMMITTED, SEQUENCE_NUMBER, COMMIT_TIME, GNO = range(9)
+QUERY_OFFSET, PAYLOAD_OFFSET = 9, 10
+COLUMNS = 11
+_NO_ROLLBACK, _ROLLBACK, _ROLLBACK_TO = range(3)
+
+_BEGIN = np.frombuffer(b"BEGIN", np.uint8)
+_COMMIT = np.frombuffer(b"COMMIT", np.uint8)
+_ROLLBACK_TEXT = np.frombuffer(b"ROLLBACK", np.uint8)
+_ROLLBACK_TO_TEXT = np.frombuffer(b"ROLLBACK TO", np.uint8)
+_SAVEPOINT = np.frombuffer(b"SAVEPOINT", np.uint8)
+_XA_START = np.frombuffer(b"XA START", np.uint8)
+_XA_END = np.frombuffer(b"XA END", np.uint8)
+_XA_COMMIT = np.frombuffer(b"XA COMMIT", np.uint8)
+_XA_ROLLBACK = np.frombuffer(b"XA ROLLBACK", np.uint8)
+_CREATE = np.frombuffer(b"CREATE", np.uint8)
+_START_TRANSACTION = np.frombuffer(b"START TRANSACTION", np.uint8)
+
+
+@njit(cache=True, nogil=True)
+def read_uint(buf: np.ndarray, at: int, size: int) -> Any:
+    value = np.int64(0)
+    for i in range(size):
+        value |= np.int64(buf[at + i]) << (8 * i)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def text_starts(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
+    """Whether the text begins with ``word``, in any case."""
+    if end - at < word.size:
+        return False
+    for i in range(word.size):
+        c = buf[at + i]
+        if 97 <= c <= 122:
+            c -= 32
+        if c != word[i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def text_is(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
+    return end - at == word.size and text_starts(buf, at, end, word)
+
+
+@njit(cache=True, nogil=True)
+def _rollback(buf: np.ndarray, at: int, end: int) -> int:
+    if not text_starts(buf, at, end, _ROLLBACK_TEXT):
+        return _NO_ROLLBACK
+    return _ROLLBACK_TO if text_starts(buf, at, end, _ROLLBACK_TO_TEXT) else _ROLLBACK
+
+
+@njit(cache=True, nogil=True)
+def _varint(buf: np.ndarray, at: Any, end: int) -> Any:
+    """(value modulo 2**64 as int64, offset behind it; -1: beyond the end)."""
+    if at >= end:
+        return np.int64(0), np.int64(-1)
+    first = np.int64(buf[at])
+    extra = 0
+    while extra < 8 and first >> extra & 1:
+        extra += 1
+    if at + 1 + extra > end:
+        return np.int64(0), np.int64(-1)
+    rest = read_uint(buf, at + 1, extra)
+    value = rest if extra == 8 else first >> (extra + 1) | rest << (7 - extra)
+    return value, np.int64(at + 1 + extra)
+
+
+@njit(cache=True, nogil=True)
+def read_gtid(buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray) -> bool:
+    """Reads GTID and ANONYMOUS_GTID; a 5.6 server stops after the number, a 5.7 one earlier."""
+    if end - at < 25:
+        return False
+    uuid[:] = buf[at + 1 : at + 17]
+    row[GNO] = read_uint(buf, at + 17, 8)
+    if end - at >= 42 and buf[at + 25] == 2:
+        row[LAST_COMMITTED] = read_uint(buf, at + 26, 8)
+        row[SEQUENCE_NUMBER] = read_uint(buf, at + 34, 8)
+        if end - at >= 49:
+            micros = read_uint(buf, at + 42, 7) & ~(np.int64(1) << 55)
+            if micros:
+                row[COMMIT_TIME] = micros
+    return True
+
+
+@njit(cache=True, nogil=True)
+def read_tagged_gtid(
+    buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray, tag: np.ndarray
+) -> bool:
+    version, p = _varint(buf, at, end)
+    if p < 0 or version != 1:
+        return False
+    size, p = _varint(buf, p, end)
+    if p < 0 or size < 0 or at + size > end:
+        return False
+    last_required, p = _varint(buf, p, end)
+    stop = at + size
+    while 0 <= p < stop:
+        field, p = _varint(buf, p, stop)
+        if p < 0:
+            return False
+        if field == 1:
+            for i in range(16):
+                value, p = _varint(buf, p, stop)
+                if p < 0:
+                    return False
+                uuid[i] = value
+        elif field == 3:
+            length, p = _varint(buf, p, stop)
+            if p < 0 or length < 0 or length > 32 or p + length > stop:
+                return False
+            for i in range(length):
+                tag[i] = buf[p + i]
+            p += length
+        elif 0 <= field <= 11:
+            value, p = _varint(buf, p, stop)
+            if p < 0:
+                return False
+            signed = (value >> 1 & np.int64(0x7FFFFFFFFFFFFFFF)) ^ -(value & 1)
+            if field == 2:
+                row[GNO] = signed
+            elif field == 4:
+                row[LAST_COMMITTED] = signed
+            elif field == 5:
+                row[SEQUENCE_NUMBER] = signed
+            elif field == 6 and value:
+                row[COMMIT_TIME] = value
+        else:
+            return not 0 <= field <= last_required
+    return p >= 0
+
+
+@njit(cache=True, nogil=True)
+def is_begin(buf: np.ndarray, at: int, end: int) -> bool:
+    return text_is(buf, at, end, _BEGIN)
+
+
+@njit(cache=True, nogil=True)
+def is_xa_start(buf: np.ndarray, at: int, end: int) -> bool:
+    return text_starts(buf, at, end, _XA_START)
+
+
+@njit(cache=True, nogil=True)
+def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
+    """Offset of the statement of the Query event at ``pos`` (``end`` without checksum), or -1."""
+    if end - pos < 32:
+        return np.int64(-1)
+    text = pos + 32 + read_uint(buf, pos + 30, 2) + buf[pos + 27] + 1
+    return text if text <= end else np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> bool:
+    """A Query inside BEGIN … COMMIT; returns whether it ends the transaction."""
+    if text_is(buf, at, end, _COMMIT):
+        return True
+    rollback = _rollback(buf, at, end)
+    if rollback == _ROLLBACK or text_starts(buf, at, end, _XA_ROLLBACK):
+        row[KIND] = Kind.ROLLBACK
+        return True
+    if rollback == _ROLLBACK_TO:
+        row[FLAGS] |= Flag.ROLLBACK_TO
+        row[KIND] = Kind.STATEMENT
+        row[QUERY_OFFSET] = pos
+    elif text_starts(buf, at, end, _SAVEPOINT) or text_starts(buf, at, end, _XA_END):
+        pass
+    elif text_starts(buf, at, end, _CREATE) and text_is(
+        buf, max(at, end - _START_TRANSACTION.size), end, _START_TRANSACTION
+    ):
+        row[KIND] = Kind.DDL_ROWS
+        row[QUERY_OFFSET] = pos
+    elif row[KIND] != Kind.STATEMENT:
+        row[KIND] = Kind.STATEMENT
+        row[QUERY_OFFSET] = pos
+    return False
+
+
+@njit(cache=True, nogil=True)
+def single_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> None:
+    """A statement that is a transaction by itself."""
+    row[QUERY_OFFSET] = pos
+    if text_starts(buf, at, end, _XA_COMMIT):
+        row[KIND] = Kind.XA_COMMIT
+    elif text_starts(buf, at, end, _XA_ROLLBACK):
+        row[KIND] = Kind.XA_ROLLBACK
+    elif _rollback(buf, at, end) == _ROLLBACK:
+        row[KIND] = Kind.ROLLBACK
+    else:
+        row[KIND] = Kind.QUERY

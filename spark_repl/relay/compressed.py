@@ -1,0 +1,95 @@
+"""What a compressed transaction is: looks at its first two events, and at the last when XA.
+
+One call per compressed transaction, so an ordinary one costs no more than its first zstd block.
+"""
+
+from __future__ import annotations
+
+import zstandard
+
+from ..binlog.event import (
+    HEADER_LENGTH,
+    EventType,
+    Header,
+    parse_header,
+    parse_query,
+    parse_xa_prepare,
+    read_lenenc,
+)
+from ..binlog.grammar import Kind
+from ..binlog.payload import decompress
+from ..errors import LogError
+
+_COMPRESSION, _UNCOMPRESSED_SIZE, _PAYLOAD_SIZE = 2, 3, 1
+_NONE = 255
+# Enough for BEGIN with all its status variables and the head of what follows.
+_HEAD_BYTES = 2048
+_READER = zstandard.ZstdDecompressor()
+
+
+def classify(body: bytes) -> tuple[Kind, int]:
+    """(kind, bytes of the events inside) of a TRANSACTION_PAYLOAD body without its checksum."""
+    try:
+        fields, at = _fields(body)
+        size = fields.get(_UNCOMPRESSED_SIZE, fields[_PAYLOAD_SIZE])
+        if fields[_COMPRESSION] == _NONE:
+            head = body[at : at + _HEAD_BYTES]
+        else:
+            head = _READER.stream_reader(body[at:]).read(_HEAD_BYTES)
+        kind = _kind(head, body)
+    except (IndexError, KeyError, zstandard.ZstdError) as e:
+        raise LogError(f"a TRANSACTION_PAYLOAD event is damaged: {e}") from e
+    return kind, size
+
+
+def _fields(body: bytes) -> tuple[dict[int, int], int]:
+    fields: dict[int, int] = {}
+    at = 0
+    while True:
+        name, at = read_lenenc(body, at)
+        if name == 0:
+            return fields, at
+        length, at = read_lenenc(body, at)
+        fields[name], _ = read_lenenc(body, at)
+        at += length
+
+
+def _kind(head: bytes, body: bytes) -> Kind:
+    begin = parse_header(head)
+    if begin.type != EventType.QUERY:
+        raise LogError(f"a compressed transaction begins with a {begin.name} event")
+    if parse_query(head[HEADER_LENGTH : begin.length]).statement.startswith(b"XA START"):
+        return _xa_kind(decompress(body))
+    second = head[begin.length :]
+    if len(second) < HEADER_LENGTH:
+        return Kind.ROWS
+    header = parse_header(second)
+    if header.type == EventType.XID:
+        return Kind.EMPTY
+    if header.type != EventType.QUERY:
+        return Kind.ROWS
+    if header.length > len(second):
+        second = decompress(body)[begin.length :]
+    return _statement_kind(parse_query(second[HEADER_LENGTH : header.length]).statement)
+
+
+def _statement_kind(statement: bytes) -> Kind:
+    text = statement.upper()
+    if text == b"COMMIT":
+        return Kind.EMPTY
+    if text.startswith(b"CREATE") and text.endswith(b"START TRANSACTION"):
+        return Kind.DDL_ROWS
+    return Kind.ROWS if text.startswith(b"SAVEPOINT") else Kind.STATEMENT
+
+
+def _xa_kind(events: bytes) -> Kind:
+    at, header = 0, Header(0, 0, 0, 0, 0, 0)
+    while at < len(events):
+        header = parse_header(events, at)
+        if header.length < HEADER_LENGTH:
+            raise LogError("a compressed transaction holds bytes that are no event")
+        at += header.length
+    if header.type != EventType.XA_PREPARE:
+        return Kind.ROLLBACK if header.type == EventType.QUERY else Kind.ROWS
+    body = events[at - header.length + HEADER_LENGTH : at]
+    return Kind.XA_ONE_PHASE if parse_xa_prepare(body).one_phase else Kind.XA_PREPARE

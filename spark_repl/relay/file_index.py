@@ -1,0 +1,198 @@
+"""FileIndex: the transactions of one log file as fixed-size records, and their file on disk."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ..binlog.event import CRC_LENGTH, HEADER_LENGTH, type_name
+from ..binlog.grammar import (
+    COMMIT_TIME,
+    END,
+    FLAGS,
+    GNO,
+    KIND,
+    LAST_COMMITTED,
+    PAYLOAD_OFFSET,
+    QUERY_OFFSET,
+    ROW_EVENTS,
+    SEQUENCE_NUMBER,
+    START,
+    Flag,
+)
+from ..binlog.scan import Scan, Stop, scan
+from ..errors import LogError
+from ..position import OFFSET_BITS
+from .compressed import classify
+from .log import RelayFile, RelayLog
+
+RECORD = np.dtype(
+    [
+        ("position", "<i8"),  # packed RelayPosition of the first event
+        ("end", "<i8"),  # packed, behind the last byte; same file
+        ("length", "<i8"),  # bytes in the file
+        ("uncompressed", "<i8"),  # bytes of its events when not compressed
+        ("last_committed", "<i8"),
+        ("sequence_number", "<i8"),
+        ("commit_time", "<i8"),  # microseconds UTC
+        ("gno", "<i8"),  # 0: anonymous
+        ("query_offset", "<i8"),  # of the Query event (INCIDENT: that event) in the file, else 0
+        ("uuid", "V16"),
+        ("tag", "S32"),
+        ("row_events", "<i4"),  # -1: unknown (compressed)
+        ("kind", "u1"),  # Kind
+        ("flags", "u1"),  # Flag
+        ("spare", "V2"),
+    ]
+)
+VERSION = 1
+_MAGIC = b"SRIX"
+# Magic, version, record size, count, scanned, fingerprint, checksum, closed.
+_HEAD = struct.Struct("<4sHHqq32s??6x")
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """``records`` are numbered by the file's own number, without the log id's base."""
+
+    number: int
+    fingerprint: str
+    records: np.ndarray
+    scanned: int
+    """offset behind everything complete: the scan goes on here"""
+    checksum: bool
+    """whether the events at ``scanned`` carry a CRC32"""
+    closed: bool
+    """whether the last event scanned is ROTATE or STOP"""
+    size: int = 0
+    """bytes of the file at the last scan"""
+    stop: Stop = Stop.END
+    bad: int = 0
+    """offset of the event that stopped the scan"""
+
+
+def begin(log: RelayLog, file: RelayFile) -> FileIndex:
+    """The index of a file of which nothing was scanned yet."""
+    head = log.head(file.number)
+    nothing = np.zeros(0, RECORD)
+    checksum = head.source.checksum
+    return FileIndex(file.number, head.fingerprint, nothing, head.length, checksum, False)
+
+
+def extend(index: FileIndex, log: RelayLog) -> FileIndex:
+    """Scans what lies behind ``index.scanned``. Raises LogError for what can't be understood."""
+    file = log.file(index.number)
+    size = os.path.getsize(file.path)
+    if size < index.scanned:
+        raise LogError(
+            f"the file has become shorter: {size} bytes, {index.scanned} were read before",
+            file=file.name,
+            hint="a server that crashed cuts its last file; fetch it again as a new log",
+        )
+    if size == index.scanned:
+        return replace(index, size=size, stop=Stop.END, bad=size)
+    buf = np.memmap(file.path, np.uint8, "r")
+    relay = log.head(index.number).own.is_relay_log
+    found = scan(buf, index.scanned, index.checksum, relay=relay)
+    _refuse(file, buf, found)
+    records = _records(file, buf, found)
+    if len(index.records):
+        records = np.concatenate((index.records, records))
+    return replace(
+        index, records=records, scanned=found.resume, checksum=found.checksum,
+        closed=found.closed, size=buf.size, stop=found.stop, bad=found.bad,
+    )  # fmt: skip
+
+
+def load(path: Path, number: int, fingerprint: str, size: int) -> FileIndex | None:
+    """The stored index, records mapped; None when there is none that fits the log file."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD.size)
+        magic, version, record, count, scanned, digest, checksum, closed = _HEAD.unpack(head)
+        fits = (magic, version, record) == (_MAGIC, VERSION, RECORD.itemsize)
+        whole = path.stat().st_size == _HEAD.size + count * record
+    except (OSError, struct.error):
+        return None
+    if not fits or not whole or digest.hex() != fingerprint or scanned > size:
+        return None
+    records: np.ndarray = np.zeros(0, RECORD)
+    if count:
+        records = np.memmap(path, RECORD, "r", _HEAD.size)
+    return FileIndex(number, fingerprint, records, scanned, checksum, closed)
+
+
+def store(path: Path, index: FileIndex) -> None:
+    """Replaces the stored index in one step; a reader sees the old or the new one."""
+    head = _HEAD.pack(
+        _MAGIC, VERSION, RECORD.itemsize, len(index.records), index.scanned,
+        bytes.fromhex(index.fingerprint), index.checksum, index.closed,
+    )  # fmt: skip
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with part.open("wb") as stream:
+        stream.write(head)
+        stream.write(np.ascontiguousarray(index.records).view(np.uint8).data)
+    part.replace(path)
+
+
+def _records(file: RelayFile, buf: np.ndarray, found: Scan) -> np.ndarray:
+    numbers = found.numbers
+    records = np.zeros(len(numbers), RECORD)
+    base = file.number << OFFSET_BITS
+    records["position"] = base + numbers[:, START]
+    records["end"] = base + numbers[:, END]
+    records["length"] = numbers[:, END] - numbers[:, START]
+    records["uncompressed"] = records["length"]
+    for name, column in (
+        ("last_committed", LAST_COMMITTED),
+        ("sequence_number", SEQUENCE_NUMBER),
+        ("commit_time", COMMIT_TIME),
+        ("gno", GNO),
+        ("query_offset", QUERY_OFFSET),
+        ("row_events", ROW_EVENTS),
+        ("kind", KIND),
+        ("flags", FLAGS),
+    ):
+        records[name] = numbers[:, column]
+    records["uuid"] = found.uuids.view("V16").reshape(-1)
+    records["tag"] = found.tags.view("S32").reshape(-1)
+    _classify_compressed(file, buf, found, records)
+    return records
+
+
+def _classify_compressed(
+    file: RelayFile, buf: np.ndarray, found: Scan, records: np.ndarray
+) -> None:
+    for i in np.flatnonzero(records["flags"] & Flag.COMPRESSED).tolist():
+        start = int(found.numbers[i, PAYLOAD_OFFSET])
+        end = int(found.numbers[i, END])
+        if records["flags"][i] & Flag.CHECKSUM:
+            end -= CRC_LENGTH
+        try:
+            kind, size = classify(buf[start + HEADER_LENGTH : end].tobytes())
+        except LogError as e:
+            raise e.at(file=file.name, position=start) from None
+        records["kind"][i] = kind
+        records["uncompressed"][i] = start - found.numbers[i, START] + size
+
+
+def _refuse(file: RelayFile, buf: np.ndarray, found: Scan) -> None:
+    """Raises for a stop that more bytes can't mend."""
+    if found.stop in (Stop.END, Stop.OPEN, Stop.CUT, Stop.NO_EVENT):
+        return
+    code = int(buf[found.bad + 4])
+    name, hint = type_name(code), "the file is damaged here: relay verify says more"
+    if found.stop == Stop.UNKNOWN_EVENT:
+        message = f"event type {code} is unknown and not marked ignorable: an event from the future"
+        hint = "a newer version of spark_repl may know it"
+        if 160 <= code <= 171:
+            hint = "this is a type of MariaDB, whose logs are not supported"
+    elif found.stop == Stop.UNEXPECTED_EVENT:
+        message = f"a {name} event can't stand here: the transactions' boundaries are broken"
+    else:
+        message = f"the {name} event is too short for what it must hold"
+    raise LogError(message, file=file.name, position=found.bad, hint=hint)

@@ -1,0 +1,295 @@
+"""RelayLog: the files of a recorded binary log or relay log, in their order.
+
+Only the heads of files are read here: FORMAT_DESCRIPTION and PREVIOUS_GTIDS, and in a replica's
+relay log the source's FORMAT_DESCRIPTION behind them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ..binlog.event import (
+    CRC_LENGTH,
+    ENCRYPTED_MAGIC,
+    HEADER_LENGTH,
+    MAGIC,
+    MAGIC_LENGTH,
+    EventFlag,
+    EventType,
+    FormatDescription,
+    Header,
+    parse_format_description,
+    parse_gtid,
+    parse_header,
+    parse_previous_gtids,
+)
+from ..errors import LogError
+from ..gtid import GtidSet, format_uuid
+from ..position import MAX_FILE_NO
+
+_SUFFIX = re.compile(r"(.+)\.(\d+)")
+_FLAGS_OFFSET = 17
+_GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
+_UUID_SEARCH_EVENTS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RelayFile:
+    number: int
+    """from the name's suffix; 1 when it has none"""
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileHead:
+    """What a file says about itself before its first transaction."""
+
+    own: FormatDescription
+    """of the server that wrote the file: the replica in a relay log"""
+    source: FormatDescription
+    """of the server whose events they are; the same object in a binary log"""
+    previous_gtids: GtidSet
+    fingerprint: str
+    """hex digest of server id, FORMAT_DESCRIPTION and PREVIOUS_GTIDS; stays when a file is closed"""
+    length: int
+    """offset of the first event behind the head"""
+
+
+@dataclass(frozen=True)
+class RelayLog:
+    path: str
+    files: tuple[RelayFile, ...]
+    _heads: dict[int, FileHead] = field(default_factory=dict, compare=False, repr=False)
+
+    def file(self, number: int) -> RelayFile:
+        at = number - self.files[0].number
+        if not 0 <= at < len(self.files):
+            first, last = self.files[0].name, self.files[-1].name
+            raise LogError(f"file number {number} is not in {self.path} ({first} to {last})")
+        return self.files[at]
+
+    def head(self, number: int) -> FileHead:
+        """Raises LogError when the head is cut (``head_complete`` asks) or damaged."""
+        if number not in self._heads:
+            self._heads[number] = read_head(self.file(number))
+        return self._heads[number]
+
+    def head_complete(self, number: int) -> bool:
+        """False for a file that was only just begun: no event behind FORMAT_DESCRIPTION yet."""
+        return number in self._heads or len(list(_head_events(self.file(number)))) > 1
+
+    def fingerprint(self, number: int) -> str:
+        return self.head(number).fingerprint
+
+    def previous_gtids(self) -> GtidSet:
+        """What the source had executed before the log begins."""
+        return self.head(self.files[0].number).previous_gtids
+
+    def server(self, number: int) -> FormatDescription:
+        """Of the server whose events the file holds."""
+        return self.head(number).source
+
+    @cached_property
+    def source_uuid(self) -> str | None:
+        """UUID in the first GTID with the server's own id: binary logs name their server no
+        other way. None when there is none near the beginning (anonymous, or all replicated)."""
+        server_id = self.server(self.files[0].number).server_id
+        for file in self.files:
+            for count, (header, _, event) in enumerate(_events(file)):
+                if header.type in _GTID_TYPES and header.server_id == server_id:
+                    return format_uuid(parse_gtid(header.type, event[HEADER_LENGTH:]).uuid)
+                if count > _UUID_SEARCH_EVENTS_MAX:
+                    return None
+        return None
+
+
+def open_log(path: str) -> RelayLog:
+    """Opens a folder, one file, or an index file (``binlog.index``: the files it lists).
+
+    A folder's index file says which files belong to the log; without one all files that begin as
+    binary logs do are taken, in the order of their numbers. Raises LogError for a folder without
+    logs, a file that is no binary log, and a missing file in the sequence.
+    """
+    place = Path(path)
+    if place.is_dir():
+        files = _folder(place)
+    elif place.is_file():
+        files = _from_index(place) if place.suffix == ".index" else [_relay_file(place)]
+    else:
+        raise LogError(f"{path} does not exist", hint="give a folder of binary logs, or one file")
+    files = _without_unborn(files)
+    if not files:
+        raise LogError(
+            f"no binary logs in {path}",
+            hint="record one: mysqlbinlog --read-from-remote-server --raw, or copy the server's",
+        )
+    for file in files:
+        _check_magic(file)
+    _check_sequence(files)
+    return RelayLog(str(path), tuple(files))
+
+
+def read_head(file: RelayFile) -> FileHead:
+    own: FormatDescription | None = None
+    source: FormatDescription | None = None
+    previous, length = GtidSet(), MAGIC_LENGTH
+    digest = hashlib.sha256()
+    for header, offset, event in _head_events(file):
+        if header.type == EventType.FORMAT_DESCRIPTION:
+            source = _describe(file, offset, event)
+            if own is None:
+                own = source
+                digest.update(header.server_id.to_bytes(4, "little") + _closed(event))
+        elif header.type == EventType.PREVIOUS_GTIDS and own is not None:
+            stop = len(event) - CRC_LENGTH * own.checksum
+            try:
+                previous = parse_previous_gtids(event[HEADER_LENGTH:stop])
+            except LogError as e:
+                raise e.at(file=file.name, position=offset) from None
+            digest.update(event)
+        length = offset + header.length
+    if own is None or source is None:
+        raise LogError(
+            "the file does not begin with a whole FORMAT_DESCRIPTION event: it is cut or damaged",
+            file=file.name,
+            position=MAGIC_LENGTH,
+        )
+    return FileHead(own, source, previous, digest.hexdigest(), length)
+
+
+def _folder(place: Path) -> list[RelayFile]:
+    indexes = sorted(p for p in place.iterdir() if p.suffix == ".index" and p.is_file())
+    if len(indexes) > 1:
+        names = ", ".join(p.name for p in indexes)
+        raise LogError(
+            f"{place} holds more than one log: {names}", hint="give the path of one index file"
+        )
+    if indexes:
+        return _from_index(indexes[0])
+    files = [_relay_file(p) for p in place.iterdir() if p.is_file() and _magic(p) is not None]
+    files.sort(key=lambda f: (f.number, f.name))
+    if len(names := {_stem(f.name) for f in files}) > 1:
+        raise LogError(
+            f"{place} holds files of more than one log: {', '.join(sorted(names))}",
+            hint="put each log into a folder of its own, or give an index file",
+        )
+    return files
+
+
+def _from_index(index: Path) -> list[RelayFile]:
+    """The folder may have been copied: only the names of the listed paths count."""
+    files = []
+    for line in index.read_text("utf-8", "surrogateescape").splitlines():
+        if name := line.strip().replace("\\", "/").rpartition("/")[2]:
+            place = index.parent / name
+            if not place.is_file():
+                raise LogError(
+                    f"{name} is listed in {index.name} but missing", file=name,
+                    hint=f"copy it into {index.parent}, or remove its line if it was purged",
+                )  # fmt: skip
+            files.append(_relay_file(place))
+    return files
+
+
+def _without_unborn(files: list[RelayFile]) -> list[RelayFile]:
+    """Leaves out a last file that holds no byte of a log yet."""
+    if len(files) > 1 and Path(files[-1].path).stat().st_size < MAGIC_LENGTH:
+        return files[:-1]
+    return files
+
+
+def _relay_file(place: Path) -> RelayFile:
+    match = _SUFFIX.fullmatch(place.name)
+    number = int(match[2]) if match else 1
+    if not 1 <= number <= MAX_FILE_NO:
+        raise LogError(
+            f"file number {number} is out of range (1 to {MAX_FILE_NO})", file=place.name
+        )
+    return RelayFile(number, place.name, str(place))
+
+
+def _stem(name: str) -> str:
+    match = _SUFFIX.fullmatch(name)
+    return match[1] if match else name
+
+
+def _magic(place: Path) -> bytes | None:
+    with place.open("rb") as stream:
+        magic = stream.read(MAGIC_LENGTH)
+    return magic if magic in (MAGIC, ENCRYPTED_MAGIC) else None
+
+
+def _check_magic(file: RelayFile) -> None:
+    magic = _magic(Path(file.path))
+    if magic == ENCRYPTED_MAGIC:
+        raise LogError(
+            "the file is encrypted (binlog_encryption=ON)", file=file.name,
+            hint="record the log from the server (mysqlbinlog --read-from-remote-server --raw):"
+            " it sends the events in plain text",
+        )  # fmt: skip
+    if magic is None:
+        raise LogError("not a binary log: the first bytes are not fe 'bin'", file=file.name)
+
+
+def _check_sequence(files: list[RelayFile]) -> None:
+    for before, after in zip(files, files[1:], strict=False):
+        if after.number != before.number + 1:
+            missing = f"{_stem(before.name)}.{before.number + 1:06d}"
+            raise LogError(
+                f"{missing} is missing: {after.name} follows {before.name}", file=missing,
+                hint="transactions would be lost; copy the missing file here",
+            )  # fmt: skip
+
+
+def _describe(file: RelayFile, offset: int, event: bytes) -> FormatDescription:
+    try:
+        description = parse_format_description(event)
+    except LogError as e:
+        raise e.at(file=file.name, position=offset) from None
+    if description.is_mariadb:
+        raise LogError(
+            f"the log is MariaDB's ({description.server_version}): its format is another one"
+            " and is not supported",
+            file=file.name,
+        )
+    return description
+
+
+def _closed(event: bytes) -> bytes:
+    """The event as it is when its file is closed (its checksum is computed so anyway)."""
+    flags = event[_FLAGS_OFFSET] & ~EventFlag.IN_USE
+    return event[:_FLAGS_OFFSET] + bytes([flags]) + event[_FLAGS_OFFSET + 1 :]
+
+
+def _head_events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
+    """Whole events up to the first that is not of a file's head."""
+    for i, (header, offset, event) in enumerate(_events(file)):
+        if i == 0 and header.type != EventType.FORMAT_DESCRIPTION:
+            return
+        artificial = header.type == EventType.ROTATE and header.flags & EventFlag.ARTIFICIAL
+        described = header.type in (EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS)
+        if not artificial and not described:
+            return
+        yield header, offset, event
+
+
+def _events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
+    """(header, offset, the whole event) until the file's end or bytes that are no event."""
+    with open(file.path, "rb") as stream:
+        size = stream.seek(0, 2)
+        offset = stream.seek(MAGIC_LENGTH)
+        while len(data := stream.read(HEADER_LENGTH)) == HEADER_LENGTH:
+            header = parse_header(data)
+            if header.length < HEADER_LENGTH or offset + header.length > size:
+                return
+            event = data + stream.read(header.length - HEADER_LENGTH)
+            if len(event) < header.length:
+                return
+            yield header, offset, event
+            offset += header.length

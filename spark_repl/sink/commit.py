@@ -1,0 +1,71 @@
+"""Commit: what the write tasks returned becomes one Delta commit per table, data and position."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pyroaring import BitMap
+
+from ..errors import TargetError
+from . import deletion_vector
+from .delta_log import Action
+from .direct import Written
+from .tracking import Table, Tracking
+
+
+def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> list[Action]:
+    """The ``add`` and ``remove`` actions of one table's commit; writes its deletion vectors.
+
+    Raises TargetError when a marked row was marked already: the plan didn't fit the table.
+    """
+    now = int(time.time() * 1000)
+    marks: dict[str, BitMap] = {}
+    for part in written:
+        for path, data in part.marks.items():
+            rows = BitMap.deserialize(data)
+            marks[path] = marks[path] | rows if path in marks else rows
+    actions: list[Action] = []
+    kept: list[tuple[Action, BitMap]] = []
+    for path, rows in marks.items():
+        old = tracking.action(table, path)
+        vector = old.get("deletionVector")
+        dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
+        if dead & rows:
+            raise TargetError("a row was to be removed twice", table=table.name, file=path)
+        actions.append({"remove": _remove(old, now)})
+        if len(dead | rows) < json.loads(old["stats"])["numRecords"]:
+            kept.append((old, dead | rows))
+    vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
+    for (old, _), vector in zip(kept, vectors, strict=True):
+        stats = {**json.loads(old["stats"]), "tightBounds": False}
+        fresh = {**old, "deletionVector": vector, "stats": json.dumps(stats), "dataChange": True}
+        actions.append({"add": fresh})
+    actions += [{"add": add} for part in written for add in part.adds]
+    return actions
+
+
+def _remove(old: Action, now: int) -> dict[str, Any]:
+    found = {
+        "path": old["path"],
+        "deletionTimestamp": now,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": old.get("partitionValues") or {},
+        "size": old["size"],
+    }
+    if old.get("deletionVector"):
+        found["deletionVector"] = old["deletionVector"]
+    return found
+
+
+def commit(
+    tracking: Tracking, table: Table, written: Sequence[Written], position: int, metadata: str
+) -> int:
+    """One Delta commit with the table's part of a group; returns its version."""
+    actions = actions_of(tracking, table, written)
+    version = tracking.delta.commit(table.snapshot, actions, tracking.app, position, metadata)
+    tracking.landed(table, actions, position)
+    return version

@@ -1,0 +1,210 @@
+"""What the target has: every table's position, read from its own commits, and its live files.
+
+A table's own commits are the truth (WL#3970): the ``txn`` action ``spark_repl:<channel>`` holds the
+packed relay position, userMetadata the GTID set, in the same commit as the data.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..binlog.definition import TableDefinition
+from ..errors import FencedError, TargetError
+from .columns import Columns, schema_json
+from .control import Control, Cut, TableVersion
+from .delta_log import Action, DeltaLog, Snapshot
+from .direct import LiveFile
+from .layout import Layout
+
+_DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How new tables are made."""
+
+    column_mapping: bool = True
+    deletion_vectors: bool = True
+    retention_hours: int = 168
+
+    def properties(self) -> dict[str, str]:
+        hours = f"interval {self.retention_hours} hours"
+        found = {
+            "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
+            # Checkpoints inside a commit stall the stream; retention keeps promised cuts readable.
+            "delta.checkpointInterval": "200",
+            "delta.deletedFileRetentionDuration": hours,
+            "delta.logRetentionDuration": hours,
+        }
+        if self.column_mapping:
+            found["delta.columnMapping.mode"] = "name"
+        return found
+
+
+@dataclass
+class Table:
+    """One target table. ``position``: packed end of the last transaction in it (0: none yet)."""
+
+    name: str
+    path: str
+    folder: str
+    definition: TableDefinition
+    complete: bool
+    snapshot: Snapshot
+    position: int
+    columns: Columns
+    _files: dict[str, Action] | None = field(default=None, repr=False)
+
+    def version(self) -> TableVersion:
+        found = self.snapshot
+        return TableVersion(self.path, found.version, found.metadata_id, self.position)
+
+
+class Tracking:
+    """The tables of one target and channel."""
+
+    def __init__(
+        self, layout: Layout, control: Control, delta: DeltaLog, options: TableOptions
+    ) -> None:
+        self.layout, self.control, self.delta, self.options = layout, control, delta, options
+        self.app = f"spark_repl:{control.channel}"
+        self.tables: dict[str, Table] = {}
+
+    def load(self, cut: Cut | None) -> None:
+        """Reads every known table. Raises TargetError when others replaced or changed one."""
+        for row in self.control.rows("table"):
+            known = json.loads(row["detail"])
+            folder = self.layout.table(known["path"])
+            snapshot = self.delta.snapshot(folder)
+            at_cut = cut.tables.get(known["name"]) if cut else None
+            if snapshot is None:
+                if at_cut is not None:
+                    raise TargetError(
+                        "the table is gone", table=known["name"], file=folder,
+                        hint="restore it, or start again with an empty target",
+                    )
+                continue  # the applier died between the announcement and the creation
+            table = self._table(known["name"], known["path"], snapshot)
+            self.tables[table.name] = table
+            if at_cut is not None:
+                self._check(table, at_cut.metadata_id, at_cut.version)
+
+    def _table(self, name: str, path: str, snapshot: Snapshot) -> Table:
+        found = snapshot.configuration
+        if _DEFINITION not in found or self.app not in snapshot.txns:
+            raise TargetError(
+                "the Delta table at this path was not made by this channel", table=name,
+                file=snapshot.folder, hint="move it away, or use another target",
+            )
+        return Table(
+            name, path, snapshot.folder, TableDefinition.from_json(found[_DEFINITION]),
+            found.get(_COMPLETE) == "true", snapshot, snapshot.txns[self.app],
+            Columns.of(snapshot.schema_string),
+        )
+
+    def create(
+        self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
+    ) -> Table:
+        """Makes the Delta table with the position in the same commit. ``complete``: from CREATE TABLE."""
+        path = Layout.path_of(definition.database, definition.table)
+        folder = self.layout.table(path)
+        if self.delta.snapshot(folder) is None:
+            known = {"name": definition.name, "path": path}
+            self.control.write("table", position=position, detail=json.dumps(known))
+            self.delta.create(
+                folder, schema_json(definition.arrow_schema()),
+                self._properties(definition, complete), self.app, position, user_metadata,
+            )
+        elif not any(json.loads(r["detail"])["path"] == path for r in self.control.rows("table")):
+            raise TargetError(
+                "there is a Delta table already that this channel did not make",
+                table=definition.name, file=folder, hint="move it away, or use another target",
+            )
+        snapshot = self.delta.snapshot(folder)
+        assert snapshot is not None
+        table = self._table(definition.name, path, snapshot)
+        self.tables[definition.name] = table
+        return table
+
+    def _properties(self, definition: TableDefinition, complete: bool) -> dict[str, str]:
+        own = {_DEFINITION: definition.to_json(), _COMPLETE: str(complete).lower()}
+        return {**self.options.properties(), **own}
+
+    def refresh(self, table: Table) -> None:
+        """Takes in what others committed since we last looked. Raises TargetError, FencedError."""
+        if self.delta.version(table.folder) != table.snapshot.version:
+            self._check(table, table.snapshot.metadata_id, table.snapshot.version)
+
+    def _check(self, table: Table, metadata_id: str, version: int) -> None:
+        snapshot = self.delta.snapshot(table.folder)
+        if snapshot is None or snapshot.metadata_id != metadata_id:
+            raise TargetError(
+                "the table has been replaced by another one", table=table.name, file=table.folder,
+                hint="start again with an empty target, or restore the table",
+            )
+        own = table.snapshot.version
+        for number, actions in enumerate(
+            self.delta.commits_after(table.folder, version, snapshot.version), version + 1
+        ):
+            ours = any(a.get("txn", {}).get("appId") == self.app for a in actions)
+            if ours and number > own:
+                raise FencedError(
+                    f"another applier committed version {number}", table=table.name,
+                    hint="only one applier may work on a channel: stop the other one",
+                )
+            if not ours:
+                self._foreign(table, number, actions)
+        if snapshot.version != own:
+            table.snapshot, table._files = snapshot, None
+
+    def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:
+        """Lets pass what changes no row (OPTIMIZE, VACUUM, properties); stops at all else."""
+        operation = next((a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), "?")
+        changes = any(a.get(k, {}).get("dataChange") for a in actions for k in ("add", "remove"))
+        schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), None)
+        if changes or operation == "RESTORE" or (
+            schema is not None and Columns.of(schema) != table.columns
+        ):
+            raise TargetError(
+                f"somebody else changed the table: version {version} is a {operation}",
+                table=table.name, file=table.folder,
+                hint="on_foreign_change = stop: undo it with RESTORE to the version before and"
+                " remove the later cuts, or start again with an empty target",
+            )
+
+    def live_files(self, table: Table) -> tuple[LiveFile, ...]:
+        return tuple(LiveFile(path, a.get("deletionVector")) for path, a in self._live(table).items())
+
+    def _live(self, table: Table) -> dict[str, Action]:
+        if table._files is None:
+            table._files = {a["path"]: a for a in self.delta.files(table.snapshot)}
+        return table._files
+
+    def action(self, table: Table, path: str) -> Action:
+        return self._live(table)[path]
+
+    def landed(self, table: Table, actions: list[Action], position: int) -> None:
+        """Keeps the list of live files in step with a commit of ours that has just landed."""
+        files = self._live(table)
+        for action in actions:
+            if "remove" in action:
+                files.pop(action["remove"]["path"])
+        for action in actions:
+            if "add" in action:
+                files[action["add"]["path"]] = action["add"]
+        snapshot = self.delta.snapshot(table.folder)
+        assert snapshot is not None
+        if snapshot.version != table.snapshot.version + 1:
+            table._files = None  # others committed before or after ours: read the list anew
+        table.snapshot, table.position = snapshot, position
+
+
+def user_metadata(cut: Cut, channel: str) -> str:
+    """The commit's userMetadata: everything of the channel up to this position."""
+    found: dict[str, Any] = {
+        "channel": channel, "log_id": cut.log_id, "position": cut.position,
+        "gtid_executed": cut.gtid_executed, "source": dict(cut.source),
+    }
+    return json.dumps(found)

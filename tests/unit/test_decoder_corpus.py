@@ -1,0 +1,31 @@
+"""The decoder against a real server's log: folding its row changes gives the server's tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_repl.binlog.rows import walk
+from tests.decoder_log import printed, read_log
+
+CORPUS = Path("/work/shared/corpora/oltp")
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="the OLTP corpus is not here")
+def test_end_state_of_the_corpus() -> None:
+    buffer, starts, ends, positions = read_log(CORPUS / "binlog.000001")
+    tables = walk(buffer, starts, ends, positions, True)
+    assert sum(images.changes for images in tables) > 13_000
+    for images in tables:
+        _, last = np.unique(images.key().to_numpy(zero_copy_only=False)[::-1], return_index=True)
+        last = len(images.flags) - 1 - last
+        alive = last[images.flags[last] & 2 == 2]
+        lines = (CORPUS / "expected" / f"{images.definition.name}.jsonl").read_text().splitlines()
+        named = [column["name"] for column in json.loads(lines[0])["columns"]]
+        assert [column.name for column in images.definition.columns] == named
+        want = sorted(json.loads(line) for line in lines[1:])
+        assert sorted(printed(images.decode(alive), images.definition)) == want
+        assert (np.diff(images.transaction) >= 0).all()
