@@ -1,1 +1,33 @@
-"""Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order."""
+"""Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order.
+
+``Replica`` applies a log to a target; ``cut`` reads all tables of a target at one source GTID set;
+``MySQLRelaySource`` is the streaming source of transactions. They are imported when first used, so
+that ``spark_repl.binlog`` can be used without Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .replica import Replica
+    from .sink.cut import cut
+    from .spark_source import MySQLRelaySource
+
+__version__ = "0.1.0"
+__all__ = ["Config", "MySQLRelaySource", "Replica", "cut"]
+
+_HOME = {
+    "Config": ".config",
+    "MySQLRelaySource": ".spark_source",
+    "Replica": ".replica",
+    "cut": ".sink.cut",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name], __name__), name)

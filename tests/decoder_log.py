@@ -1,4 +1,4 @@
-"""Help for the decoder's tests: transactions of a small binlog file; values as the server prints."""
+"""Help for the decoder's tests: transactions of a small log; values as the server prints them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from spark_repl.binlog.payload import decompress
 from spark_repl.position import RelayPosition
 
 
-def transactions(data: bytes) -> list[tuple[int, int]]:
+def transactions(data: bytes, compressed: bool) -> list[tuple[int, int]]:
     """(start, end) of each transaction: from its GTID event to the next, by headers alone."""
-    found, at = [], 4
+    found: list[list[int]] = []
+    at = 4
     while at < len(data):
         kind, size = data[at + 4], struct.unpack_from("<I", data, at + 9)[0]
-        if kind in (33, 34, 42):
+        if kind == 40 and not compressed:
+            found.pop()
+        elif kind in (33, 34, 42):
             found.append([at, at + size])
         elif found and kind not in (3, 4):
             found[-1][1] = at + size
@@ -28,10 +31,10 @@ def transactions(data: bytes) -> list[tuple[int, int]]:
     return [(a, b) for a, b in found]
 
 
-def read_log(path: Path) -> tuple[Any, Any, Any, Any]:
-    """``walk``'s arguments for a whole file with checksums and without compression."""
+def read_log(path: Path, compressed: bool = True) -> tuple[Any, Any, Any, Any]:
+    """``walk``'s arguments for a file with checksums; may leave compressed transactions out."""
     data = path.read_bytes()
-    spans = np.array(transactions(data), np.int64)
+    spans = np.array(transactions(data, compressed), np.int64)
     positions = np.array([RelayPosition(1, int(a)).packed for a in spans[:, 0]], np.int64)
     return np.frombuffer(data, np.uint8), spans[:, 0].copy(), spans[:, 1].copy(), positions
 
@@ -51,9 +54,7 @@ def printed(batch: pa.RecordBatch, definition: TableDefinition) -> list[list[str
     """Rows of text as a client of the server sees them; binary in upper-case hex."""
     columns = []
     for column, array in zip(definition.columns, batch.columns, strict=True):
-        if column.type == ColumnType.FLOAT:
-            values = [None if v is None else str(np.float32(v)) for v in array.to_pylist()]
-        elif column.type == ColumnType.BIT and column.meta == 1:
+        if column.type == ColumnType.BIT and column.meta == 1:
             values = [None if v is None else f"{int(v):02X}" for v in array.to_pylist()]
         elif column.type in (ColumnType.DATETIME, ColumnType.TIMESTAMP):
             values = [_moment(v, column.meta) for v in array.cast(pa.timestamp("us")).to_pylist()]
@@ -73,6 +74,10 @@ def _moment(value: datetime.datetime | None, digits: int) -> str | None:
 def _text(value: Any, kind: int) -> str | None:
     if value is None or isinstance(value, str):
         return value
+    if kind == ColumnType.GEOMETRY:
+        return (struct.pack("<I", value["srid"]) + value["wkb"]).hex().upper()
+    if kind == ColumnType.VECTOR:
+        return struct.pack(f"<{len(value)}f", *value).hex().upper()
     if isinstance(value, bytes):
         return value.hex().upper()
     if isinstance(value, float):

@@ -25,6 +25,12 @@ _OPTIONS = (
     "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "AUTOEXTEND_SIZE", "TYPE", "ALGORITHM", "LOCK",
 )  # fmt: skip
 _SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
+# Rows move between partitions, none goes: one that has no place is an error of the statement.
+_PARTITIONS = (
+    "ADD PARTITION", "REORGANIZE PARTITION", "COALESCE PARTITION", "REBUILD PARTITION",
+    "ANALYZE PARTITION", "CHECK PARTITION", "OPTIMIZE PARTITION", "REPAIR PARTITION",
+    "PARTITION BY",
+)  # fmt: skip
 _FREE = (
     "ENABLE KEYS", "DISABLE KEYS", "FORCE", "WITH VALIDATION", "WITHOUT VALIDATION",
     "SECONDARY_LOAD", "SECONDARY_UNLOAD", "REMOVE PARTITIONING",
@@ -73,13 +79,13 @@ def _action(cursor: Cursor) -> Alteration:
     start = cursor.rest()
     if any(cursor.phrase(text) for text in _FREE):
         return Alteration()
-    if verb := cursor.word("ADD", "DROP", "RENAME", "ALTER"):
-        act = {"ADD": _add, "DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb]
-        return act(cursor, start)
-    if cursor.phrase("ORDER BY"):
+    if any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
         while not cursor.done():
             cursor.next()
         return Alteration()
+    if verb := cursor.word("ADD", "DROP", "RENAME", "ALTER"):
+        act = {"ADD": _add, "DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb]
+        return act(cursor, start)
     if found := option(cursor):
         if found[0] == "ENGINE" and found[1].upper() == "BLACKHOLE":
             return Alteration(f"{start} empties the table")

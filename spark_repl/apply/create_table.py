@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..binlog.definition import Column, ColumnType, TableDefinition
+from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
 from ..errors import StatementError
 from . import column_type
 from .alter_table import option
 from .sql_tokens import NUMBER, Cursor
 
 _QUERY = ("IGNORE", "REPLACE", "AS", "SELECT", "WITH", "TABLE", "VALUES")
+_SELECT = "CREATE TABLE ... SELECT makes rows from a query"
 _KEYS = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK")
 
 
@@ -57,21 +58,15 @@ def definition(cursor: Cursor, name: str) -> Reading:
 
     StatementError only for what might hide a query.
     """
-    second = cursor.peek(1)
-    if cursor.at("LIKE") or (cursor.at_mark("(") and second and second.text == "LIKE"):
-        return Reading(None, "CREATE TABLE ... LIKE copies another table's definition", True)
     body = cursor.parentheses() if cursor.at_mark("(") else None
+    if (body or cursor).at("LIKE"):
+        return Reading(None, "CREATE TABLE ... LIKE copies another table's definition", True)
     if body is None or body.at_mark("(") or body.at(*_QUERY):
-        return Reading(None, "CREATE TABLE ... SELECT makes rows from a query", True)
+        return Reading(None, _SELECT, True)
     table = _Table()
     reason = _options(cursor, table)
     if reason:
-        query = reason == "query"
-        return (
-            Reading(None, "CREATE TABLE ... SELECT makes rows from a query", True)
-            if query
-            else (Reading(None, reason))
-        )
+        return Reading(None, reason, reason == _SELECT)
     try:
         for part in body.parts():
             _element(part, table)
@@ -85,12 +80,12 @@ def definition(cursor: Cursor, name: str) -> Reading:
 
 
 def _options(cursor: Cursor, table: _Table) -> str:
-    """Reads the options behind the columns: '' or "query" or why they aren't understood."""
+    """Reads the options behind the columns: '' or _SELECT or why they aren't understood."""
     while not (cursor.done() or cursor.at_mark(";")):
         if cursor.at(*_QUERY) or cursor.at_mark("("):
-            return "query"
+            return _SELECT
         if cursor.phrase("PARTITION BY"):
-            return "query" if _rest_has_query(cursor) else ""
+            return _SELECT if _rest_has_query(cursor) else ""
         if cursor.phrase("START TRANSACTION") or cursor.mark(","):
             continue
         if cursor.word("UNION"):
@@ -101,7 +96,7 @@ def _options(cursor: Cursor, table: _Table) -> str:
                 table.charset = _merged(table.charset, found)
         else:
             start = cursor.rest()
-            return "query" if _rest_has_query(cursor) else f"option {start} is not understood"
+            return _SELECT if _rest_has_query(cursor) else f"option {start} is not understood"
     return ""
 
 
@@ -172,9 +167,7 @@ def _column(cursor: Cursor, table: _Table) -> None:
 def _attribute(cursor: Cursor, column: _Column, table: _Table) -> None:
     if cursor.phrase("NOT NULL") or cursor.word("AUTO_INCREMENT"):
         column.nullable = False
-    elif cursor.word("NULL"):
-        pass
-    elif cursor.phrase("NOT SECONDARY") or cursor.phrase("GENERATED ALWAYS"):
+    elif any(cursor.phrase(text) for text in ("NULL", "NOT SECONDARY", "GENERATED ALWAYS")):
         pass
     elif cursor.word("DEFAULT"):
         _value(cursor)
@@ -275,7 +268,7 @@ def _reaction(cursor: Cursor) -> None:
 
 def _finish(column: _Column, table: _Table) -> Column:
     kind, number, longest = column.type, 0, 1
-    if kind.text or kind.charset:
+    if kind.code in CHARACTER_TYPES:
         number, longest = column_type.collation(column.charset or table.charset or "utf8mb4")
     return Column(
         name=column.name,

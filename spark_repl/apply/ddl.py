@@ -82,7 +82,7 @@ def classify(statement: str, database: str) -> Statement:
 def _finish(cursor: Cursor, found: Statement) -> None:
     """The parts that are read to the end must end: a second statement would go unnoticed."""
     cursor.mark(";")
-    if not cursor.done() and found.tables and found.verb != "CREATE TRIGGER":
+    if not cursor.done() and (found.tables or found.effect is Effect.DROP_DATABASE):
         raise StatementError(f"{found.verb} is not understood from {cursor.rest()}")
 
 
@@ -174,8 +174,8 @@ def _alter(cursor: Cursor, database: str) -> Statement:
     if found := _no_rows(cursor, "ALTER"):
         return found
     if cursor.word("DATABASE", "SCHEMA"):
-        token = cursor.peek()
-        name = token.text if token and token.kind == "name" else token.raw if token else ""
+        options = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ", "UPGRADE")
+        name = database if cursor.at(*options) else cursor.name()
         return Statement("ALTER DATABASE", Effect.NO_EFFECT, database=name)
     cursor.word("ONLINE", "OFFLINE", "IGNORE")
     if not cursor.word("TABLE"):

@@ -167,10 +167,7 @@ class Cursor:
 
     def table(self, database: str) -> str:
         """``db.table`` of a table's name, with ``database`` for one without."""
-        if self.mark("."):
-            first = ""
-        else:
-            first = self.name()
+        first = "" if self.mark(".") else self.name()
         if first and not self.mark("."):
             if not database:
                 raise StatementError(f"table {first} is named without a database")

@@ -1,6 +1,6 @@
 """MySQL's character sets: collation id -> character set -> Unicode text.
 
-Source: information_schema.collations of MySQL 9.7. 
+Source: information_schema.collations of MySQL 9.7.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import DecodeError
-from . import decimals, temporal, text
+from . import decimals, nested, temporal, text
 from .charset import BINARY
 from .definition import CHARACTER_TYPES, Column, ColumnType
 from .values import Values, bitmap
@@ -41,6 +41,10 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
         return _set(column, values), 0
     if kind == _T.JSON:
         return _json(values), 0
+    if kind == _T.GEOMETRY:
+        return nested.geometry(values), 0
+    if kind == _T.VECTOR:
+        return nested.vector(values), 0
     raise DecodeError(f"type {column.type_name} is not decoded by this version")
 
 

@@ -80,7 +80,7 @@ def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
     if buf[start + 4] == _FORMAT_DESCRIPTION and buf[start + _FLAGS_OFFSET] & 1:
         flag = np.empty(1, np.uint8)
         flag[0] = buf[start + _FLAGS_OFFSET] & 0xFE
-        crc = crc32_update(0, buf, start, start + _FLAGS_OFFSET)
+        crc: Any = crc32_update(0, buf, start, start + _FLAGS_OFFSET)
         crc = crc32_update(crc, flag, 0, 1)
         crc = crc32_update(crc, buf, start + _FLAGS_OFFSET + 1, stop)
     else:
@@ -100,7 +100,7 @@ def verify_events(buf: np.ndarray, start: int, end: int) -> Any:
 
     An event too short for a header and a CRC, or reaching beyond ``end``, is a bad one too.
     """
-    pos = start
+    pos: Any = start
     while pos < end:
         if pos + HEADER_LENGTH + CRC_LENGTH > end:
             return pos

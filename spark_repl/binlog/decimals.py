@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from .definition import DECIMAL128_DIGITS, Column
-from .kernels import Bytes, Ints, Lengths, jit
+from .kernels import Bytes, Int, Ints, Lengths, jit
 from .values import Values
 
 _DIGIT_BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
@@ -59,9 +59,9 @@ def _damaged(column: Column) -> DecodeError:
 
 
 @jit
-def group_value(buffer: Bytes, at: int, width: int, flip: int, first: bool) -> int:
+def group_value(buffer: Bytes, at: Int, width: Int, flip: Int, first: bool) -> Int:
     """One group as an integer; ``flip`` is 255 for a negative number, ``first`` has the sign."""
-    value = np.int64(0)
+    value: Int = np.int64(0)
     for i in range(width):
         byte = np.int64(buffer[at + i]) ^ flip
         if first and i == 0:
@@ -71,7 +71,7 @@ def group_value(buffer: Bytes, at: int, width: int, flip: int, first: bool) -> i
 
 
 @jit
-def to_decimal128(buffer: Bytes, offset: Ints, length: Lengths, groups: Ints, out: Ints) -> int:
+def to_decimal128(buffer: Bytes, offset: Ints, length: Lengths, groups: Ints, out: Ints) -> Int:
     """int64[n, 2]: low and high half of the unscaled values; returns how many are damaged."""
     bad = 0
     for r in range(offset.size):
@@ -82,10 +82,10 @@ def to_decimal128(buffer: Bytes, offset: Ints, length: Lengths, groups: Ints, ou
         at = offset[r]
         flip = 0 if buffer[at] & 0x80 else 255
         # Four limbs of 32 bits: a limb times 10**9 plus a carry stays below 2**63.
-        a = np.int64(0)
-        b = np.int64(0)
-        c = np.int64(0)
-        d = np.int64(0)
+        a: Int = np.int64(0)
+        b: Int = np.int64(0)
+        c: Int = np.int64(0)
+        d: Int = np.int64(0)
         for g in range(groups.size):
             size = groups[g]
             width = _DIGIT_BYTES[size]
@@ -117,13 +117,13 @@ def to_digits(
     offset: Ints,
     length: Lengths,
     groups: Ints,
-    scale: int,
+    scale: Int,
     digits: Bytes,
     offsets: Ints,
     out: Bytes,
-) -> int:
+) -> Int:
     """Text of each value; returns the bytes written to ``out``, -1 when a value is damaged."""
-    to = np.int64(0)
+    to: Int = np.int64(0)
     offsets[0] = 0
     for r in range(offset.size):
         if length[r] >= 0:

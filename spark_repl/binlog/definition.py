@@ -59,6 +59,10 @@ DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP))
 
 _SIGNED = {_T.TINY: pa.int8(), _T.SHORT: pa.int16(), _T.INT24: pa.int32(), _T.LONG: pa.int32()}
 _UNSIGNED = {_T.TINY: pa.int16(), _T.SHORT: pa.int32(), _T.INT24: pa.int32(), _T.LONG: pa.int64()}
+GEOMETRY_STRUCT = pa.struct(
+    [pa.field("srid", pa.int32(), nullable=False), pa.field("wkb", pa.binary(), nullable=False)]
+)
+VECTOR_LIST = pa.list_(pa.field("element", pa.float32(), nullable=False))
 _PLAIN = {
     _T.FLOAT: pa.float32(),
     _T.DOUBLE: pa.float64(),
@@ -70,6 +74,8 @@ _PLAIN = {
     _T.JSON: pa.string(),
     _T.ENUM: pa.string(),
     _T.SET: pa.string(),
+    _T.GEOMETRY: GEOMETRY_STRUCT,
+    _T.VECTOR: VECTOR_LIST,
 }
 DECIMAL128_DIGITS = 38
 

@@ -210,6 +210,8 @@ def _guarded(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def parse_format_description(event: bytes) -> FormatDescription:
     """Takes the whole event, header and checksum included: it describes its own file."""
     header = parse_header(event)
+    if len(event) < header.length:
+        raise IndexError("it is cut")
     body = event[HEADER_LENGTH : header.length]
     version, name, created, header_length = struct.unpack_from("<H50sIB", body, 0)
     server_version = name.split(b"\0", 1)[0].decode("latin-1")

@@ -130,7 +130,7 @@ def read_gtid(buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndar
 @njit(cache=True, nogil=True)
 def read_tagged_gtid(
     buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray, tag: np.ndarray
-) -> bool:
+) -> Any:
     version, p = _varint(buf, at, end)
     if p < 0 or version != 1:
         return False
@@ -200,7 +200,9 @@ def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -
         return True
     rollback = _rollback(buf, at, end)
     if rollback == _ROLLBACK or text_starts(buf, at, end, _XA_ROLLBACK):
-        row[KIND] = Kind.ROLLBACK
+        # Statements may have changed tables that can't be rolled back: not to be passed over.
+        if row[KIND] != Kind.STATEMENT:
+            row[KIND] = Kind.ROLLBACK
         return True
     if rollback == _ROLLBACK_TO:
         row[FLAGS] |= Flag.ROLLBACK_TO

@@ -17,8 +17,10 @@ from .kernels import (
     WIDTH,
     WRITE,
     Bytes,
+    Int,
     Ints,
     Lengths,
+    copy,
     jit,
     number,
     same,
@@ -27,8 +29,8 @@ from .kernels import (
 
 @jit
 def skip_columns(
-    buffer: Bytes, image: int, at: int, stop: int, wire: Lengths, first: int, last: int
-) -> int:
+    buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, first: Int, last: Int
+) -> Int:
     """Where column ``last`` begins when column ``first`` begins at ``at``; -1: cut."""
     for c in range(first, last):
         if buffer[image + (c >> 3)] >> (c & 7) & 1:
@@ -49,13 +51,13 @@ def skip_columns(
 
 @jit
 def skip_image(
-    buffer: Bytes, image: int, stop: int, wire: Lengths, bounds: Ints, marks: Ints
-) -> int:
+    buffer: Bytes, image: Int, stop: Int, wire: Lengths, bounds: Ints, marks: Ints
+) -> Int:
     """End of the row image at ``image``, or -1 when it is cut.
 
     bounds int64[k]: ascending column numbers; marks int64[k] gets where those columns begin.
     """
-    at = image + (wire.size + 7) // 8
+    at: Int = image + (wire.size + 7) // 8
     if at > stop:
         return -1
     column = 0
@@ -80,16 +82,16 @@ def same_key(buffer: Bytes, a: Ints, b: Ints) -> bool:
 
 
 @jit
-def put(table: Ints, row: int, values: Ints) -> None:
+def put(table: Ints, row: Int, values: Ints) -> None:
     for i in range(values.size):
         table[row, i] = values[i]
 
 
 @jit
-def images_begin(buffer: Bytes, begin: int, end: int, columns: int, kind: int) -> tuple[int, int]:
+def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
     """(code, where the first row image begins) of a rows event whose column count is at begin."""
-    count = np.int64(buffer[begin])
-    at = begin + 1
+    count: Int = np.int64(buffer[begin])
+    at: Int = begin + 1
     if count >= 251:
         if count == 251 or count > 252 or at + 2 > end:
             return WIDTH, 0
@@ -118,7 +120,7 @@ def walk_images(
     transaction: Lengths,
     image: Ints,
     key: Ints,
-) -> int:
+) -> Int:
     """Row images of the events of one table map.
 
     wire int32[columns]: bytes of a value, or minus the bytes of its length prefix. bounds: where
@@ -131,7 +133,7 @@ def walk_images(
     after = np.empty(max(2, bounds.size), np.int64)
     keyless = bounds.size == 0
     e, at, n, changes = state[0], state[1], state[2], state[3]
-    code = DONE
+    code: Int = DONE
     while e < events.shape[0]:
         end = events[e, END]
         kind = events[e, KIND]
@@ -192,8 +194,8 @@ def locate(
     image: Ints,
     cursor: Ints,
     wire: Lengths,
-    first: int,
-    last: int,
+    first: Int,
+    last: Int,
     offset: Ints,
     length: Lengths,
 ) -> None:
@@ -203,14 +205,14 @@ def locate(
     int64[last - first, n], length int32 of the same shape, -1 for NULL.
     """
     for r in range(image.size):
-        at = cursor[r]
+        at: Int = cursor[r]
         for c in range(first, last):
             if buffer[image[r] + (c >> 3)] >> (c & 7) & 1:
                 offset[c - first, r] = at
                 length[c - first, r] = -1
                 continue
             w = wire[c]
-            size = np.int64(w)
+            size: Int = np.int64(w)
             if w < 0:
                 size = number(buffer, at, -w)
                 at -= w
@@ -224,7 +226,7 @@ def locate(
 def key_offsets(key: Ints) -> Ints:
     """int64[n + 1]: where each entry's key begins when the keys are joined."""
     out = np.empty(key.shape[0] + 1, np.int64)
-    total = np.int64(0)
+    total: Int = np.int64(0)
     out[0] = 0
     for r in range(key.shape[0]):
         for i in range(0, key.shape[1], 2):
@@ -238,7 +240,6 @@ def key_bytes(buffer: Bytes, key: Ints, out: Bytes) -> None:
     at = 0
     for r in range(key.shape[0]):
         for i in range(0, key.shape[1], 2):
-            begin = key[r, i]
-            for j in range(key[r, i + 1] - begin):
-                out[at + j] = buffer[begin + j]
-            at += key[r, i + 1] - begin
+            length = key[r, i + 1] - key[r, i]
+            copy(buffer, key[r, i], length, out, at)
+            at += length

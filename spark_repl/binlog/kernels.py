@@ -16,6 +16,9 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+# numba works in int64 throughout; run as Python a kernel mixes the two.
+Int = int | np.int64
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 HEADER = 19
@@ -33,17 +36,27 @@ def jit(function: _F) -> _F:
 
 
 @jit
-def number(buffer: Bytes, at: int, width: int) -> int:
+def number(buffer: Bytes, at: Int, width: Int) -> Int:
     """Little-endian unsigned integer of ``width`` bytes, as int64."""
-    value = np.int64(0)
+    value: Int = np.int64(0)
     for i in range(width):
         value |= np.int64(buffer[at + i]) << (8 * i)
     return value
 
 
 @jit
-def same(buffer: Bytes, a: int, b: int, length: int) -> bool:
+def same(buffer: Bytes, a: Int, b: Int, length: Int) -> bool:
     i = 0
     while i < length and buffer[a + i] == buffer[b + i]:
         i += 1
     return i == length
+
+
+@jit
+def copy(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> None:
+    """out[to:to + length] = buffer[at:at + length]."""
+    # Over slices the index can't be negative; only so does numba make a vector loop of it.
+    source = buffer[at : at + length]
+    target = out[to : to + length]
+    for i in range(length):
+        target[i] = source[i]

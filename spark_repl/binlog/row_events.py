@@ -24,6 +24,7 @@ from .kernels import (
     TRANSACTION,
     UNKNOWN_EVENT,
     Bytes,
+    Int,
     Ints,
     jit,
     number,
@@ -42,7 +43,7 @@ def doubled(table: Ints) -> Ints:
 
 
 @jit
-def find_map(buffer: Bytes, maps: Ints, count: int, begin: int, end: int, guess: int) -> int:
+def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess: Int) -> Int:
     """Index of the table map with these bytes, or ``count``."""
     length = end - begin
     if (
@@ -58,7 +59,16 @@ def find_map(buffer: Bytes, maps: Ints, count: int, begin: int, end: int, guess:
 
 
 @jit
-def known_event(kind: int) -> int:
+def find_id(ids: Ints, count: Int, table: Int) -> Int:
+    """Row of ids int64[n, 2] (table id, map) with this id, or ``count``."""
+    i = 0
+    while i < count and ids[i, 0] != table:
+        i += 1
+    return i
+
+
+@jit
+def known_event(kind: Int) -> Int:
     """DONE for an event that may stand in a transaction of rows, else the complaint."""
     if kind == 39:
         return PARTIAL_JSON
@@ -72,7 +82,7 @@ def known_event(kind: int) -> int:
 
 
 @jit
-def rows_begin(buffer: Bytes, body: int, end: int, kind: int) -> int:
+def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
     """Where the column count of a rows event stands, or -1 when the event ends before it."""
     at = body + 8
     if kind >= 30:
@@ -88,7 +98,7 @@ def rows_begin(buffer: Bytes, body: int, end: int, kind: int) -> int:
 @jit
 def scan_events(
     buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
-) -> tuple[int, int, int, Ints, Ints]:
+) -> tuple[Int, Int, Int, Ints, Ints]:
     """Table maps and row events of whole transactions.
 
     Returns (code, transaction, offset, maps, events). maps int64[m, 2]: begin and end of the
@@ -132,9 +142,7 @@ def scan_events(
                     maps[found, 1] = end
                     map_count += 1
                 guesses[slot] = found
-                i = 0
-                while i < id_count and ids[i, 0] != table:
-                    i += 1
+                i = find_id(ids, id_count, table)
                 if i == ids.shape[0]:
                     ids = doubled(ids)
                 ids[i, 0] = table
@@ -145,10 +153,8 @@ def scan_events(
                     return BODY_CUT, transaction, at, maps[:0], events[:0]
                 table = number(buffer, body, 6)
                 if table != _DUMMY_TABLE:
-                    i = id_count - 1
-                    while i >= 0 and ids[i, 0] != table:
-                        i -= 1
-                    if i < 0:
+                    i = find_id(ids, id_count, table)
+                    if i == id_count:
                         return NO_MAP, transaction, at, maps[:0], events[:0]
                     begin = rows_begin(buffer, body, end, kind)
                     if begin < 0:

@@ -17,7 +17,7 @@ from . import kernels
 from .columns import decode_column
 from .definition import ColumnType, TableDefinition
 from .images import key_bytes, key_offsets, locate, walk_images
-from .kernels import Bytes, Ints, Lengths
+from .kernels import Bytes, Int, Ints, Lengths
 from .row_events import scan_events
 from .table_map import parse_table_map
 from .values import Values
@@ -105,8 +105,8 @@ class RowImages:
     def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
         """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.
 
-        zero_dates: "error" = DecodeError for a date that no calendar has, "null" = NULL, counted
-        in ``self.zero_dates``.
+        zero_dates: "error" = DecodeError for a date that no calendar has; "null" = NULL, counted in
+        ``self.zero_dates`` (all fields nullable then), but for key columns still an error.
         """
         image = np.ascontiguousarray(self._image[entries])
         cursor = image + (len(self._wire) + 7) // 8
@@ -129,7 +129,9 @@ class RowImages:
     def _column(self, i: int, values: Values, zero_dates: str) -> pa.Array:
         column = self.definition.columns[i]
         try:
-            array, replaced = decode_column(column, values, zero_dates)
+            # Two keys that become NULL would become one.
+            policy = "error" if i in self.definition.primary_key else zero_dates
+            array, replaced = decode_column(column, values, policy)
         except DecodeError as error:
             error.message = f"column {column.name}: {error.message}"
             raise error.at(table=self.definition.name) from error
@@ -242,14 +244,14 @@ def _position(packed: int | None) -> RelayPosition | None:
 
 
 def _error(
-    code: int, data: Bytes, starts: Ints, positions: Ints, transaction: int, at: int
+    code: Int, data: Bytes, starts: Ints, positions: Ints, transaction: Int, at: Int
 ) -> DecodeError:
     offset = int(at) - int(starts[transaction])
-    what = _COMPLAINTS[code]
+    what = _COMPLAINTS[int(code)]
     if code in (kernels.UNKNOWN_EVENT, kernels.STATEMENT):
         what += f" (type {data[at + 4]})"
     return DecodeError(
         f"{what}, at byte {offset} of the transaction (byte {int(at)} of the buffer)",
         position=_position(positions[transaction]),
-        hint=_HINTS.get(code, _DAMAGED),
+        hint=_HINTS.get(int(code), _DAMAGED),
     )

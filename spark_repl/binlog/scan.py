@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -179,7 +180,7 @@ def _head(
     row: np.ndarray,
     uuid: np.ndarray,
     tag: np.ndarray,
-) -> bool:
+) -> Any:
     """Begins a transaction's row with its first event; before 5.7 that may be a Query."""
     kind = buf[pos + 4]
     row[:] = 0
@@ -223,7 +224,8 @@ def _step(
             return -Stop.UNEXPECTED_EVENT
         if end < pos + 20:
             return -Stop.MALFORMED_EVENT
-        row[KIND] = Kind.XA_ONE_PHASE if buf[pos + 19] else Kind.XA_PREPARE
+        if row[KIND] != Kind.STATEMENT:
+            row[KIND] = Kind.XA_ONE_PHASE if buf[pos + 19] else Kind.XA_PREPARE
         return _DONE
     if kind == EventType.TRANSACTION_PAYLOAD:
         if phase != _HEADED:
@@ -238,7 +240,7 @@ def _step(
         row[QUERY_OFFSET] = pos
         return _DONE
     if 9 <= kind <= 11 or kind == 17 or kind == EventType.EXECUTE_LOAD_QUERY:
-        return _load_data(kind, pos, phase, row)
+        return _load_data(kind, phase, row)
     return _control(buf, pos, length, phase, state)
 
 
@@ -259,13 +261,11 @@ def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> 
 
 
 @njit(cache=True, nogil=True)
-def _load_data(kind: int, pos: int, phase: int, row: np.ndarray) -> int:
+def _load_data(kind: int, phase: int, row: np.ndarray) -> int:
     """LOAD DATA in statement format."""
     if phase == _OUTSIDE:
         return -Stop.UNEXPECTED_EVENT
-    if row[KIND] != Kind.STATEMENT:
-        row[KIND] = Kind.STATEMENT
-        row[QUERY_OFFSET] = pos
+    row[KIND] = Kind.STATEMENT
     return _DONE if phase == _HEADED and kind == EventType.EXECUTE_LOAD_QUERY else phase
 
 

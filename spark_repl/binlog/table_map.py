@@ -101,6 +101,16 @@ def _real_type(code: int, metadata: Packed) -> tuple[int, int]:
             hint="leave the table out of replication, or change the column's type",
         )
     raw = metadata.take(_META_BYTES.get(ColumnType(code), 0))
+    kind, meta = _unpack_meta(code, raw)
+    if not _plausible(kind, meta):
+        raise DecodeError(
+            f"a column of type {ColumnType(kind).name} has the metadata {raw.hex()}",
+            hint="the log is damaged here: fetch it again, or check it with mysqlbinlog",
+        )
+    return kind, meta
+
+
+def _unpack_meta(code: int, raw: bytes) -> tuple[int, int]:
     if code in (_T.VARCHAR, _T.VAR_STRING):
         return code, int.from_bytes(raw, "little")
     if code == _T.BIT:
@@ -115,6 +125,20 @@ def _real_type(code: int, metadata: Packed) -> tuple[int, int]:
     if raw[0] & 0x30 != 0x30:
         return _T.STRING, raw[1] | (raw[0] & 0x30 ^ 0x30) << 4
     return _T.STRING, raw[1]
+
+
+def _plausible(kind: int, meta: int) -> bool:
+    if kind in (_T.TIME, _T.DATETIME, _T.TIMESTAMP):
+        return meta <= 6
+    if kind == _T.DECIMAL:
+        return 1 <= meta >> 8 <= 65 and meta & 255 <= min(30, meta >> 8)
+    if kind == _T.BIT:
+        return 1 <= meta <= 64
+    if kind in (_T.BLOB, _T.JSON, _T.GEOMETRY, _T.VECTOR):
+        return 1 <= meta <= 4
+    if kind in (_T.ENUM, _T.SET):
+        return 1 <= meta <= (2 if kind == _T.ENUM else 8)
+    return True
 
 
 def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]:

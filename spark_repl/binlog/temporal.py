@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from .definition import Column, ColumnType
-from .kernels import Bytes, Ints, Lengths, jit
+from .kernels import Bools, Bytes, Int, Ints, Lengths, jit
 from .values import Values, bitmap
 
 _DAYS_PER_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
@@ -26,7 +26,7 @@ def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array
     out = np.empty(len(values), np.int64)
     real = np.empty(len(values), np.bool_)
     replaced = kernel(values.buffer, values.offset, values.length, column.meta, out, real)
-    if replaced and zero_dates == "error":
+    if replaced and zero_dates != "null":
         raise DecodeError(
             f"{replaced} zero or partial dates, the first {_first(column, values, real)}",
             hint='zero_dates = "null" reads them as NULL, "string" keeps such columns as text',
@@ -39,7 +39,7 @@ def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array
     return pa.Array.from_buffers(column.arrow_type, len(values), buffers, nulls), int(replaced)
 
 
-def _first(column: Column, values: Values, real: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+def _first(column: Column, values: Values, real: Bools) -> str:
     """The first unreal date as the server prints it (without the time of day)."""
     row = int(np.argmax(~real & (values.length >= 0)))
     at, size = int(values.offset[row]), int(values.length[row])
@@ -66,16 +66,16 @@ def time_text(column: Column, values: Values) -> pa.Array:
 
 
 @jit
-def is_date(year: int, month: int, day: int) -> bool:
+def is_date(year: Int, month: Int, day: Int) -> bool:
     if year < 1 or year > 9999 or month < 1 or month > 12 or day < 1:
         return False
     if month == 2 and day == 29:
         return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return day <= _DAYS_PER_MONTH[month]
+    return bool(day <= _DAYS_PER_MONTH[month])
 
 
 @jit
-def days(year: int, month: int, day: int) -> int:
+def days(year: Int, month: Int, day: Int) -> Int:
     """Days from 1970-01-01 to a date of the (proleptic) Gregorian calendar, year >= 1."""
     year -= 1 if month <= 2 else 0
     era = year // 400
@@ -86,15 +86,15 @@ def days(year: int, month: int, day: int) -> int:
 
 
 @jit
-def big_endian(buffer: Bytes, at: int, width: int) -> int:
-    value = np.int64(0)
+def big_endian(buffer: Bytes, at: Int, width: Int) -> Int:
+    value: Int = np.int64(0)
     for i in range(width):
         value = value << 8 | np.int64(buffer[at + i])
     return value
 
 
 @jit
-def microseconds(buffer: Bytes, at: int, digits: int) -> int:
+def microseconds(buffer: Bytes, at: Int, digits: Int) -> Int:
     """The fraction stored in (digits + 1) // 2 bytes."""
     width = (digits + 1) // 2
     value = big_endian(buffer, at, width)
@@ -104,9 +104,7 @@ def microseconds(buffer: Bytes, at: int, digits: int) -> int:
 
 
 @jit
-def dates(
-    buffer: Bytes, offset: Ints, length: Lengths, digits: int, out: Ints, real: Bytes
-) -> int:
+def dates(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools) -> Int:
     """Days since 1970; real = neither NULL nor zero nor partial; returns how many are unreal."""
     unreal = 0
     for r in range(offset.size):
@@ -129,8 +127,8 @@ def dates(
 
 @jit
 def datetimes(
-    buffer: Bytes, offset: Ints, length: Lengths, digits: int, out: Ints, real: Bytes
-) -> int:
+    buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
+) -> Int:
     """As ``dates``, in microseconds, of DATETIME(digits)."""
     unreal = 0
     for r in range(offset.size):
@@ -155,8 +153,8 @@ def datetimes(
 
 @jit
 def timestamps(
-    buffer: Bytes, offset: Ints, length: Lengths, digits: int, out: Ints, real: Bytes
-) -> int:
+    buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
+) -> Int:
     """As ``datetimes``, of TIMESTAMP(digits); 0 is the zero date."""
     unreal = 0
     for r in range(offset.size):
@@ -175,7 +173,7 @@ def timestamps(
 
 
 @jit
-def put_digits(out: Bytes, at: int, value: int, count: int) -> int:
+def put_digits(out: Bytes, at: Int, value: Int, count: Int) -> Int:
     """Writes ``count`` decimal digits of ``value``; returns where they end."""
     for i in range(count):
         out[at + count - 1 - i] = 48 + value % 10
@@ -185,11 +183,11 @@ def put_digits(out: Bytes, at: int, value: int, count: int) -> int:
 
 @jit
 def times(
-    buffer: Bytes, offset: Ints, length: Lengths, digits: int, offsets: Lengths, out: Bytes
-) -> int:
+    buffer: Bytes, offset: Ints, length: Lengths, digits: Int, offsets: Lengths, out: Bytes
+) -> Int:
     """Text of TIME(digits); offsets int32[n + 1]; returns the bytes written to ``out``."""
     width = (digits + 1) // 2
-    to = 0
+    to: Int = 0
     offsets[0] = 0
     for r in range(offset.size):
         if length[r] >= 0:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from .charset import UTF8, charset_of, to_text
-from .kernels import Bytes, Ints, Lengths, jit
+from .kernels import Bytes, Ints, Lengths, copy, jit
 from .one_byte import NONE, one_byte_table
 from .values import Values
 
@@ -97,17 +97,14 @@ def _through_python(values: Values, charset: str) -> pa.Array:
 def copy_values(buffer: Bytes, offset: Ints, offsets: Ints, out: Bytes) -> None:
     """out[offsets[r]:offsets[r + 1]] = the bytes from buffer[offset[r]] on."""
     for r in range(offset.size):
-        at = offset[r]
-        to = offsets[r]
-        for i in range(offsets[r + 1] - to):
-            out[to + i] = buffer[at + i]
+        copy(buffer, offset[r], offsets[r + 1] - offsets[r], out, offsets[r])
 
 
 @jit
 def copy_padded(buffer: Bytes, offset: Ints, length: Lengths, offsets: Ints, out: Bytes) -> None:
     for r in range(offset.size):
-        for i in range(length[r]):
-            out[offsets[r] + i] = buffer[offset[r] + i]
+        if length[r] > 0:
+            copy(buffer, offset[r], length[r], out, offsets[r])
 
 
 @jit

@@ -40,7 +40,7 @@ RECORD = np.dtype(
         ("sequence_number", "<i8"),
         ("commit_time", "<i8"),  # microseconds UTC
         ("gno", "<i8"),  # 0: anonymous
-        ("query_offset", "<i8"),  # of the Query event (INCIDENT: that event) in the file, else 0
+        ("query_offset", "<i8"),  # in the file, of the Query (INCIDENT: that) event, else 0
         ("uuid", "V16"),
         ("tag", "S32"),
         ("row_events", "<i4"),  # -1: unknown (compressed)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from ..binlog.event import (
@@ -56,7 +57,7 @@ class FileHead:
     """of the server whose events they are; the same object in a binary log"""
     previous_gtids: GtidSet
     fingerprint: str
-    """hex digest of server id, FORMAT_DESCRIPTION and PREVIOUS_GTIDS; stays when a file is closed"""
+    """hex digest of server id, FORMAT_DESCRIPTION and PREVIOUS_GTIDS; the same after closing"""
     length: int
     """offset of the first event behind the head"""
 
@@ -99,8 +100,10 @@ class RelayLog:
     def source_uuid(self) -> str | None:
         """UUID in the first GTID with the server's own id: binary logs name their server no
         other way. None when there is none near the beginning (anonymous, or all replicated)."""
-        server_id = self.server(self.files[0].number).server_id
         for file in self.files:
+            if not self.head_complete(file.number):
+                return None
+            server_id = self.server(file.number).server_id
             for count, (header, _, event) in enumerate(_events(file)):
                 if header.type in _GTID_TYPES and header.server_id == server_id:
                     return format_uuid(parse_gtid(header.type, event[HEADER_LENGTH:]).uuid)
@@ -174,9 +177,9 @@ def _folder(place: Path) -> list[RelayFile]:
         return _from_index(indexes[0])
     files = [_relay_file(p) for p in place.iterdir() if p.is_file() and _magic(p) is not None]
     files.sort(key=lambda f: (f.number, f.name))
-    if len(names := {_stem(f.name) for f in files}) > 1:
+    if len(stems := {_stem(f.name) for f in files}) > 1:
         raise LogError(
-            f"{place} holds files of more than one log: {', '.join(sorted(names))}",
+            f"{place} holds files of more than one log: {', '.join(sorted(stems))}",
             hint="put each log into a folder of its own, or give an index file",
         )
     return files
@@ -238,7 +241,7 @@ def _check_magic(file: RelayFile) -> None:
 
 
 def _check_sequence(files: list[RelayFile]) -> None:
-    for before, after in zip(files, files[1:], strict=False):
+    for before, after in pairwise(files):
         if after.number != before.number + 1:
             missing = f"{_stem(before.name)}.{before.number + 1:06d}"
             raise LogError(

@@ -52,10 +52,11 @@ class DeltaLog:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._jvm: Any = spark._jvm
-        self._package: Any = self._jvm.org.apache.spark.sql.delta
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._package = jvm.org.apache.spark.sql.delta
         try:
-            release = str(self._jvm.io.delta.VERSION())
+            release = str(getattr(getattr(jvm.io.delta, "package$"), "MODULE$").VERSION())
         except (Py4JJavaError, TypeError) as error:
             raise SetupError(
                 "Delta Lake is not on Spark's class path",
@@ -67,8 +68,8 @@ class DeltaLog:
                 f"Delta {release}: the direct writer knows {', '.join(KNOWN_DELTA)}x",
                 hint="install delta-spark 4.4.0",
             )
-        self._none = self._jvm.scala.Option.empty()
-        self._to_list = self._jvm.scala.jdk.javaapi.CollectionConverters
+        self._none = jvm.scala.Option.empty()
+        self._to_list = jvm.scala.jdk.javaapi.CollectionConverters
 
     def _log(self, folder: str) -> Any:
         return self._package.DeltaLog.forTable(self._spark._jsparkSession, folder)

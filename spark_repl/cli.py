@@ -1,0 +1,173 @@
+"""The command line. Exit 0: done, 1: stopped by an error, 2: bad usage or configuration."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import inspect
+from .config import Config, load
+from .errors import ConfigError, SetupError, SparkReplError
+
+_PLACE = ("file", "position", "gtid", "table")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
+        format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr,
+    )
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    try:
+        return int(options.run(options) or 0)
+    except (ConfigError, SetupError) as error:
+        report(error)
+        return 2
+    except SparkReplError as error:
+        report(error)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def report(error: SparkReplError) -> None:
+    """``Error:`` what and where, ``Try:`` what to do, on standard error."""
+    number = f" (MySQL error {error.number})" if error.number else ""
+    print(f"Error: {error.message}{number}", file=sys.stderr)
+    for name in _PLACE:
+        if (value := getattr(error, name)) is not None:
+            print(f"  {name + ':':10}{value}", file=sys.stderr)
+    if error.hint:
+        print(f"Try: {error.hint}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="spark-repl", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Any, text: str, parent: Any = commands) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = parent.add_parser(name, help=text, description=text)
+        made.set_defaults(run=run)
+        made.add_argument("--json", action="store_true", help="one JSON object as the last line")
+        return made
+
+    demo = command("demo", _demo, "the main job on a recorded MySQL log, with two kills")
+    demo.add_argument("--keep", metavar="DIR", help="where to leave the tables (default: a new one)")
+    apply = command("apply", _apply, "apply a folder of MySQL binary logs to Delta tables")
+    apply.add_argument("--relay", metavar="DIR", help="folder of log files, or one file")
+    apply.add_argument("--target", metavar="DIR", help="folder of the Delta tables")
+    apply.add_argument("--config", metavar="FILE", help="TOML file, see conf/replica.toml")
+    apply.add_argument("--workers", type=int, metavar="N")
+    apply.add_argument("--writer", choices=("direct", "merge"))
+    apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
+    apply.add_argument("--master", help="Spark master (default: local[WORKERS])")
+    apply.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
+    apply.add_argument("--verbose", action="store_true")
+    status = command("status", inspect.show_status, "one look at the applier and its tables")
+    _target_options(status)
+    cut = commands.add_parser("cut", help="points at which all tables can be read together")
+    cuts = cut.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _target_options(command("list", inspect.list_cuts, "all cuts, oldest first", cuts))
+    show = command("show", inspect.show_cut, "one cut: the version of every table", cuts)
+    _target_options(show)
+    show.add_argument("--at", default="latest", metavar="GTID_SET|latest")
+    relay = commands.add_parser("relay", help="look into log files")
+    actions = relay.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, run, text in (
+        ("ls", inspect.list_relay, "files, their servers and transactions"),
+        ("dump", inspect.dump_relay, "every event"),
+        ("verify", inspect.verify_relay, "checksums and transaction boundaries"),
+    ):
+        command(name, run, text, actions).add_argument("dir", metavar="DIR")
+    _bench(command, commands)
+    return parser
+
+
+def _bench(command: Any, commands: Any) -> None:
+    bench = commands.add_parser("bench", help="what this machine does")
+    kinds = bench.add_subparsers(dest="action", required=True, metavar="WHAT")
+    command("decode", _bench_decode, "decode log files, no Spark", kinds).add_argument(
+        "files", nargs="+", metavar="FILE"
+    )
+    apply = command("apply", _bench_apply, "apply a log into fresh targets", kinds)
+    apply.add_argument("--relay", required=True, metavar="DIR")
+    apply.add_argument("--workers", type=int, default=2)
+    apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
+    apply.add_argument("--group-rows", type=int, default=500_000)
+
+
+def _target_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", metavar="DIR")
+    parser.add_argument("--config", metavar="FILE")
+
+
+def configuration(options: argparse.Namespace) -> Config:
+    """The file's settings with the command line's on top. Raises ConfigError."""
+    config = load(options.config) if options.config else Config()
+    given = {
+        "relay.path": options.relay, "target.path": options.target,
+        "apply.workers": options.workers, "apply.writer": options.writer,
+    }
+    if not options.config:
+        for name in ("relay", "target"):
+            if getattr(options, name) is None:
+                raise ConfigError(f"--{name} is missing", hint="give it, or --config FILE")
+    config = config.override({key: value for key, value in given.items() if value is not None})
+    config.check_supported()
+    return config
+
+
+def _apply(options: argparse.Namespace) -> int:
+    config = configuration(options)
+    from .progress import Progress
+    from .relay.log import open_log
+    from .replica import Replica
+    from .session import build_session
+
+    open_log(config.relay.path)  # a wrong folder is said before Spark starts
+    master = options.master or f"local[{config.apply.workers}]"
+    spark = build_session(master=master)
+    with Progress(config) as progress:
+        replica = Replica(spark, config, progress.group, take_over=options.take_over)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: replica.stop())
+        with replica:
+            progress.begin(replica)
+            result = replica.apply(follow=options.follow)
+    inspect.print_result(result, options.json)
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo.bank_demo import run
+
+    return run(options.keep, as_json=options.json)
+
+
+def _bench_decode(options: argparse.Namespace) -> int:
+    from .bench import bench_decode
+
+    inspect.emit(bench_decode(options.files), options.json)
+    return 0
+
+
+def _bench_apply(options: argparse.Namespace) -> int:
+    from .bench import bench_apply
+
+    found = bench_apply(options.relay, options.workers, options.runs, options.group_rows)
+    inspect.emit(found, options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+

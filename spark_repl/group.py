@@ -1,0 +1,149 @@
+"""GroupWriter: staged net changes of a group -> data files -> one commit per table."""
+
+from __future__ import annotations
+
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from .apply.changes import DUPLICATE_KEY
+from .apply.stage import Part, Staged, same_shape
+from .binlog.definition import TableDefinition
+from .config import Config
+from .errors import RowError, SchemaError
+from .position import RelayPosition
+from .sink.commit import commit
+from .sink.control import Cut
+from .sink.direct import Violation, WriteTask, Written, write
+from .sink.tracking import Table, Tracking, user_metadata
+from .workers import Workers
+
+log = logging.getLogger(__name__)
+
+_HERE_ROWS = 4000
+_COMMITS_AT_ONCE = 4
+
+
+class RowFault(RowError):
+    """A row change that doesn't fit; ``position`` is that of its transaction."""
+
+
+class GroupWriter:
+    """The direct writer's driver side. Writes are planned on each table's tracked snapshot."""
+
+    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
+        self.tracking, self.workers, self.config = tracking, workers, config
+        self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
+
+    def write(self, staged: list[Staged], start: int, cut: Cut) -> dict[str, int]:
+        """Commits the group to every table that isn't there yet; returns row changes per table.
+
+        Raises RowFault (lowest failing transaction first) before anything is committed.
+        """
+        changes: dict[str, int] = {}
+        parts: dict[str, list[Part]] = {}
+        for part in staged:
+            for name, count in part.changes.items():
+                changes[name] = changes.get(name, 0) + count
+            for piece in part.parts:
+                parts.setdefault(piece.table, []).append(piece)
+        tables = self._tables(staged, parts, start, cut)
+        # A table may have landed in an attempt before this one.
+        tables = {n: t for n, t in tables.items() if t.position < cut.position}
+        tasks = [task for name, table in tables.items() for task in self._tasks(table, parts[name])]
+        rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
+        written = self.workers.run(write, tasks, here=rows <= _HERE_ROWS)
+        faults = sorted((v for w in written for v in w.violations), key=lambda v: v.position)
+        if faults:
+            self._discard(written)
+            raise self._fault(faults[0], tables[faults[0].table])
+        self._commit(tables, written, cut)
+        return changes
+
+    def _tables(
+        self, staged: list[Staged], parts: dict[str, list[Part]], start: int, cut: Cut
+    ) -> dict[str, Table]:
+        definitions: dict[str, TableDefinition] = {}
+        for part in staged:
+            for name, definition in part.definitions.items():
+                first = definitions.setdefault(name, definition)
+                if not same_shape(first, definition):
+                    raise SchemaError("the definition changes without a DDL statement", table=name)
+        found = {}
+        for name, definition in sorted(definitions.items()):
+            table = self.tracking.tables.get(name)
+            if table is None:
+                log.info("%s is made from its TABLE_MAP", name)
+                before = user_metadata(cut, self.tracking.control.channel)
+                table = self.tracking.create(
+                    definition, complete=False, position=start, user_metadata=before
+                )
+            if name not in parts:
+                continue
+            _check_definition(table, definition)
+            self.tracking.refresh(table)
+            found[name] = table
+        return found
+
+    def _tasks(self, table: Table, parts: list[Part]) -> list[WriteTask]:
+        shards: dict[int, list[Part]] = {}
+        for part in parts:
+            shards.setdefault(part.shard, []).append(part)
+        files = self.tracking.live_files(table)
+        idempotent = self.config.apply.exec_mode == "idempotent"
+        return [
+            WriteTask(
+                table.name, table.folder, self.tracking.layout.keys(table.path), table.columns,
+                table.definition.primary_key, tuple(pieces), files, idempotent,
+                table.complete and not idempotent,
+            )
+            for _, pieces in sorted(shards.items())
+        ]
+
+    def _commit(self, tables: dict[str, Table], written: list[Written], cut: Cut) -> None:
+        metadata = user_metadata(cut, self.tracking.control.channel)
+        mine = {name: [w for w in written if w.table == name] for name in tables}
+        waiting = [
+            self._pool.submit(
+                commit, self.tracking, tables[name], mine[name], cut.position, metadata
+            )
+            for name in tables
+            if any(w.adds or w.marks for w in mine[name])
+        ]
+        errors = [found for found in (future.exception() for future in waiting) if found]
+        if errors:
+            raise errors[0]
+
+    def _discard(self, written: list[Written]) -> None:
+        """Removes the files of a group that will not be committed."""
+        for part in written:
+            folder = self.tracking.tables[part.table].folder
+            for add in part.adds:
+                os.remove(os.path.join(folder, add["path"]))
+
+    def _fault(self, found: Violation, table: Table) -> RowFault:
+        hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
+        if found.number == DUPLICATE_KEY:
+            message = f"Duplicate entry ({found.key}) for key 'PRIMARY'"
+        else:
+            message = f"Can't find record in '{table.definition.table}' ({found.key})"
+            if not table.complete:
+                message += "; the table is incomplete: it was not created in this log"
+                hint = "apply the log from the table's creation on; " + hint
+        place = RelayPosition.unpack(found.position)
+        return RowFault(message, number=found.number, position=place, table=table.name, hint=hint)
+
+
+def _check_definition(table: Table, logged: TableDefinition) -> None:
+    """The rows must fit the Delta table: the same names, types and key."""
+    if table.columns.fits(logged.arrow_schema()) and (
+        logged.primary_key == table.definition.primary_key
+    ):
+        return
+    wanted = ", ".join(f"{c.name} {c.type_name}" for c in logged.columns)
+    raise SchemaError(
+        f"the logged rows have the columns ({wanted}; key {logged.primary_key}), the Delta table"
+        f" ({table.columns.describe()}; key {table.definition.primary_key})",
+        table=table.name,
+        hint="the table was changed by a statement that this log does not hold: use an empty target",
+    )

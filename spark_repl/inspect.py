@@ -1,0 +1,170 @@
+"""The commands that only look: status, cuts, and log files. None of them starts Spark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from .config import load
+from .errors import ConfigError, TargetError
+from .position import RelayPosition
+from .relay.index import build_index
+from .relay.log import open_log
+from .relay.verify import dump, list_files, verify_log
+from .replica import Result
+from .sink.control import Control, Cut
+from .sink.cut import find_cut
+from .sink.layout import Layout
+from .spark_source import cache_index_folder
+from .status import status
+
+
+def emit(found: Any, as_json: bool) -> None:
+    """JSON: one object on the last line of standard output. Else ``name: value`` lines."""
+    if as_json:
+        print(json.dumps(found, default=str))
+        return
+    for name, value in found.items():
+        print(f"{name}: {json.dumps(value, default=str) if isinstance(value, dict) else value}")
+
+
+def target_of(options: argparse.Namespace) -> str:
+    if options.target:
+        return str(options.target)
+    if options.config:
+        return load(options.config).target.path
+    raise ConfigError("--target is missing", hint="give it, or --config FILE")
+
+
+def print_result(result: Result, as_json: bool) -> None:
+    counted = result.counters
+    found = {
+        "transactions": counted.transactions,
+        "row_changes": counted.row_changes,
+        "groups": counted.groups,
+        "waves": counted.waves,
+        "cuts": counted.cuts,
+        "statements": counted.statements,
+        "seconds": round(result.seconds, 3),
+        "gtid_executed": result.gtid_executed,
+        "relay_position": str(result.position),
+        "retries": counted.retries,
+        "already_there": counted.already,
+        "applied_at_start": counted.at_start,
+        "zero_dates": counted.zero_dates,
+        "warnings": counted.warnings,
+        "tail": result.tail,
+    }
+    if not as_json:
+        found = {name: value for name, value in found.items() if value not in (None, [])}
+    emit(found, as_json)
+    if result.tail and not as_json:
+        print(f"Not applied: {result.tail}", file=sys.stderr)
+
+
+def show_status(options: argparse.Namespace) -> int:
+    found = status(target_of(options))
+    if options.json:
+        emit(found, True)
+        return 0
+    owner = found["owner"]
+    if owner:
+        alive = "running" if owner["alive"] else "stopped"
+        print(f"applier: {alive}, pid {owner['pid']} on {owner['host']} since {owner['since']}")
+    for name in ("gtid_executed", "relay_position", "cuts"):
+        print(f"{name}: {found[name]}")
+    print(f"source: {found['source'].get('file')}:{found['source'].get('position')}")
+    rows = [(n, t["path"], str(t["version"]), t["position"]) for n, t in found["tables"].items()]
+    _table(("table", "path", "version", "position"), rows)
+    return 0
+
+
+def list_cuts(options: argparse.Namespace) -> int:
+    cuts = Control(Layout(target_of(options)).control).cuts()
+    if not cuts:
+        raise TargetError("no cut has been published yet", file=target_of(options))
+    if options.json:
+        print(json.dumps({"cuts": [cut_json(found) for found in cuts]}, default=str))
+        return 0
+    rows = [
+        (str(found.at), str(RelayPosition.unpack(found.position)), found.gtid_executed,
+         str(len(found.tables)))
+        for found in cuts
+    ]  # fmt: skip
+    _table(("published", "position", "gtid_executed", "tables"), rows)
+    return 0
+
+
+def show_cut(options: argparse.Namespace) -> int:
+    target = target_of(options)
+    found = find_cut(Control(Layout(target).control).cuts(), options.at, target)
+    if options.json:
+        print(json.dumps(cut_json(found), default=str))
+        return 0
+    print(f"gtid_executed: {found.gtid_executed}")
+    print(f"position: {RelayPosition.unpack(found.position)}")
+    rows = [(name, at.path, str(at.version)) for name, at in found.tables.items()]
+    _table(("table", "path", "version"), rows)
+    return 0
+
+
+def cut_json(found: Cut) -> dict[str, Any]:
+    return {
+        "gtid_executed": found.gtid_executed,
+        "position": str(RelayPosition.unpack(found.position)),
+        "source": dict(found.source),
+        "at": found.at,
+        "tables": {
+            name: {"path": at.path, "version": at.version} for name, at in found.tables.items()
+        },
+    }
+
+
+def list_relay(options: argparse.Namespace) -> int:
+    relay = open_log(options.dir)
+    index = build_index(relay, cache_index_folder(options.dir))
+    found = [asdict(line) for line in list_files(relay, index)]
+    if options.json:
+        print(json.dumps({"files": found}, default=str))
+        return 0
+    names = ("file", "bytes", "server_version", "transactions", "first_gtid", "last_gtid", "closed")
+    _table(names, [tuple(str(line[name]) for name in names) for line in found])
+    if index.tail:
+        print(f"tail: {index.tail.file}:{index.tail.offset}: {index.tail.reason}")
+    return 0
+
+
+def dump_relay(options: argparse.Namespace) -> int:
+    for line in dump(open_log(options.dir)):
+        if options.json:
+            print(json.dumps(asdict(line), default=str))
+        else:
+            print(f"{line.file}:{line.offset:<10} {line.type:<22} {line.length:>9}  {line.info}")
+    return 0
+
+
+def verify_relay(options: argparse.Namespace) -> int:
+    checks = list(verify_log(open_log(options.dir)))
+    bad = [check for check in checks if not check.ok]
+    if options.json:
+        print(json.dumps({"ok": not bad, "files": [asdict(c) for c in checks]}, default=str))
+    else:
+        for check in checks:
+            said = "ok" if check.ok else f"{check.problem} at {check.offset}"
+            print(f"{check.file}: {check.transactions} transactions, {check.bytes} bytes: {said}")
+            if check.note:
+                print(f"  {check.note}")
+    return 1 if bad else 0
+
+
+def _table(names: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(*names)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,284 @@
+"""Replica: one channel's applier, from the relay folder to the target, through Spark's streaming."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+from .config import Config
+from .coordinator import Coordinator, Counters
+from .errors import LogError, SparkReplError
+from .gtid import GtidSet
+from .position import RelayPosition
+from .relay.index import TransactionIndex, build_index
+from .relay.log import RelayLog, open_log
+from .sink.control import Control, Cut
+from .sink.delta_log import DeltaLog
+from .sink.history import check_continuity, fingerprints, record, resolve
+from .sink.layout import Layout
+from .sink.tracking import TableOptions, Tracking
+from .spark_source import MySQLRelaySource
+from .workers import Workers
+
+log = logging.getLogger(__name__)
+
+# A stream batch holds several groups, so that they can be pipelined inside it.
+_BATCH_GROUPS = 8
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run did. ``tail``: bytes at the end of the log that are no whole transaction."""
+
+    counters: Counters
+    seconds: float
+    gtid_executed: str
+    position: RelayPosition
+    tail: str | None
+
+
+class Replica:
+    """Applies the log in ``config.relay.path`` to the tables below ``config.target.path``.
+
+    ``apply()`` ends at the log's end, with ``follow=True`` when ``stop()`` is called. Owns the
+    target from ``start()`` to ``close()``; use it as a context manager.
+    """
+
+    def __init__(
+        self, spark: SparkSession, config: Config,
+        on_group: Callable[[Counters, int], None] | None = None, *, take_over: bool = False,
+    ) -> None:
+        config.check_supported()
+        self.spark, self.config, self.take_over = spark, config, take_over
+        self.layout = Layout(config.target.path)
+        self.relay_path = os.path.abspath(config.relay.path)
+        self.on_group = on_group
+        self.error: BaseException | None = None
+        self._stop = threading.Event()
+
+    def __enter__(self) -> Replica:
+        self.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Opens the log, claims the target, reads the tables' positions.
+
+        Raises LogError, FencedError, HistoryError, TargetError.
+        """
+        self.relay: RelayLog = open_log(self.relay_path)
+        control = Control(self.layout.control, self.config.channel)
+        control.claim(take_over=self.take_over)
+        cuts = control.cuts()
+        cut = max(cuts, key=lambda found: found.position) if cuts else None
+        target = self.config.target
+        options = TableOptions(
+            target.column_mapping, target.deletion_vectors, target.cut_retention_hours
+        )
+        self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
+        self.tracking.load(cut)
+        highest = max(
+            [t.position for t in self.tracking.tables.values()] + [found.position for found in cuts],
+            default=0,
+        )
+        self.history = resolve(control, self.relay, cut, highest)
+        self.index: TransactionIndex = build_index(
+            self.relay, self.layout.index, self.history.base, complete=False
+        )
+        executed = check_continuity(self.history, self.relay, self.index, cut)
+        record(control, self.history)
+        begun = 0 if cut is None or self.history.renewed else cut.position
+        if cut is None and executed:
+            log.warning("the log begins in mid-history: %s counts as executed", executed)
+        self.coordinator = Coordinator(
+            self.config, self.relay, self.history, self.tracking,
+            Workers(self.spark, self.config.apply.workers), executed, begun, self.on_group,
+        )
+
+    def apply(self, *, follow: bool = False) -> Result:
+        """Runs the stream. Raises what stopped it; everything before that has been committed."""
+        began = time.perf_counter()
+        self._catch_up()
+        self._stream(follow)
+        if self.error is not None and not isinstance(self.error, _Ended):
+            raise self.error
+        coordinator = self.coordinator
+        return Result(
+            coordinator.counters, time.perf_counter() - began, str(coordinator.executed),
+            RelayPosition.unpack(coordinator.position), self._tail(),
+        )
+
+    def _tail(self) -> str | None:
+        tail = self._refresh().tail
+        return tail and f"{tail.file}:{tail.offset}: {tail.reason} ({tail.size - tail.offset} bytes)"
+
+    def stop(self) -> None:
+        """Ends ``apply`` after the group that is being committed. Safe from any thread."""
+        self._stop.set()
+        if hasattr(self, "coordinator"):
+            self.coordinator.stopping = True
+
+    def close(self) -> None:
+        if hasattr(self, "coordinator"):
+            self.coordinator.close()
+
+    def _refresh(self) -> TransactionIndex:
+        self.relay = self.coordinator.relay = open_log(self.relay_path)
+        self.coordinator._statements.relay = self.relay
+        self.index = build_index(
+            self.relay, self.layout.index, self.history.base, complete=False, known=self.index
+        )
+        now = fingerprints(self.relay)
+        if now.items() - self.history.fingerprints.items():
+            _check_same(self.relay, self.history.fingerprints, now)
+            self.history = type(self.history)(
+                self.history.log_id, self.history.base, {**self.history.fingerprints, **now},
+                self.history.renewed,
+            )
+            self.coordinator.history = self.history
+            record(self.tracking.control, self.history)
+        return self.index
+
+    def _catch_up(self) -> None:
+        """Applies what lies between the tables and the offset from which the stream resumes.
+
+        A checkpoint that is ahead of the tables (an old copy of them was restored, or it survived
+        them) would otherwise skip transactions, and with an idle source no batch would come.
+        """
+        resume = resume_offset(self.layout.checkpoint)
+        if resume is None or resume <= self.coordinator.position:
+            return
+        records = self.index.slice(self.coordinator.position, resume)
+        if len(records):
+            log.warning(
+                "the streaming checkpoint is ahead of the tables: applying %d transactions first",
+                len(records),
+            )
+            self.coordinator.counters.at_start += len(records)
+            self.coordinator.apply(records)
+
+    def _stream(self, follow: bool) -> None:
+        self.spark.dataSource.register(MySQLRelaySource)
+        limit = self.config.apply.group_max_bytes * _BATCH_GROUPS
+        source = (
+            self.spark.readStream.format("mysql_relay")
+            .option("path", self.relay_path)
+            .option("index", self.layout.index)
+            .option("base", str(self.history.base))
+            .option("start", str(self.coordinator.position))
+            .option("maxBytesPerTrigger", str(limit))
+            .load()
+        )
+        self._forget_foreign_checkpoint()
+        writer = source.writeStream.foreachBatch(self._batch).option(
+            "checkpointLocation", self.layout.checkpoint
+        )
+        writer = writer.trigger(processingTime="0 seconds") if follow else writer.trigger(
+            availableNow=True
+        )
+        query = writer.start()
+        try:
+            while not query.awaitTermination(1):
+                if self._stop.is_set() or self.error is not None:
+                    break
+        except Exception as error:
+            self.error = self.error or _translate(error, self.relay_path)
+        finally:
+            query.stop()
+
+    def _forget_foreign_checkpoint(self) -> None:
+        """A checkpoint of another history says nothing about this log."""
+        resume = resume_offset(self.layout.checkpoint)
+        low = RelayPosition(self.history.base, 0).packed
+        if resume is not None and (resume < low or resume > max(self.index.end, low)):
+            import shutil
+
+            shutil.rmtree(self.layout.checkpoint)
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
+        try:
+            found = frame.select("position", "end").toArrow()
+            if not found.num_rows:
+                return
+            first = int(np.min(found.column("position").to_numpy()))
+            last = int(np.max(found.column("end").to_numpy()))
+            records = self._refresh().slice(first, last)
+            if len(records) != found.num_rows:
+                raise LogError(
+                    f"the stream says {found.num_rows} transactions, the log has {len(records)}",
+                    file=self.relay_path, position=RelayPosition.unpack(first),
+                    hint="was a file replaced while the applier ran?",
+                )
+            self.coordinator.apply(records)
+            if self.coordinator.stopping and self.coordinator.position < last:
+                # Not to be recorded as done by the checkpoint; at the next start it comes again.
+                raise _Stopped
+        except BaseException as error:
+            if not isinstance(error, _Stopped):
+                self.error = error
+            raise
+
+
+class _Stopped(Exception):
+    """Ends a stream batch that stop() interrupted between two groups."""
+
+
+def _check_same(relay: RelayLog, before: Mapping[int, str], now: Mapping[int, str]) -> None:
+    for number in before.keys() & now.keys():
+        if before[number] != now[number]:
+            raise LogError(
+                "the file was replaced by another one of the same name while the applier ran",
+                file=relay.file(number).path, hint="stop, and start the applier again",
+            )
+
+
+def resume_offset(checkpoint: str) -> int | None:
+    """The packed position behind which a stream with this checkpoint would resume; None: no such."""
+    done = _numbers(os.path.join(checkpoint, "commits"))
+    if not done:
+        return None
+    path = os.path.join(checkpoint, "offsets", str(max(done)))
+    try:
+        with open(path, encoding="utf-8") as lines:
+            offset: Any = json.loads(lines.read().splitlines()[-1])
+        return int(offset["position"])
+    except (OSError, ValueError, KeyError, IndexError):
+        return None  # a damaged checkpoint: Spark says so itself when the stream starts
+
+
+def _numbers(folder: str) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
+    except FileNotFoundError:
+        return []
+
+
+def _translate(error: Exception, path: str) -> BaseException:
+    """What stopped the stream outside of foreachBatch: errors of the source come as text."""
+    text = str(error)
+    if "_Stopped" in text:
+        return _Ended()
+    found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
+    if found:
+        return LogError(found.group(2).strip(), hint="see the message of the stream above")
+    return SparkReplError(f"the stream stopped: {text.splitlines()[0]}", file=path)
+
+
+class _Ended(Exception):
+    """A stop that is no error."""
+
+
+__all__ = ["Cut", "GtidSet", "Replica", "Result", "resume_offset"]

@@ -1,0 +1,72 @@
+"""Cuts for readers: every table of a target at one committed state of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ..errors import ConfigError, TargetError
+from ..gtid import GtidSet
+from .control import Control, Cut
+from .layout import Layout
+
+
+class CutReader:
+    """The tables of one cut. Other commits, before or after, are not seen."""
+
+    def __init__(self, spark: SparkSession, layout: Layout, found: Cut) -> None:
+        self._spark, self._layout, self._cut = spark, layout, found
+
+    @property
+    def tables(self) -> Sequence[str]:
+        return list(self._cut.tables)
+
+    @property
+    def gtid_executed(self) -> str:
+        return self._cut.gtid_executed
+
+    def table(self, name: str) -> DataFrame:
+        """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table."""
+        found = self._cut.tables.get(name)
+        if found is None:
+            raise ConfigError(
+                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._cut.tables)}"
+            )
+        path = self._layout.table(found.path)
+        return self._spark.read.format("delta").option("versionAsOf", found.version).load(path)
+
+    def create_views(self, prefix: str = "") -> list[str]:
+        """Temporary views ``<prefix><db>_<table>`` of all tables at the cut; returns their names."""
+        names = []
+        for name in self.tables:
+            view = prefix + name.replace(".", "_")
+            self.table(name).createOrReplaceTempView(f"`{view}`" if "`" not in view else view)
+            names.append(view)
+        return names
+
+
+def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
+    """The newest cut (``latest``), or the first one that holds all of a GTID set.
+
+    Raises TargetError when there is none.
+    """
+    if not cuts:
+        raise TargetError("no cut has been published yet", file=target)
+    ordered = sorted(cuts, key=lambda found: found.position)
+    if at == "latest":
+        return ordered[-1]
+    wanted = GtidSet.parse(at)
+    for found in ordered:
+        if wanted.issubset(GtidSet.parse(found.gtid_executed)):
+            return found
+    raise TargetError(
+        f"no cut holds all of {at}", file=target,
+        hint=f"the newest cut is at {ordered[-1].gtid_executed}",
+    )
+
+
+def cut(spark: SparkSession, target: str, at: str = "latest") -> CutReader:
+    """All tables below ``target`` at one point: the newest, or the first that holds a GTID set."""
+    layout = Layout(target)
+    return CutReader(spark, layout, find_cut(Control(layout.control).cuts(), at, target))

@@ -1,0 +1,120 @@
+"""History: which log the packed positions belong to, and whether this log continues the target's.
+
+The number in a file's name says nothing by itself: after RESET, or on another server, the same
+names come again. So the control table keeps a fingerprint for every file; the same number with
+another fingerprint is another history, whose numbers start above every position recorded so far,
+and there only GTIDs decide what is already in the tables.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import HistoryError
+from ..gtid import GtidSet
+from ..position import OFFSET_BITS
+from ..relay.index import Flag, TransactionIndex
+from ..relay.log import RelayLog
+from .control import Control, Cut
+
+
+@dataclass(frozen=True)
+class History:
+    """``base``: added to the number in a file's name. ``renewed``: not the log that was applied
+    before, so transactions are skipped by GTID."""
+
+    log_id: str
+    base: int
+    fingerprints: Mapping[int, str]
+    renewed: bool = False
+
+
+def fingerprints(log: RelayLog) -> dict[int, str]:
+    return {
+        file.number: log.fingerprint(file.number)
+        for file in log.files
+        if log.head_complete(file.number)
+    }
+
+
+def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> History:
+    """Finds the history of ``log``. ``highest``: the largest packed position in any table or cut."""
+    now = fingerprints(log)
+    known = [json.loads(row["detail"]) for row in control.rows("history")]
+    for past in reversed(known):
+        before = {int(number): digest for number, digest in past["fingerprints"].items()}
+        shared = before.keys() & now.keys()
+        if shared and all(before[number] == now[number] for number in shared):
+            return History(past["log_id"], past["base"], {**before, **now})
+    base = 0
+    if known:
+        base = max(0, (highest >> OFFSET_BITS) + 1 - min(now, default=1))
+    return History(uuid.uuid4().hex, base, now, renewed=cut is not None)
+
+
+def record(control: Control, history: History) -> None:
+    """Writes the history when its files are not all known yet."""
+    known = [json.loads(row["detail"]) for row in control.rows("history")]
+    mine = {str(number): digest for number, digest in history.fingerprints.items()}
+    detail = {"log_id": history.log_id, "base": history.base, "fingerprints": mine}
+    if detail not in known:
+        control.write("history", detail=json.dumps(detail))
+
+
+def check_continuity(
+    history: History, log: RelayLog, index: TransactionIndex, cut: Cut | None
+) -> GtidSet:
+    """The GTID set that counts as executed before this log's first transaction to apply.
+
+    Raises HistoryError when transactions are missing between the target and the log, when the log
+    is another server's, or when there are no GTIDs to tell.
+    """
+    before = log.previous_gtids()
+    if cut is None:
+        return before
+    executed = GtidSet.parse(cut.gtid_executed)
+    if not history.renewed:
+        _check_start(log, history, cut)
+        return executed
+    held = before.union(index.gtids())
+    files = f"{log.files[0].name} to {log.files[-1].name}"
+    anonymous = any(bool((f.records["flags"] & Flag.ANONYMOUS).any()) for f in index.files)
+    if anonymous or not executed or not held:
+        raise HistoryError(
+            "these files are another log than the one that was applied before, and without GTIDs"
+            " nobody can tell what of it is already in the tables",
+            file=log.path,
+            hint="give the folder of the log that was applied before, or use an empty target",
+        )
+    if lost := executed.subtract(held):
+        raise HistoryError(
+            f"the log ({files}) is of another server: the target has {lost}, the log has not",
+            file=log.path,
+            hint="give the log of the same source, or of a replica of it that has these",
+        )
+    if missing := before.subtract(executed):
+        raise HistoryError(
+            f"transactions are missing between the target and the log ({files}): {missing}",
+            file=log.path,
+            hint="give the older files too, or use an empty target",
+        )
+    return executed
+
+
+def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
+    """The file where the tables are must still be there, or have been applied to its end."""
+    number = (cut.position >> OFFSET_BITS) - history.base
+    first = log.files[0].number
+    if not cut.position or number >= first - 1:
+        return
+    executed = GtidSet.parse(cut.gtid_executed)
+    if missing := log.previous_gtids().subtract(executed):
+        raise HistoryError(
+            f"the log begins at {log.files[0].name}, the tables are in file number {number}:"
+            f" {missing} is missing",
+            file=log.path,
+            hint="give the older files too",
+        )

@@ -1,0 +1,152 @@
+"""mysql_relay: Spark's streaming source of transactions, one row each, without row data.
+
+    spark.dataSource.register(MySQLRelaySource)
+    spark.readStream.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()
+
+Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
+the transaction index; default the user's cache), ``start`` (packed position to begin behind; default
+the log's beginning), ``base`` (added to file numbers, see design: histories), ``maxBytesPerTrigger``.
+
+Offsets are asked for in a process of their own and partitions are read in others: what they share
+is the log and its index on disk, never an attribute.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from .errors import ConfigError
+from .position import START
+from .relay.index import Kind, TransactionIndex, build_index, gtid_text
+from .relay.log import open_log
+
+SCHEMA = (
+    "position long, end long, gtid string, last_committed long, sequence_number long,"
+    " kind string, length long, commit_time timestamp"
+)
+_BATCH_ROWS = 1 << 16
+_KINDS = np.array([kind.name for kind in sorted(Kind)])
+_NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
+
+
+def cache_index_folder(path: str) -> str:
+    """Where the index of a log lies that belongs to no target: nothing is written beside the log."""
+    root = os.environ.get("SPARK_REPL_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "spark_repl"
+    )
+    folder = os.path.abspath(path).strip("/").replace("/", "-")
+    return os.path.join(root, "index", folder)
+
+
+@dataclass
+class RelaySlice(InputPartition):
+    """Transactions between two packed positions."""
+
+    start: int
+    end: int
+
+
+class MySQLRelaySource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "mysql_relay"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> MySQLRelayReader:
+        return MySQLRelayReader(dict(self.options))
+
+
+class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are ``{"position": packed}``, always the end of a complete transaction."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        # Spark lower-cases the names of options.
+        given = {name.lower(): value for name, value in options.items()}
+        if "path" not in given:
+            raise ConfigError("mysql_relay needs the option path", hint='.option("path", FOLDER)')
+        self.path = given["path"]
+        self.index_folder = given.get("index") or cache_index_folder(self.path)
+        self.start = int(given.get("start", START.packed))
+        self.base = int(given.get("base", "0"))
+        self.max_bytes = int(given.get("maxbytespertrigger", "0"))
+        self.final: int | None = None
+        self._known: TransactionIndex | None = None
+
+    def _index(self) -> TransactionIndex:
+        log = open_log(self.path)
+        self._known = build_index(
+            log, self.index_folder, self.base, complete=False, known=self._known
+        )
+        return self._known
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"position": self.start}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.final = self._end(self._index())
+
+    def reportLatestOffset(self) -> dict[str, int]:
+        return {"position": self._end(self._index())}
+
+    @staticmethod
+    def _end(index: TransactionIndex) -> int:
+        for file in reversed(index.files):
+            if len(file.records):
+                last: int = int(file.records["end"][-1]) + (index.base << 40)
+                return last
+        return START.packed
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
+        that reaches it (so one that is larger goes through alone)."""
+        index = self._index()
+        end = self._end(index) if self.final is None else self.final
+        if end <= start["position"]:
+            return start
+        if isinstance(limit, ReadMaxBytes):
+            records = index.slice(start["position"], end)
+            size = np.cumsum(records["length"])
+            last = int(np.searchsorted(size, limit.max_bytes))
+            if last < len(records):
+                end = int(records["end"][last])
+        return {"position": end}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [RelaySlice(start["position"], end["position"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, RelaySlice)
+        records = self._index().slice(partition.start, partition.end)
+        for at in range(0, len(records), _BATCH_ROWS):
+            yield to_batch(records[at : at + _BATCH_ROWS])
+
+
+def to_batch(records: Any) -> pa.RecordBatch:
+    """Index records as rows of SCHEMA."""
+    columns = [
+        pa.array(np.ascontiguousarray(records["position"])),
+        pa.array(np.ascontiguousarray(records["end"])),
+        pa.array([text or None for text in gtid_text(records)], pa.string()),
+        pa.array(np.ascontiguousarray(records["last_committed"])),
+        pa.array(np.ascontiguousarray(records["sequence_number"])),
+        pa.array(_KINDS[records["kind"]].tolist(), pa.string()),
+        pa.array(np.ascontiguousarray(records["length"])),
+        pa.array(np.ascontiguousarray(records["commit_time"]), pa.timestamp("us", "UTC")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=_NAMES)

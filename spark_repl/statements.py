@@ -1,0 +1,110 @@
+"""Statements: what the applier does with a transaction that is one logged statement, or none it knows."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from .apply.ddl import Effect, Statement, classify
+from .apply.stage import same_shape
+from .binlog.event import CRC_LENGTH, HEADER_LENGTH, parse_header, parse_query
+from .errors import LogError, SchemaError, StatementError
+from .position import OFFSET_BITS
+from .relay.index import Flag, Kind
+from .relay.log import RelayLog
+from .sink.control import Cut
+from .sink.tracking import Tracking, user_metadata
+
+log = logging.getLogger(__name__)
+
+_TEXT_MAX = 200
+_WHY = {
+    Kind.XA_PREPARE: "XA PREPARE is not supported by this version",
+    Kind.XA_COMMIT: "XA COMMIT is not supported by this version",
+    Kind.XA_ROLLBACK: "XA ROLLBACK is not supported by this version",
+    Kind.STATEMENT: "the transaction changes rows by statements (binlog_format is not ROW)",
+    Kind.INCIDENT: "the incident LOST_EVENTS occurred on the source",
+    Kind.DDL_ROWS: "CREATE TABLE ... SELECT is not supported by this version",
+}
+_HINT = "copy the tables anew behind this transaction, into an empty target"
+
+
+class Statements:
+    """Applies CREATE TABLE, lets pass what has no effect on rows, and stops at all else."""
+
+    def __init__(self, tracking: Tracking, relay: RelayLog, base: int) -> None:
+        self.tracking, self.relay, self.base = tracking, relay, base
+        self.announced: set[str] = set()  # created by a statement that only a TABLE_MAP can explain
+
+    def apply(self, record: Any, kind: Kind, cut: Cut) -> None:
+        """Raises StatementError for what this version does not apply."""
+        if kind != Kind.QUERY:
+            number = 13119 if kind == Kind.INCIDENT else 0
+            raise StatementError(_WHY[kind], hint=_HINT, number=number)
+        database, text = self.read(record)
+        statement = classify(text, database)
+        if statement.effect == Effect.CREATE_TABLE:
+            self._create(statement, text, cut)
+        elif not self._passes(statement):
+            reason = statement.reason or "it changes tables that this target has"
+            raise StatementError(
+                f"{statement.verb} is not supported by this version ({reason}): {_short(text)}",
+                table=", ".join(statement.tables) or None, hint=_HINT,
+            )
+
+    def _passes(self, statement: Statement) -> bool:
+        tables = self.tracking.tables
+        if statement.effect == Effect.NO_EFFECT:
+            return not statement.unique or all(self._keyed(name) for name in statement.tables)
+        if statement.effect == Effect.DROP_TABLE:
+            return not any(name in tables for name in statement.tables)
+        if statement.effect == Effect.DROP_DATABASE:
+            return not any(t.definition.database == statement.database for t in tables.values())
+        return False
+
+    def _keyed(self, name: str) -> bool:
+        table = self.tracking.tables.get(name)
+        return table is None or bool(table.definition.primary_key)
+
+    def _create(self, statement: Statement, text: str, cut: Cut) -> None:
+        name = statement.tables[0]
+        known = self.tracking.tables.get(name)
+        if known is not None:
+            replayed = known.position >= cut.position
+            if replayed or statement.if_not_exists:
+                return
+            wanted = statement.definition
+            if wanted is None or not same_shape(known.definition, wanted):
+                raise SchemaError(
+                    f"Table '{name}' already exists: {_short(text)}", table=name, number=1050,
+                    hint="the log creates a table that the target has from elsewhere: use an empty"
+                    " target",
+                )
+            return
+        if statement.definition is None:
+            log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
+            self.announced.add(name)
+            return
+        self.tracking.create(
+            statement.definition, complete=True, position=cut.position,
+            user_metadata=user_metadata(cut, self.tracking.control.channel),
+        )
+
+    def read(self, record: Any) -> tuple[str, str]:
+        """(default database, statement) of a record with a Query event."""
+        number = (int(record["position"]) >> OFFSET_BITS) - self.base
+        with open(self.relay.file(number).path, "rb") as file:
+            file.seek(int(record["query_offset"]))
+            head = file.read(HEADER_LENGTH)
+            length = parse_header(head).length
+            event = head + file.read(length - HEADER_LENGTH)
+        if len(event) < length:
+            raise LogError("the statement is cut", file=file.name)
+        end = length - (CRC_LENGTH if int(record["flags"]) & Flag.CHECKSUM else 0)
+        query = parse_query(event[HEADER_LENGTH:end])
+        return query.database, query.text
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _TEXT_MAX else flat[:_TEXT_MAX] + "..."

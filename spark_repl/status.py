@@ -1,0 +1,63 @@
+"""Status: one look at a target, under the names of MySQL's performance_schema tables. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from .errors import TargetError
+from .position import RelayPosition
+from .sink.control import Control, Cut
+from .sink.layout import Layout
+
+
+def status(target: str) -> dict[str, Any]:
+    """One key per replication table of performance_schema, and ``tables``. Raises TargetError."""
+    control = Control(Layout(target).control)
+    if not control.exists():
+        raise TargetError("nothing has been applied to this target yet", file=target)
+    cuts = control.cuts()
+    last = max(cuts, key=lambda found: found.position) if cuts else None
+    held = control.owner()
+    running = held is not None and not held[1].is_dead
+    state = "ON" if running else "OFF"
+    channel = control.channel
+    return {
+        "replication_applier_status": [
+            {"CHANNEL_NAME": channel, "SERVICE_STATE": state, "REMAINING_DELAY": None}
+        ],
+        "replication_applier_status_by_coordinator": [
+            {
+                "CHANNEL_NAME": channel,
+                "THREAD_ID": held[1].pid if held and running else None,
+                "SERVICE_STATE": state,
+                "LAST_PROCESSED_TRANSACTION": last.gtid_executed if last else "",
+                "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP": _commit_time(last),
+                "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP": _text(last.at) if last else None,
+            }
+        ],
+        "owner": {**asdict(held[1]), "epoch": held[0], "alive": running} if held else None,
+        "gtid_executed": last.gtid_executed if last else "",
+        "relay_position": str(RelayPosition.unpack(last.position)) if last else None,
+        "source": dict(last.source) if last else {},
+        "cuts": len(cuts),
+        "tables": {
+            name: {
+                "path": found.path,
+                "version": found.version,
+                "position": str(RelayPosition.unpack(found.position)),
+            }
+            for name, found in (last.tables.items() if last else ())
+        },
+    }
+
+
+def _commit_time(last: Cut | None) -> str | None:
+    if last is None or not last.source.get("commit_time"):
+        return None
+    return _text(datetime.fromtimestamp(last.source["commit_time"] / 1e6, UTC))
+
+
+def _text(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="microseconds") if at else None
