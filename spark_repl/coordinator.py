@@ -28,6 +28,7 @@ from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, gtid_text
 from .relay.log import RelayLog
 from .sink.control import Cut
+from .sink.crash_points import reach
 from .sink.delta_log import ConcurrentChangeError
 from .sink.history import History
 from .sink.tracking import Tracking
@@ -190,6 +191,7 @@ class Coordinator:
         try:
             assert group.staged is not None
             staged = group.staged.result()
+            reach("staged")
             changes = self._write(group, staged)
         except (RowFault, DecodeError, LogError) as fault:
             self._prefix(group, fault)
@@ -257,9 +259,11 @@ class Coordinator:
         if all(table.position <= cut.position for table in tables.values()):
             versions = {name: table.version() for name, table in sorted(tables.items())}
             counts = {"transactions": len(group.records), "waves": len(np.unique(group.wave))}
+            reach("before_cut")
             self.tracking.control.publish(
                 Cut(cut.position, cut.gtid_executed, cut.log_id, cut.source, versions, None, counts)
             )
+            reach("after_cut")
             counted.cuts += 1
         self.on_group(counted, cut.position)
 

@@ -14,6 +14,7 @@ from .errors import RowError, SchemaError
 from .position import RelayPosition
 from .sink.commit import commit
 from .sink.control import Cut
+from .sink.crash_points import armed, reach
 from .sink.direct import Violation, WriteTask, Written, write
 from .sink.tracking import Table, Tracking, user_metadata
 from .workers import Workers
@@ -103,12 +104,17 @@ class GroupWriter:
     def _commit(self, tables: dict[str, Table], written: list[Written], cut: Cut) -> None:
         metadata = user_metadata(cut, self.tracking.control.channel)
         mine = {name: [w for w in written if w.table == name] for name in tables}
+        changed = [name for name in tables if any(w.adds or w.marks for w in mine[name])]
+        reach("before_commit")
+        if armed("between_tables") and len(changed) > 1:
+            first = changed.pop(0)
+            commit(self.tracking, tables[first], mine[first], cut.position, metadata)
+            reach("between_tables")
         waiting = [
             self._pool.submit(
                 commit, self.tracking, tables[name], mine[name], cut.position, metadata
             )
-            for name in tables
-            if any(w.adds or w.marks for w in mine[name])
+            for name in changed
         ]
         errors = [found for found in (future.exception() for future in waiting) if found]
         if errors:

@@ -93,9 +93,9 @@ def read(cursor: Cursor) -> SqlType:
     return _real(cursor) or _character(cursor)
 
 
-def _length(cursor: Cursor) -> int:
+def _length(cursor: Cursor, absent: int = 0) -> int:
     if not cursor.mark("("):
-        return 0
+        return absent
     length = cursor.number()
     cursor.expect(")")
     return length
@@ -147,17 +147,15 @@ def _character(cursor: Cursor) -> SqlType:
         return SqlType(_T.BLOB, 3, text=True)
     if word := cursor.word("BINARY", "VARBINARY"):
         code = _T.STRING if word == "BINARY" else _T.VARCHAR
-        return SqlType(code, length=_length(cursor) or 1, charset="binary")
+        return SqlType(code, length=_length(cursor, 1), charset="binary")
     national = bool(cursor.word("NATIONAL")) or cursor.at("NCHAR", "NVARCHAR")
     word = cursor.word("CHAR", "CHARACTER", "NCHAR", "VARCHAR", "VARCHARACTER", "NVARCHAR")
     if not word:
         raise StatementError(f"the column type {start} is not understood")
     varying = "VAR" in word or _varying(cursor, word)
     charset = "utf8mb3" if national else ""
-    length = _length(cursor)
-    return SqlType(
-        _T.VARCHAR if varying else _T.STRING, length=length or 1, text=True, charset=charset
-    )
+    length = _length(cursor, 1)
+    return SqlType(_T.VARCHAR if varying else _T.STRING, length=length, text=True, charset=charset)
 
 
 def _varying(cursor: Cursor, word: str) -> bool:

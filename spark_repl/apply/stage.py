@@ -164,7 +164,7 @@ def _payload(buffer: Any, at: int, end: int, checksum: bool, position: np.int64)
         length = int.from_bytes(buffer[at + 9 : at + 13].tobytes(), "little")
         if length < 19 or at + length > end:
             break
-        if checksum and not event_crc_ok(buffer, at, length):
+        if checksum and (length < 23 or not event_crc_ok(buffer, at, at + length)):
             raise DecodeError("an event's CRC32 is wrong", position=place)
         if buffer[at + 4] == _PAYLOAD_EVENT:
             body = buffer[at + 19 : at + length - (4 if checksum else 0)].tobytes()

@@ -1,7 +1,7 @@
-"""Kernels that print one value of binary JSON into a growing buffer (mysql.md 5, J1).
+"""Kernels that print one value of binary JSON (mysql.md 5, J1).
 
-Each takes ``out`` and how many bytes of it are used, and returns both anew: a full buffer is
-replaced by a larger one. A number of bytes below 0 is one of the codes below, negated.
+Each takes ``out``, how many bytes of it are used and how many may be, and returns how many are
+used then. Below 0 that is one of the codes below, negated.
 """
 
 from __future__ import annotations
@@ -33,26 +33,12 @@ _ESCAPE = np.zeros(256, np.uint8)
 _ESCAPE[:32] = ord("u")
 for _char, _letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt', strict=True):
     _ESCAPE[_char] = _letter
-_NULL, _TRUE, _FALSE = (np.frombuffer(text, np.uint8) for text in (b"null", b"true", b"false"))
+_LITERALS = np.array([list(b"null "), list(b"true "), list(b"false")], np.uint8)
+_LITERAL_SIZE = np.array([4, 4, 5], np.int64)
 _TYPE = np.frombuffer(b'"base64:type', np.uint8)
+# Bytes that any value of fixed size fits; what a document may take has them in excess.
+_SHORT = 32
 _DECIMAL, _DATE, _DATETIME, _TIMESTAMP, _TIME = 246, 10, 12, 7, 11
-
-
-@jit
-def room(out: Bytes, to: Int, need: Int) -> Bytes:
-    """``out`` or, with its first ``to`` bytes, a buffer that takes ``need`` more."""
-    if to + need <= out.size:
-        return out
-    larger = np.empty(2 * (to + need), np.uint8)
-    larger[:to] = out[:to]
-    return larger
-
-
-@jit
-def put(text: Bytes, out: Bytes, to: Int) -> tuple[Bytes, Int]:
-    out = room(out, to, text.size)
-    out[to : to + text.size] = text
-    return out, to + text.size
 
 
 @jit
@@ -70,9 +56,8 @@ def put_digits(value: Int, width: Int, out: Bytes, to: Int) -> Int:
 
 
 @jit
-def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> tuple[Bytes, Int]:
-    """``value`` holds the 64 bits."""
-    out = room(out, to, 21)
+def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> Int:
+    """``value`` holds the 64 bits; up to 20 bytes."""
     rest = np.uint64(value)
     if signed and value < 0:
         out[to] = 45
@@ -86,13 +71,14 @@ def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> tuple[Bytes, I
     for i in range(size):
         out[to + size - 1 - i] = np.uint8(48) + np.uint8(rest % np.uint64(10))
         rest = rest // np.uint64(10)
-    return out, to + size
+    return to + size
 
 
 @jit
-def put_string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> tuple[Bytes, Int]:
+def put_string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: Int) -> Int:
     """``"..."`` with the server's escapes (sql-common/json_dom.cc, ``double_quote``)."""
-    out = room(out, to, 6 * length + 2)
+    if to + 6 * length + 2 > most:
+        return -ENTRIES
     out[to] = 34
     to += 1
     for i in range(at, at + length):
@@ -112,7 +98,7 @@ def put_string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> tupl
             out[to + 3] = _HEX[byte & 15]
             to += 4
     out[to] = 34
-    return out, to + 1
+    return to + 1
 
 
 @jit
@@ -131,20 +117,25 @@ def varlen(buffer: Bytes, at: Int, limit: Int) -> tuple[Int, Int]:
 
 @jit
 def put_scalar(
-    buffer: Bytes, kind: Int, at: Int, limit: Int, out: Bytes, to: Int
-) -> tuple[Bytes, Int]:
+    buffer: Bytes, kind: Int, at: Int, limit: Int, out: Bytes, to: Int, most: Int
+) -> Int:
     """Any value but object, array and double; reads in [at, limit)."""
+    if to + _SHORT > most:
+        return -ENTRIES
     if kind == 4:
         if at >= limit:
-            return out, -CUT
-        literal = buffer[at]
+            return -CUT
+        literal = np.int64(buffer[at])
         if literal > 2:
-            return out, -LITERAL
-        return put(_NULL if literal == 0 else (_TRUE if literal == 1 else _FALSE), out, to)
+            return -LITERAL
+        for i in range(_LITERAL_SIZE[literal]):
+            out[to + i] = _LITERALS[literal, i]
+        to += _LITERAL_SIZE[literal]
+        return to
     if 5 <= kind <= 10:
         width = 2 << ((kind - 5) >> 1)
         if at + width > limit:
-            return out, -CUT
+            return -CUT
         value = number(buffer, at, width)
         signed = kind & 1 == 1
         if signed and width < 8 and value >> (8 * width - 1):
@@ -153,51 +144,54 @@ def put_scalar(
     if kind == 12:
         length, at = varlen(buffer, at, limit)
         if length < 0 or at + length > limit:
-            return out, -CUT
-        return put_string(buffer, at, length, out, to)
-    if kind != 15 or at >= limit:
-        return out, -TYPE if kind != 15 else -CUT
+            return -CUT
+        return put_string(buffer, at, length, out, to, most)
+    if kind != 15:
+        return -TYPE
+    if at >= limit:
+        return -CUT
     code = np.int64(buffer[at])
     length, at = varlen(buffer, at + 1, limit)
     if length < 0 or at + length > limit:
-        return out, -CUT
+        return -CUT
     if code == _DECIMAL:
-        return put_decimal(buffer, at, length, out, to)
+        return put_decimal(buffer, at, length, out, to, most)
     if code in (_DATE, _DATETIME, _TIMESTAMP, _TIME) and length == 8:
         return put_temporal(code, number(buffer, at, 8), out, to)
-    return put_opaque(buffer, code, at, length, out, to)
+    return put_opaque(buffer, code, at, length, out, to, most)
 
 
 @jit
-def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> tuple[Bytes, Int]:
+def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: Int) -> Int:
     """Precision, scale, then groups of nine digits, big-endian (mysql.md 5, D)."""
     if length < 2:
-        return out, -CUT
+        return -CUT
     scale = np.int64(buffer[at + 1])
     whole = np.int64(buffer[at]) - scale
     if whole < 0 or scale > 30 or whole + scale > 81 or whole + scale == 0:
-        return out, -OPAQUE
+        return -OPAQUE
     full, over, part, last = whole // 9, whole % 9, scale // 9, scale % 9
     if 2 + 4 * (full + part) + _DIGIT_BYTES[over] + _DIGIT_BYTES[last] != length:
-        return out, -CUT
-    out = room(out, to, 100)
+        return -CUT
+    if to + whole + scale + 3 > most:
+        return -ENTRIES
     at += 2
     flip = 0 if buffer[at] & 0x80 else 255
     if flip:
         out[to] = 45
         to += 1
     start = to
-    sign = np.int64(0x80)
+    sign: Int = np.int64(0x80)
     groups = full + part + 2
     for g in range(groups):
         size = over if g == 0 else (last if g == groups - 1 else 9)
-        value = np.int64(0)
+        value: Int = np.int64(0)
         for _ in range(_DIGIT_BYTES[size]):
             value = value << 8 | (np.int64(buffer[at]) ^ flip ^ sign)
             sign = 0
             at += 1
         if value >= 10**size:
-            return out, -OPAQUE
+            return -OPAQUE
         # Zeros in front of the number's first digit are not printed, but for one.
         for i in range(size):
             digit = value // 10 ** (size - 1 - i) % 10
@@ -211,19 +205,18 @@ def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> tup
             if scale:
                 out[to] = 46
                 to += 1
-    return out, to
+    return to
 
 
 @jit
-def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> tuple[Bytes, Int]:
+def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> Int:
     """DATE, DATETIME, TIMESTAMP and TIME as quoted strings with six digits of fraction."""
-    out = room(out, to, 40)
     out[to] = 34
     to += 1
     negative = packed < 0
     if negative:
         if code != _TIME or packed == np.int64(-1) << 63:
-            return out, -TEMPORAL
+            return -TEMPORAL
         packed = -packed
         out[to] = 45
         to += 1
@@ -233,13 +226,13 @@ def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> tuple[Bytes, In
     day = packed >> 41
     year, month = (day >> 5) // 13, (day >> 5) % 13
     if micros > 999_999 or clock >> 6 & 63 > 59 or clock & 63 > 59:
-        return out, -TEMPORAL
+        return -TEMPORAL
     if code == _TIME:
         if packed >> 46:
-            return out, -TEMPORAL
+            return -TEMPORAL
     else:
         if year > 9999 or hour > 23:
-            return out, -TEMPORAL
+            return -TEMPORAL
         to = put_digits(year, 4, out, to)
         out[to] = 45
         to = put_digits(month, 2, out, to + 1)
@@ -256,23 +249,25 @@ def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> tuple[Bytes, In
         out[to] = 46
         to = put_digits(micros, 6, out, to + 1)
     out[to] = 34
-    return out, to + 1
+    return to + 1
 
 
 @jit
 def put_opaque(
-    buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int
-) -> tuple[Bytes, Int]:
-    """``"base64:type<N>:..."``; the server's base64 has a line feed behind each 76 letters."""
-    out = room(out, to, 40 + (length + 2) // 3 * 4 + length // 28)
+    buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int, most: Int
+) -> Int:
+    r"""``"base64:type<N>:..."``; the server's base64 has "\n" behind each 76 letters."""
+    if to + 18 + (length + 2) // 3 * 4 + 2 * (length // 57) > most:
+        return -ENTRIES
     out[to : to + _TYPE.size] = _TYPE
     to = put_digits(code, 1, out, to + _TYPE.size)
     out[to] = 58
     to += 1
     for i in range(0, length, 3):
         if i and i % 57 == 0:
-            out[to] = 10
-            to += 1
+            out[to] = 92
+            out[to + 1] = 110
+            to += 2
         left = min(3, length - i)
         bits = np.int64(0)
         for k in range(3):
@@ -281,4 +276,4 @@ def put_opaque(
             out[to + k] = _BASE64[bits >> (18 - 6 * k) & 63] if k <= left else 61
         to += 4
     out[to] = 34
-    return out, to + 1
+    return to + 1

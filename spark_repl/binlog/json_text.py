@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from .json_double import insert_doubles
-from .json_print import CUT, DEPTH, DOUBLE, ENTRIES, REASONS, put_scalar, put_string, room
+from .json_print import CUT, DEPTH, DOUBLE, ENTRIES, REASONS, put_scalar, put_string
 from .kernels import Bytes, Int, Ints, jit, number
 
 DEPTH_MAX = 100
+# A byte of a document becomes at most 6 of text (\\u001f), what is around it stays below 8.
+_GROWTH, _LEAST = 8, 128
 _TEXT_MAX = (1 << 31) - 1
 _HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
 # Columns of the stack: a container's first byte, end, width of an offset, number of entries, the
@@ -66,25 +68,25 @@ def _print(buffer: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints
     """(text, edges int64[n+1], places and bits of the doubles, row and code of what is damaged)."""
     n = offset.size
     edges = np.zeros(n + 1, np.int64)
-    places = np.empty(64, np.int64)
-    bits = np.empty(64, np.int64)
+    places, bits = np.empty(64, np.int64), np.empty(64, np.int64)
     stack = np.zeros((DEPTH_MAX, 6), np.int64)
-    out = np.empty(64 + 2 * max(np.int64(0), length.sum()), np.uint8)
+    out = np.empty(_LEAST + 2 * length.sum() + n, np.uint8)
     to: Int = np.int64(0)
     doubles: Int = np.int64(0)
     for r in range(n):
-        at, end = offset[r], offset[r] + length[r]
-        if length[r] > 0 and (at < 0 or end > buffer.size):
+        at, size = offset[r], length[r]
+        if size > 0 and (at < 0 or size > buffer.size - at):
             return out[:0], edges, places, bits, r, CUT
-        if length[r] == 0:
-            out = room(out, to, 4)
-            for i in range(4):
-                out[to + i] = (110, 117, 108, 108)[i]
+        if to + _LEAST + _GROWTH * size > out.size:
+            out = _larger(out, to, to + _LEAST + _GROWTH * size)
+        if doubles + size // 8 >= bits.size:
+            places = _larger(places, doubles, doubles + size)
+            bits = _larger(bits, doubles, doubles + size)
+        if size == 0:
+            out[to], out[to + 1], out[to + 2], out[to + 3] = 110, 117, 108, 108
             to += 4
-        elif length[r] > 0:
-            out, to, places, bits, doubles = _document(
-                buffer, at, end, stack, out, to, places, bits, doubles
-            )
+        elif size > 0:
+            to, doubles = _document(buffer, at, at + size, stack, out, to, places, bits, doubles)
             if to < 0:
                 return out[:0], edges, places, bits, r, -to
         edges[r + 1] = to
@@ -102,50 +104,51 @@ def _document(
     places: Ints,
     bits: Ints,
     doubles: Int,
-) -> tuple[Bytes, Int, Ints, Ints, Int]:
+) -> tuple[Int, Int]:
     """Prints the document [at, end); ``to`` comes back below 0 when it is damaged."""
-    # Values that share bytes could make the text of a damaged document grow without end.
-    most = to + 64 + 8 * (end - at)
-    kind, limit, depth = np.int64(buffer[at]), end, np.int64(0)
+    # Values that share bytes would make the text of a damaged document grow without end.
+    most = to + _LEAST + _GROWTH * (end - at)
+    kind: Int = np.int64(buffer[at])
+    limit, depth = end, 0
     at += 1
     while True:
-        out = room(out, to, 8)
+        if to + 2 > most:
+            return np.int64(-ENTRIES), doubles
         if kind <= 3:
-            code = _open(buffer, kind, at, limit, stack[depth]) if depth < DEPTH_MAX else DEPTH
+            code = _open(buffer, kind, at, limit, stack, depth) if depth < DEPTH_MAX else DEPTH
             if code:
-                return out, -code, places, bits, doubles
+                return np.int64(-code), doubles
             out[to] = 123 if kind <= 1 else 91
             to += 1
             depth += 1
         elif kind == 11:
             value = number(buffer, at, 8) if at + 8 <= limit else np.int64(0)
-            if at + 8 > limit or value >> 52 & 0x7FF == 0x7FF:
-                return out, -(CUT if at + 8 > limit else DOUBLE), places, bits, doubles
-            places, bits = _larger(places, doubles), _larger(bits, doubles)
-            places[doubles] = to
-            bits[doubles] = value
+            if at + 8 > limit or value >> 52 & 0x7FF == 0x7FF or doubles == bits.size:
+                return np.int64(-(CUT if at + 8 > limit else DOUBLE)), doubles
+            places[doubles], bits[doubles] = to, value
             doubles += 1
             out[to] = 48
             to += 1
         else:
-            out, to = put_scalar(buffer, kind, at, limit, out, to)
-        while to > 0 and depth and stack[depth - 1, _NEXT] == stack[depth - 1, _COUNT]:
+            to = put_scalar(buffer, kind, at, limit, out, to, most)
+            if to < 0:
+                return to, doubles
+        while depth and stack[depth - 1, _NEXT] == stack[depth - 1, _COUNT]:
             depth -= 1
-            out = room(out, to, 1)
+            if to == most:
+                return np.int64(-ENTRIES), doubles
             out[to] = 125 if stack[depth, _OBJECT] else 93
             to += 1
-        if to > most:
-            to = np.int64(-ENTRIES)
-        if to < 0 or depth == 0:
-            return out, to, places, bits, doubles
-        out, to = _lead(buffer, stack[depth - 1], out, to)
+        if depth == 0:
+            return to, doubles
+        to = _lead(buffer, stack, depth - 1, out, to, most)
         if to < 0:
-            return out, to, places, bits, doubles
-        kind, at, limit = _value(buffer, stack[depth - 1])
+            return to, doubles
+        kind, at, limit = _value(buffer, stack, depth - 1)
 
 
 @jit
-def _open(buffer: Bytes, kind: Int, at: Int, limit: Int, frame: Ints) -> Int:
+def _open(buffer: Bytes, kind: Int, at: Int, limit: Int, stack: Ints, level: Int) -> Int:
     """Notes an object or array that starts at its count; returns 0 or what is wrong."""
     width = 4 if kind & 1 else 2
     if at + 2 * width > limit:
@@ -154,55 +157,54 @@ def _open(buffer: Bytes, kind: Int, at: Int, limit: Int, frame: Ints) -> Int:
     entry = 1 + width + (width + 2 if kind <= 1 else 0)
     if size > limit - at or 2 * width + entry * count > size:
         return CUT
-    frame[_BASE] = at
-    frame[_END] = at + size
-    frame[_WIDTH] = width
-    frame[_COUNT] = count
-    frame[_NEXT] = 0
-    frame[_OBJECT] = kind <= 1
+    stack[level, _BASE] = at
+    stack[level, _END] = at + size
+    stack[level, _WIDTH] = width
+    stack[level, _COUNT] = count
+    stack[level, _NEXT] = 0
+    stack[level, _OBJECT] = kind <= 1
     return 0
 
 
 @jit
-def _lead(buffer: Bytes, frame: Ints, out: Bytes, to: Int) -> tuple[Bytes, Int]:
+def _lead(buffer: Bytes, stack: Ints, level: Int, out: Bytes, to: Int, most: Int) -> Int:
     """What stands in front of the next value: a comma, its key."""
-    base, width = frame[_BASE], frame[_WIDTH]
-    out = room(out, to, 2)
-    if frame[_NEXT]:
+    if to + 2 > most:
+        return -ENTRIES
+    base, width, following = stack[level, _BASE], stack[level, _WIDTH], stack[level, _NEXT]
+    if following:
         out[to] = 44
         out[to + 1] = 32
         to += 2
-    if frame[_OBJECT]:
-        entry = base + 2 * width + frame[_NEXT] * (width + 2)
+    if stack[level, _OBJECT]:
+        entry = base + 2 * width + following * (width + 2)
         key, length = number(buffer, entry, width), number(buffer, entry + width, 2)
-        if base + key + length > frame[_END]:
-            return out, np.int64(-CUT)
-        out, to = put_string(buffer, base + key, length, out, to)
-        out = room(out, to, 2)
-        out[to] = 58
-        out[to + 1] = 32
-        to += 2
-    return out, to
+        if base + key + length > stack[level, _END]:
+            return -CUT
+        to = put_string(buffer, base + key, length, out, to, most - 2)
+        if to >= 0:
+            out[to] = 58
+            out[to + 1] = 32
+            to += 2
+    return to
 
 
 @jit
-def _value(buffer: Bytes, frame: Ints) -> tuple[Int, Int, Int]:
+def _value(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int, Int]:
     """(type, where the value starts, behind what it must not be read) of the next entry."""
-    base, width = frame[_BASE], frame[_WIDTH]
-    entry = base + 2 * width + frame[_NEXT] * (1 + width)
-    if frame[_OBJECT]:
-        entry += frame[_COUNT] * (width + 2)
-    frame[_NEXT] += 1
+    base, width, end = stack[level, _BASE], stack[level, _WIDTH], stack[level, _END]
+    entry = base + 2 * width + stack[level, _NEXT] * (1 + width)
+    if stack[level, _OBJECT]:
+        entry += stack[level, _COUNT] * (width + 2)
+    stack[level, _NEXT] += 1
     kind = np.int64(buffer[entry])
     if 4 <= kind <= (8 if width == 4 else 6):
         return kind, entry + 1, entry + 1 + width
-    return kind, min(base + number(buffer, entry + 1, width), frame[_END]), frame[_END]
+    return kind, min(base + number(buffer, entry + 1, width), end), end
 
 
 @jit
-def _larger(array: Ints, used: Int) -> Ints:
-    if used < array.size:
-        return array
-    larger = np.empty(4 * array.size, np.int64)
-    larger[:used] = array
+def _larger(array: Ints, used: Int, size: Int) -> Ints:
+    larger = np.empty(2 * size, array.dtype)
+    larger[:used] = array[:used]
     return larger

@@ -121,7 +121,7 @@ def scan_events(
             bad = verify_events(buffer, at, stop)
             if bad >= 0:
                 return BAD_CRC, transaction, bad, maps[:0], events[:0]
-        id_count = 0
+        id_count: Int = 0
         while at < stop:
             length = number(buffer, at + 9, 4) if at + HEADER <= stop else 0
             if length < HEADER + tail or at + length > stop:

@@ -24,20 +24,26 @@ _COMPRESSION, _UNCOMPRESSED_SIZE, _PAYLOAD_SIZE = 2, 3, 1
 _NONE = 255
 # Enough for BEGIN with all its status variables and the head of what follows.
 _HEAD_BYTES = 2048
-_READER = zstandard.ZstdDecompressor()
+# Up to here one call for everything is quicker than a stream for the head.
+_SMALL_BYTES = 1 << 15
 
 
-def classify(body: bytes) -> tuple[Kind, int]:
-    """(kind, bytes of the events inside) of a TRANSACTION_PAYLOAD body without its checksum."""
+def classify(body: bytes, reader: zstandard.ZstdDecompressor) -> tuple[Kind, int]:
+    """(kind, bytes of the events inside) of a TRANSACTION_PAYLOAD body without its checksum.
+
+    ``reader`` spares making one per call; it must not be shared between threads.
+    """
     try:
         fields, at = _fields(body)
         size = fields.get(_UNCOMPRESSED_SIZE, fields[_PAYLOAD_SIZE])
         if fields[_COMPRESSION] == _NONE:
             head = body[at : at + _HEAD_BYTES]
+        elif size <= _SMALL_BYTES:
+            head = reader.decompress(body[at:], max_output_size=size)
         else:
-            head = _READER.stream_reader(body[at:]).read(_HEAD_BYTES)
+            head = reader.stream_reader(body[at:]).read(_HEAD_BYTES)
         kind = _kind(head, body)
-    except (IndexError, KeyError, zstandard.ZstdError) as e:
+    except (IndexError, KeyError, MemoryError, zstandard.ZstdError) as e:
         raise LogError(f"a TRANSACTION_PAYLOAD event is damaged: {e}") from e
     return kind, size
 

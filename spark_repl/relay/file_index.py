@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import zstandard
 
 from ..binlog.event import CRC_LENGTH, HEADER_LENGTH, type_name
 from ..binlog.grammar import (
@@ -167,17 +168,23 @@ def _records(file: RelayFile, buf: np.ndarray, found: Scan) -> np.ndarray:
 def _classify_compressed(
     file: RelayFile, buf: np.ndarray, found: Scan, records: np.ndarray
 ) -> None:
-    for i in np.flatnonzero(records["flags"] & Flag.COMPRESSED).tolist():
-        start = int(found.numbers[i, PAYLOAD_OFFSET])
-        end = int(found.numbers[i, END])
-        if records["flags"][i] & Flag.CHECKSUM:
-            end -= CRC_LENGTH
+    which = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
+    if not len(which):
+        return
+    starts = found.numbers[which, PAYLOAD_OFFSET]
+    crc = np.where(records["flags"][which] & Flag.CHECKSUM, CRC_LENGTH, 0)
+    ends = found.numbers[which, END] - crc
+    data, reader = buf.data, zstandard.ZstdDecompressor()
+    kinds, sizes = [], []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         try:
-            kind, size = classify(buf[start + HEADER_LENGTH : end].tobytes())
+            kind, size = classify(bytes(data[start + HEADER_LENGTH : end]), reader)
         except LogError as e:
             raise e.at(file=file.name, position=start) from None
-        records["kind"][i] = kind
-        records["uncompressed"][i] = start - found.numbers[i, START] + size
+        kinds.append(kind)
+        sizes.append(size)
+    records["kind"][which] = kinds
+    records["uncompressed"][which] = starts - found.numbers[which, START] + sizes
 
 
 def _refuse(file: RelayFile, buf: np.ndarray, found: Scan) -> None:

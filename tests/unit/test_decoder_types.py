@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from tests.decoder_log import payloads, printed, read_log
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "all_types"
 EXPECTED: dict[str, list[list[str | None]]] = json.loads((FOLDER / "expected.json").read_text())
-HAS_JSON = importlib.util.find_spec("spark_repl.binlog.json_text") is not None
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +48,6 @@ def number_text(rows: list[list[str | None]], definition: TableDefinition) -> li
 
 @pytest.mark.parametrize("name", sorted(set(EXPECTED) - {"types.zero_dates", "types.compressed"}))
 def test_values_are_the_servers(name: str, tables: dict[str, RowImages]) -> None:
-    if name == "types.documents" and not HAS_JSON:
-        pytest.skip("json_text is not here yet")
     images = tables[name]
     batch = images.decode(survivors(images))
     batch.validate(full=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,8 @@ from spark_repl.relay.log import open_log
 from spark_repl.relay.verify import dump, list_files, verify_log
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
-CORPUS = Path("/work/shared/corpora/oltp")
+# A recorded sysbench log of 3709 transactions, outside of the repository.
+CORPUS = Path(os.environ.get("SPARK_REPL_CORPUS", "nowhere"))
 
 
 @pytest.mark.parametrize("folder", sorted(p for p in LOGS.iterdir() if p.is_dir()))
@@ -21,16 +23,15 @@ def test_recorded_logs_are_sound(folder: Path) -> None:
     assert all(check.ok for check in verify_log(open_log(str(folder))))
 
 
-def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_any_byte_is_found(tmp_path: Path) -> None:
+    """One bit of each byte. (IN_USE, which no checksum covers, is not among them.)"""
     path = tmp_path / "binlog.000001"
     whole = (LOGS / "rotate" / "binlog.000002").read_bytes()
-    for at in range(0, len(whole), 7):
+    for at in range(4, len(whole)):
         data = bytearray(whole)
         data[at] ^= 1 << at % 8
         path.write_bytes(data)
-        # The flag of an open file is not covered by the checksum: MySQL clears it in place.
-        if at >= 4 and not (at == 21 and at % 8 == 0):
-            assert not all(check.ok for check in verify_log(open_log(str(path)))), at
+        assert not all(check.ok for check in verify_log(open_log(str(path)))), at
 
 
 def test_a_wrong_checksum_is_named(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_dump_of_a_cut_file(tmp_path: Path) -> None:
     assert lines[-1].info.endswith("bytes that are no event")
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus lies outside the repository")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="SPARK_REPL_CORPUS names no corpus")
 def test_corpus(tmp_path: Path) -> None:
     log = open_log(str(CORPUS))
     (check,) = verify_log(log)

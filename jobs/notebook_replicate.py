@@ -1,0 +1,25 @@
+# Databricks notebook source
+# COMMAND ----------
+# Where the log lies and where the tables go. Both must be on storage that all workers mount.
+from spark_repl import Config, Replica, cut
+from spark_repl.session import build_session
+
+spark = build_session("notebook_replicate")  # in a notebook: the session that is there
+config = Config().override({"relay.path": "spark_repl/demo/bank", "target.path": "lake"})
+
+# COMMAND ----------
+# Applies what the log holds now, then ends. Run again, it goes on where the tables are.
+with Replica(spark, config) as replica:
+    result = replica.apply()
+print(f"{result.counters.transactions} transactions, now at {result.position}")
+
+# COMMAND ----------
+# Every table at one committed state of the source.
+now = cut(spark, config.target.path)
+for name in now.tables:
+    print(name, now.table(name).count())
+
+# COMMAND ----------
+# The same as views: bank_account, bank_transfer, ...
+now.create_views()
+spark.sql("SELECT sum(balance) AS balance FROM bank_account").show()

@@ -1,0 +1,30 @@
+"""Crash points: where a test or the demo can have the process killed, by its environment alone.
+
+``SPARK_REPL_CRASH=between_tables:5`` sends SIGKILL to this process when the point ``between_tables``
+is reached for the fifth time. Without the variable a point costs one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+POINTS = ("staged", "before_commit", "between_tables", "before_cut", "after_cut")
+
+_lock = threading.Lock()
+_hits: dict[str, int] = {}
+
+
+def armed(name: str) -> bool:
+    return os.environ.get("SPARK_REPL_CRASH", "").partition(":")[0] == name
+
+
+def reach(name: str) -> None:
+    """Dies here, without any clean-up, when the environment asks for it."""
+    if not armed(name):
+        return
+    with _lock:
+        _hits[name] = _hits.get(name, 0) + 1
+        if _hits[name] == int(os.environ["SPARK_REPL_CRASH"].partition(":")[2] or 1):
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,194 @@
+"""Writes small, valid MySQL binary logs, so that odd histories can be made without a server.
+
+Files as a 9.x server with binlog_row_metadata=FULL and CRC32 writes them; columns are INT (``int``)
+or VARCHAR in utf8mb4 (``varchar(N)``). Every call appends to the current file at once.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Row = Sequence[int | str | None]
+
+SERVER = "9.7.0"
+_UTF8MB4 = 255
+_QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
+_WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS = 30, 31, 32, 33, 35
+_EPOCH = 1_700_000_000
+SOURCE = "11111111-2222-3333-4444-555555555555"
+
+
+@dataclass(frozen=True)
+class Table:
+    """``key``: indexes of the primary key's columns; empty for a table without one."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...] = (("id", "int"), ("v", "varchar(40)"))
+    key: tuple[int, ...] = (0,)
+    database: str = "t"
+
+    @property
+    def create(self) -> str:
+        parts = [f"`{name}` {kind}" for name, kind in self.columns]
+        if self.key:
+            parts.append(f"PRIMARY KEY ({', '.join(self.columns[i][0] for i in self.key)})")
+        return f"CREATE TABLE {self.database}.{self.name} ({', '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class Change:
+    """``images``: rows, for an update before and after image by turns."""
+
+    table: Table
+    kind: int
+    images: tuple[Row, ...]
+
+
+def insert(table: Table, *rows: Row) -> Change:
+    return Change(table, _WRITE, rows)
+
+
+def delete(table: Table, *rows: Row) -> Change:
+    return Change(table, _DELETE, rows)
+
+
+def update(table: Table, *pairs: tuple[Row, Row]) -> Change:
+    return Change(table, _UPDATE, tuple(image for pair in pairs for image in pair))
+
+
+class LogWriter:
+    """One server's log in ``folder``. ``gno``: that of the next transaction."""
+
+    def __init__(
+        self, folder: Path, *, source: str = SOURCE, gno: int = 1, stem: str = "bin",
+        server_id: int = 1, created: int = _EPOCH,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.stem, self.source, self.gno = folder, stem, source, gno
+        self.server_id, self.number, self.sequence = server_id, 0, 0
+        self.spans: list[tuple[str, int, int]] = []  # of each transaction: file, start, end
+        self._first = gno
+        self._open(created)
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.stem}.{self.number:06d}"
+
+    def gtid(self, ordinal: int) -> str:
+        """GTID of the ordinal-th transaction (from 0) that this writer wrote."""
+        return f"{self.source}:{self._first + ordinal}"
+
+    def ddl(self, statement: str, database: str = "t") -> None:
+        self._transaction([(_QUERY, _query(statement, database))])
+
+    def transaction(self, *changes: Change, commit: bool = True) -> None:
+        """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log)."""
+        events = [(_QUERY, _query("BEGIN", ""))]
+        for change in changes:
+            events += [
+                (_TABLE_MAP, _table_map(change.table)), (change.kind, _rows_event(change)),
+            ]
+        self._transaction(events + ([(_XID, struct.pack("<Q", self.gno))] if commit else []))
+
+    def rotate(self) -> None:
+        following = f"{self.stem}.{self.number + 1:06d}"
+        self._event(_ROTATE, struct.pack("<Q", 4) + following.encode())
+        self._open(0)
+
+    def _transaction(self, events: list[tuple[int, bytes]]) -> None:
+        start = self.path.stat().st_size
+        self.sequence += 1
+        stamp = (_EPOCH + self.gno) * 1_000_000
+        body = struct.pack("<B16sqBqq", 0, uuid.UUID(self.source).bytes, self.gno, 2,
+                           self.sequence - 1, self.sequence)
+        body += stamp.to_bytes(7, "little")
+        total = 19 + len(body) + 3 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
+        body += b"\xfc" + struct.pack("<H", total) + struct.pack("<I", 90700)
+        for kind, data in [(_GTID, body), *events]:
+            self._event(kind, data)
+        self.gno += 1
+        self.spans.append((self.path.name, start, self.path.stat().st_size))
+
+    def _open(self, created: int) -> None:
+        self.number += 1
+        self.sequence = 0
+        self.path.write_bytes(b"\xfebin")
+        version = SERVER.encode().ljust(50, b"\0")
+        self._event(_FDE, struct.pack("<H50sIB", 4, version, created, 19) + bytes(41) + b"\x01")
+        held = struct.pack("<Q", 0)
+        if self.gno > 1:
+            held = struct.pack("<Q", 1) + uuid.UUID(self.source).bytes
+            held += struct.pack("<Qqq", 1, 1, self.gno)
+        self._event(_PREVIOUS, held)
+
+    def _event(self, kind: int, body: bytes) -> None:
+        at, length = self.path.stat().st_size, 19 + len(body) + 4
+        head = struct.pack(
+            "<IBIIIH", _EPOCH + self.gno, kind, self.server_id, length, at + length, 0
+        )
+        data = head + body
+        with self.path.open("ab") as file:
+            file.write(data + struct.pack("<I", zlib.crc32(data)))
+
+
+def _query(statement: str, database: str) -> bytes:
+    name = database.encode()
+    return struct.pack("<IIBHH", 1, 0, len(name), 0, 0) + name + b"\0" + statement.encode()
+
+
+def _bits(values: Sequence[bool]) -> bytes:
+    out = bytearray((len(values) + 7) // 8)
+    for i, value in enumerate(values):
+        out[i >> 3] |= value << (i & 7)
+    return bytes(out)
+
+
+def _bytes_of(kind: str) -> int:
+    return 4 * int(kind.partition("(")[2].rstrip(")"))
+
+
+def _table_map(table: Table) -> bytes:
+    count = len(table.columns)
+    texts = [kind for _, kind in table.columns if kind != "int"]
+    meta = b"".join(struct.pack("<H", _bytes_of(kind)) for kind in texts)
+    nullable = _bits([i not in table.key for i in range(count)])
+    database, name = table.database.encode(), table.name.encode()
+    out = struct.pack("<IHH", _table_id(table), 0, 1)
+    out += bytes([len(database)]) + database + b"\0" + bytes([len(name)]) + name + b"\0"
+    out += bytes([count]) + bytes(3 if kind == "int" else 15 for _, kind in table.columns)
+    out += bytes([len(meta)]) + meta + nullable
+    fields = [(4, b"".join(bytes([len(c.encode())]) + c.encode() for c, _ in table.columns))]
+    if len(texts) < count:
+        fields.append((1, bytes((count - len(texts) + 7) // 8)))
+    if texts:
+        fields.append((2, b"\xfc" + struct.pack("<H", _UTF8MB4)))
+    if table.key:
+        fields.append((8, bytes(table.key)))
+    return out + b"".join(bytes([tag, len(data)]) + data for tag, data in fields)
+
+
+def _table_id(table: Table) -> int:
+    return 64 + zlib.crc32(f"{table.database}.{table.name}.{table.columns}".encode()) % 100_000
+
+
+def _rows_event(change: Change) -> bytes:
+    count = len(change.table.columns)
+    out = struct.pack("<IHHH", _table_id(change.table), 0, 1, 2) + bytes([count])
+    out += _bits([True] * count) * (2 if change.kind == _UPDATE else 1)
+    return out + b"".join(_image(change.table, row) for row in change.images)
+
+
+def _image(table: Table, row: Row) -> bytes:
+    out = _bits([value is None for value in row])
+    for value, (_, kind) in zip(row, table.columns, strict=True):
+        if isinstance(value, int):
+            out += struct.pack("<i", value)
+        elif value is not None:
+            data = value.encode()
+            out += struct.pack("<H" if _bytes_of(kind) > 255 else "<B", len(data)) + data
+    return out

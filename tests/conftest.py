@@ -1,0 +1,39 @@
+"""Fixtures of all tests: one Spark session for the whole run, and small logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HERE = Path(__file__).parent
+_BANK = _HERE.parent / "spark_repl" / "demo" / "bank"
+_MARKS = {"spark": pytest.mark.spark, "crash": pytest.mark.crash}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test below tests/spark or tests/crash bears the mark of its folder."""
+    for item in items:
+        mark = _MARKS.get(item.path.relative_to(_HERE).parts[0])
+        if mark is not None:
+            item.add_marker(mark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from spark_repl.session import build_session
+
+    session = build_session(master="local[2]")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def bank() -> Path:
+    """The recorded log that ships with the demo, with the server's end state in ``expected``."""
+    return _BANK
