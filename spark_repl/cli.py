@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = command("demo", _demo, "the main job on a recorded MySQL log, with two kills")
     demo.add_argument("--keep", metavar="DIR", help="where to leave the tables (default: a new one)")
+    demo.add_argument("--log", metavar="DIR", help="another recording of the bank")
     apply = command("apply", _apply, "apply a folder of MySQL binary logs to Delta tables")
     apply.add_argument("--relay", metavar="DIR", help="folder of log files, or one file")
     apply.add_argument("--target", metavar="DIR", help="folder of the Delta tables")
@@ -149,7 +150,7 @@ def _apply(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     from .demo.bank_demo import run
 
-    return run(options.keep, as_json=options.json)
+    return run(options.keep, log=options.log, as_json=options.json)
 
 
 def _bench_decode(options: argparse.Namespace) -> int:

@@ -67,7 +67,11 @@ class Replica:
         self._stop = threading.Event()
 
     def __enter__(self) -> Replica:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()  # claimed already, perhaps
+            raise
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -79,7 +83,7 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError.
         """
         self.relay: RelayLog = open_log(self.relay_path)
-        control = Control(self.layout.control, self.config.channel)
+        self.control = control = Control(self.layout.control, self.config.channel)
         control.claim(take_over=self.take_over)
         cuts = control.cuts()
         cut = max(cuts, key=lambda found: found.position) if cuts else None
@@ -131,8 +135,11 @@ class Replica:
             self.coordinator.stopping = True
 
     def close(self) -> None:
+        """Gives the target back: another applier, also in this process, may start on it."""
         if hasattr(self, "coordinator"):
             self.coordinator.close()
+        if hasattr(self, "control"):
+            self.control.release()
 
     def _refresh(self) -> TransactionIndex:
         self.relay = self.coordinator.relay = open_log(self.relay_path)

@@ -30,7 +30,6 @@ _SETTINGS = {
     # With Delta's default of 50 partitions each checkpoint costs 5-13 s on two cores.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "2",
-    "spark.python.unix.domain.socket.enabled": "true",
     # A second attempt of a task that still runs would write its files twice for nothing.
     "spark.speculation": "false",
     # Hadoop's local file system forks shell commands where libhadoop is missing; the raw one doesn't.
@@ -122,6 +121,10 @@ def build_session(
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
         builder = builder.master(master or "local[*]").config("spark.driver.memory", "2g")
         builder = builder.config("spark.jars", ",".join(delta_jars()))
+        logging = Path(__file__).with_name("log4j2.properties")
+        builder = builder.config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}"
+        )
         if (master or "").startswith("local"):
             builder = builder.config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1")

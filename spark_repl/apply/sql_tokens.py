@@ -177,7 +177,7 @@ class Cursor:
 
     def number(self) -> int:
         token = self.next()
-        if token.kind != NUMBER or not token.text.isdigit():
+        if token.kind != NUMBER or not token.text.isdigit() or len(token.text) > 18:
             raise StatementError(f"a number expected, not {token.raw}")
         return int(token.text)
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-from pyspark.sql import DataFrame
 
 
 def expected_tables(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]], list[Any]]]:
@@ -24,23 +22,28 @@ def expected_tables(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]], l
         yield path.name.removesuffix(".jsonl"), lines[0]["columns"], lines[1:]
 
 
-def differences(table: DataFrame, columns: list[dict[str, Any]], rows: list[Any]) -> list[str]:
-    """Rows that only one side has, as text; empty when both are equal. The order doesn't count."""
-    names = [column["name"] for column in columns]
-    if table.columns != names:
-        return [f"columns {table.columns} instead of {names}"]
+def differences(
+    names: Sequence[str], got: Iterable[Sequence[Any]], columns: list[dict[str, Any]], rows: list[Any]
+) -> list[str]:
+    """Rows that only one side has, as text; empty when both are equal. The order doesn't count.
+
+    ``names`` and ``got`` are what was read (rows of Python values), ``columns`` and ``rows`` the
+    server's.
+    """
+    wanted = [column["name"] for column in columns]
+    if list(names) != wanted:
+        return [f"columns {list(names)} instead of {wanted}"]
     want = Counter(json.dumps(row) for row in rows)
-    got = Counter(
-        json.dumps([_text(value, column) for value, column in zip(row, columns, strict=True)])
-        for row in table.collect()
+    have = Counter(
+        json.dumps([server_text(value, column) for value, column in zip(row, columns, strict=True)])
+        for row in got
     )
-    missing = [f"missing {row}" for row in (want - got).elements()]
-    return missing + [f"too many {row}" for row in (got - want).elements()]
+    missing = [f"missing {row}" for row in (want - have).elements()]
+    return missing + [f"too many {row}" for row in (have - want).elements()]
 
 
-def _text(value: Any, column: dict[str, Any]) -> str | None:
+def server_text(value: Any, column: dict[str, Any]) -> str | None:
     """One value as the server prints it."""
-    kind = column["column_type"]
     if value is None:
         return None
     if isinstance(value, bool):
@@ -48,11 +51,9 @@ def _text(value: Any, column: dict[str, Any]) -> str | None:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex().upper()
     if isinstance(value, datetime):
-        digits = int(kind.partition("(")[2].rstrip(")") or 0)
-        text = value.strftime("%Y-%m-%d %H:%M:%S")
-        return f"{value.year:04d}{text[text.index('-') :]}" + (
-            f".{value.microsecond:06d}"[: digits + 1] if digits else ""
-        )
+        digits = int(column["column_type"].partition("(")[2].rstrip(")") or 0)
+        text = value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+        return text[: 20 + digits] if digits else text[:19]
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):

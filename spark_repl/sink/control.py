@@ -8,13 +8,14 @@ slept through a takeover can't publish anything.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +47,7 @@ class Owner:
     pid: int
     started: int
     since: str
+    released: bool = False
 
     @classmethod
     def me(cls) -> Owner:
@@ -55,7 +57,9 @@ class Owner:
 
     @property
     def is_dead(self) -> bool:
-        """Known to be dead: only a process of this host can be looked at."""
+        """Released the target, or known to be dead: only this host's processes can be looked at."""
+        if self.released:
+            return True
         return self.host == socket.gethostname() and _started(self.pid) != self.started
 
 
@@ -136,7 +140,7 @@ class Control:
         rows = self.rows("owner")
         if not rows:
             return None
-        newest = max(rows, key=lambda row: row["epoch"])
+        newest = max(rows, key=lambda row: (row["epoch"], row["at"]))
         return newest["epoch"], Owner(**json.loads(newest["detail"]))
 
     def cuts(self) -> list[Cut]:
@@ -167,6 +171,14 @@ class Control:
         self.epoch = (held[0] if held else 0) + 1
         self.write("owner", detail=json.dumps(asdict(Owner.me())))
         return self.epoch
+
+    def release(self) -> None:
+        """Lets the next one in, also in this process; nothing can be written any more."""
+        if self._handle is None:
+            return
+        with contextlib.suppress(FencedError):  # taken over meanwhile: nothing to release
+            self.write("owner", detail=json.dumps(asdict(replace(Owner.me(), released=True))))
+        self._handle = None
 
     def write(
         self, kind: str, *, position: int = 0, gtid_executed: str = "", detail: str = "{}"

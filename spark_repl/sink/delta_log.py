@@ -36,14 +36,13 @@ class ConcurrentChangeError(TargetError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One version of one table. ``txns``: appId -> version of the last ``txn`` action."""
+    """One version of one table."""
 
     folder: str
     version: int
     metadata_id: str
     schema_string: str
     configuration: dict[str, str]
-    txns: dict[str, int]
     java: Any = field(repr=False, compare=False)
 
 
@@ -82,16 +81,20 @@ class DeltaLog:
         if java.version() < 0:
             return None
         metadata = java.metadata()
-        txns = self._to_list.asJava(java.transactions())
         return Snapshot(
             folder,
             int(java.version()),
             str(metadata.id()),
             str(metadata.schemaString()),
             dict(self._to_list.asJava(metadata.configuration())),
-            {str(app): int(version) for app, version in txns.items()},
             java,
         )
+
+    def txns(self, snapshot: Snapshot) -> dict[str, int]:
+        """appId -> version of its last ``txn`` action. Reconstructs the table's state (0.5-1 s), so
+        it is asked for once: afterwards we know what we wrote."""
+        found = self._to_list.asJava(snapshot.java.transactions())
+        return {str(app): int(version) for app, version in found.items()}
 
     def version(self, folder: str) -> int:
         """The newest version's number, as cheaply as the log allows; -1 when there is no table."""

@@ -86,21 +86,22 @@ class Tracking:
                         hint="restore it, or start again with an empty target",
                     )
                 continue  # the applier died between the announcement and the creation
-            table = self._table(known["name"], known["path"], snapshot)
+            position = self.delta.txns(snapshot).get(self.app)
+            table = self._table(known["name"], known["path"], snapshot, position)
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
 
-    def _table(self, name: str, path: str, snapshot: Snapshot) -> Table:
+    def _table(self, name: str, path: str, snapshot: Snapshot, position: int | None) -> Table:
         found = snapshot.configuration
-        if _DEFINITION not in found or self.app not in snapshot.txns:
+        if _DEFINITION not in found or position is None:
             raise TargetError(
                 "the Delta table at this path was not made by this channel", table=name,
                 file=snapshot.folder, hint="move it away, or use another target",
             )
         return Table(
             name, path, snapshot.folder, TableDefinition.from_json(found[_DEFINITION]),
-            found.get(_COMPLETE) == "true", snapshot, snapshot.txns[self.app],
+            found.get(_COMPLETE) == "true", snapshot, position,
             Columns.of(snapshot.schema_string),
         )
 
@@ -124,7 +125,7 @@ class Tracking:
             )
         snapshot = self.delta.snapshot(folder)
         assert snapshot is not None
-        table = self._table(definition.name, path, snapshot)
+        table = self._table(definition.name, path, snapshot, self.delta.txns(snapshot).get(self.app))
         self.tables[definition.name] = table
         return table
 

@@ -38,10 +38,9 @@ def serial(log: list[Stamp]) -> tuple[list[int], list[int]]:
     last_file, previous = None, 0
     for i, (file, lc, sn) in enumerate(log):
         first_event = file != last_file
-        if not first_event:
-            if (lc != 0 and sn <= lc) or (sn != 0 and sn <= previous):
-                warned.append(i)
-                lc = sn = 0
+        if not first_event and ((lc != 0 and sn <= lc) or (sn != 0 and sn <= previous)):
+            warned.append(i)
+            lc = sn = 0
         gap = sn > previous + 1
         full_barrier = first_event or sn == 0 or lc == 0 or gap or previous == 0
         # clock_leq(lc, LWM), where none of the wave's members has committed

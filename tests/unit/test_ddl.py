@@ -71,7 +71,7 @@ CREATE TABLESPACE s ADD DATAFILE 'x.ibd'
 CREATE SPATIAL REFERENCE SYSTEM 4120 NAME 'x'
 # a comment
 -- another""".splitlines()
-NO_EFFECT = NO_EFFECT[:-2] + [NO_EFFECT[-2] + "\nSET @a = 1", "-- x\n/* y */ DROP VIEW v"]
+NO_EFFECT = [*NO_EFFECT[:-2], NO_EFFECT[-2] + "\nSET @a = 1", "-- x\n/* y */ DROP VIEW v"]
 
 UNSUPPORTED = """\
 TRUNCATE TABLE t

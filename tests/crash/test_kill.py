@@ -1,0 +1,85 @@
+"""SIGKILL at chosen points and at random moments: the end state is the server's, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_repl.sink.crash_points import POINTS
+from tests.spark.lab import assert_applied_once, assert_server_state, cuts, run
+
+
+@pytest.fixture
+def config(bank: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "replica.toml"
+    path.write_text(
+        f'[relay]\npath = "{bank}"\n[target]\npath = "{tmp_path / "lake"}"\n'
+        "[apply]\ngroup_max_transactions = 200\n"
+    )
+    return path
+
+
+def _start(config: Path, crash: str = "") -> subprocess.Popen[bytes]:
+    """The applier in a session of its own: Spark's JVM and workers are ended with it."""
+    environment = {**os.environ, "SPARK_REPL_CRASH": crash}
+    with (config.parent / "out.txt").open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "spark_repl", "apply", "--config", str(config)],
+            stdout=out, stderr=out, env=environment, cwd=config.parent, start_new_session=True,
+        )
+
+
+def _end(process: subprocess.Popen[bytes], timeout: float = 120) -> int:
+    try:
+        return process.wait(timeout)
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+def _check(spark: SparkSession, bank: Path, target: Path) -> None:
+    """Applies the rest, in groups of another size, and looks at everything."""
+    run(spark, bank, target, group_max_transactions=500)
+    assert_server_state(spark, target, bank / "expected")
+    assert_applied_once(target)
+    published = cuts(target)
+    executed = (bank / "gtid_executed.txt").read_text().strip()
+    assert published[-1].gtid_executed == executed
+    for cut in published:
+        assert all(table.position <= cut.position for table in cut.tables.values())
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_point(spark, bank, config, tmp_path, point):
+    assert _end(_start(config, f"{point}:6")) == -signal.SIGKILL, (tmp_path / "out.txt").read_text()
+    _check(spark, bank, tmp_path / "lake")
+
+
+def test_killed_at_random_moments(spark, bank, config, tmp_path):
+    """Three kills, each some time after the applier has begun to publish cuts."""
+    control = tmp_path / "lake" / "_repl" / "control" / "_delta_log"
+    dice = random.Random(int(os.environ.get("SPARK_REPL_SEED", "1")))
+    kills = 0
+    for _ in range(3):
+        before = len(list(control.glob("*.json")))
+        process = _start(config)
+        while process.poll() is None and len(list(control.glob("*.json"))) <= before + 1:
+            time.sleep(0.02)
+        time.sleep(dice.uniform(0, 1.2))
+        if process.poll() is None:
+            process.kill()
+            kills += 1
+        _end(process)
+    assert kills, (tmp_path / "out.txt").read_text()
+    _check(spark, bank, tmp_path / "lake")

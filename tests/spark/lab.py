@@ -1,0 +1,94 @@
+"""Help for the tests with Spark: one way to run the applier, and to look at what it made."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_repl import Config, Replica
+from spark_repl.demo.expected import differences, expected_tables
+from spark_repl.errors import SparkReplError
+from spark_repl.replica import Result
+from spark_repl.sink.control import Control, Cut
+from tests.binlog_writer import Table
+
+
+def run(spark: SparkSession, log: Path, target: Path, **apply: Any) -> Result:
+    """Applies the whole log; ``apply`` are keys of the section [apply]."""
+    config = Config.from_mapping(
+        {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
+    )
+    with Replica(spark, config) as replica:
+        return replica.apply()
+
+
+def stopped(spark: SparkSession, log: Path, target: Path, **apply: Any) -> SparkReplError:
+    """The error that stops the applier."""
+    try:
+        run(spark, log, target, **apply)
+    except SparkReplError as error:
+        return error
+    raise AssertionError("the applier did not stop")
+
+
+def read(spark: SparkSession, target: Path, table: str) -> DataFrame:
+    return spark.read.format("delta").load(str(target / table.replace(".", "/")))
+
+
+def rows(spark: SparkSession, target: Path, table: Table) -> list[tuple[Any, ...]]:
+    """All rows, sorted."""
+    found = read(spark, target, f"{table.database}.{table.name}").collect()
+    return sorted((tuple(row) for row in found), key=repr)
+
+
+def assert_rows(spark: SparkSession, target: Path, table: Table, want: list[Any]) -> None:
+    kinds = {True: "int", False: "string"}
+    schema = ", ".join(f"{name} {kinds[kind == 'int']}" for name, kind in table.columns)
+    frame = spark.createDataFrame(want, schema)
+    found = read(spark, target, f"{table.database}.{table.name}")
+    assert_df_equality(found, frame, ignore_row_order=True, ignore_nullable=True,
+                       ignore_metadata=True)
+
+
+def assert_server_state(spark: SparkSession, target: Path, expected: Path) -> None:
+    """Every table has the server's rows, value for value."""
+    for name, columns, want in expected_tables(expected):
+        assert differences(read(spark, target, name), columns, want)[:5] == [], name
+
+
+def versions(target: Path) -> dict[str, int]:
+    """table -> number of its newest Delta commit."""
+    found = {}
+    for log in target.glob("*/*/_delta_log"):
+        if log.parent.parent.name != "_repl":
+            name = str(log.parent.relative_to(target))
+            found[name] = max(int(f.stem) for f in log.glob("*.json") if f.stem.isdigit())
+    return found
+
+
+def commits(target: Path, table: str) -> list[int]:
+    """The positions (versions of our txn) of a table's Delta commits, oldest first."""
+    found = []
+    for path in sorted((target / table.replace(".", "/") / "_delta_log").glob("*.json")):
+        for line in path.read_text("utf-8").splitlines():
+            txn = json.loads(line).get("txn")
+            if txn:
+                found.append(txn["version"])
+    return found
+
+
+def assert_applied_once(target: Path) -> None:
+    """No table has two commits at one position, or one that goes back."""
+    for table in versions(target):
+        found = commits(target, table)
+        assert found == sorted(found), table
+        assert max(Counter(found).values()) == 1, table
+
+
+def cuts(target: Path) -> list[Cut]:
+    return sorted(Control(str(target / "_repl" / "control")).cuts(), key=lambda cut: cut.position)

@@ -1,0 +1,87 @@
+"""mysql_relay alone: one row per transaction, admitted by bytes, going on from a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_repl import MySQLRelaySource
+from spark_repl.relay.index import build_index
+from spark_repl.relay.log import open_log
+from tests.binlog_writer import LogWriter, Table, insert
+
+A = Table("a")
+
+
+@pytest.fixture
+def relay(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
+    """Reads a folder through the source until its end: list of batches, each a list of rows."""
+    spark.dataSource.register(MySQLRelaySource)
+
+    def read(path: Path, name: str = "c", **options: Any) -> list[list[Any]]:
+        batches: list[list[Any]] = []
+        frame = spark.readStream.format("mysql_relay").option("path", str(path)).option(
+            "index", str(tmp_path / "index")
+        )
+        for key, value in options.items():
+            frame = frame.option(key, value)
+
+        def keep(batch: DataFrame, _: int) -> None:
+            batches.append(batch.orderBy("position").collect())
+
+        query = frame.load().writeStream.foreachBatch(keep).option(
+            "checkpointLocation", str(tmp_path / name)
+        ).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [batch for batch in batches if batch]
+
+    return read
+
+
+def test_schema_and_rows(spark, relay, bank, tmp_path):
+    [batch] = relay(bank)
+    index = build_index(open_log(str(bank)), str(tmp_path / "own"))
+    assert len(batch) == len(index)
+    assert [row.position for row in batch] == index.records["position"].tolist()
+    assert {row.kind for row in batch} == {"QUERY", "ROWS"}
+    frame = spark.readStream.format("mysql_relay").option("path", str(bank)).load()
+    names = "position end gtid last_committed sequence_number kind length commit_time".split()
+    assert frame.columns == names
+    assert batch[0].gtid.endswith(":1")
+
+
+def test_batches_are_bounded_and_whole(spark, relay, bank):
+    limit = 400_000
+    batches = relay(bank, maxBytesPerTrigger=limit)
+    [whole] = relay(bank, "other")
+    assert len(batches) >= 5
+    # A batch ends with the transaction that reaches the limit.
+    assert all(sum(row.length for row in batch[:-1]) < limit for batch in batches)
+    frames = [spark.createDataFrame(rows) for rows in (sum(batches, []), whole)]
+    assert_df_equality(*frames, ignore_row_order=True)
+
+
+def test_goes_on_from_its_checkpoint(relay, tmp_path):
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "a")))
+    assert [len(batch) for batch in relay(log.folder)] == [2]
+    assert relay(log.folder) == []
+    log.transaction(insert(A, (2, "a")))
+    log.rotate()
+    log.transaction(insert(A, (3, "a")))
+    log.transaction(insert(A, (4, "a")), commit=False)
+    found = [row.gtid for batch in relay(log.folder) for row in batch]
+    assert found == [log.gtid(2), log.gtid(3)], "the open transaction at the end is not there yet"
+
+
+def test_start_option(relay, bank):
+    [whole] = relay(bank)
+    start = whole[100].end
+    [rest] = relay(bank, "other", start=start)
+    assert rest == whole[101:]
