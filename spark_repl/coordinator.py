@@ -66,6 +66,7 @@ class _Group:
     wave: np.ndarray
     staged: Future[list[Staged]] | None = None
     already: int = 0
+    folder: str | None = None
 
     @property
     def start(self) -> int:
@@ -95,6 +96,7 @@ class Coordinator:
         self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking, relay, history.base)
         self._number = 0
+        self._stage_seconds = self._wait_seconds = 0.0
         shutil.rmtree(tracking.layout.staging, ignore_errors=True)
 
     def apply(self, records: Records) -> None:
@@ -149,6 +151,7 @@ class Coordinator:
             self._number += 1
             folder = os.path.join(self.tracking.layout.staging, f"group-{self._number}")
             os.makedirs(folder, exist_ok=True)
+            group.folder = folder
         count = self.workers.count
         shards = count if size > _SHARD_BYTES and self._tables_last < count else 1
         skip = self._skip(group.records)
@@ -159,7 +162,10 @@ class Coordinator:
             idempotent=self.config.apply.exec_mode == "idempotent",
             zero_dates=self.config.target.zero_dates,
         )
-        return self.workers.run(stage, tasks, here=here)
+        began = time.perf_counter()
+        found = self.workers.run(stage, tasks, here=here)
+        self._stage_seconds += time.perf_counter() - began
+        return found
 
     def _skip(self, records: Records) -> dict[str, Mask]:
         """Which transactions each table has already (invariant 3): only after a crash are any."""
@@ -190,12 +196,16 @@ class Coordinator:
     def _rows(self, group: _Group) -> None:
         try:
             assert group.staged is not None
+            began = time.perf_counter()
             staged = group.staged.result()
+            self._wait_seconds += time.perf_counter() - began
             reach("staged")
             changes = self._write(group, staged)
         except (RowFault, DecodeError, LogError) as fault:
             self._prefix(group, fault)
             raise
+        if group.folder is not None:
+            shutil.rmtree(group.folder, ignore_errors=True)
         self._estimate = self._estimate.observe(int(group.records["uncompressed"].sum()), changes)
         self._publish(group, self._cut(group))
 
@@ -279,6 +289,14 @@ class Coordinator:
             file = self.relay.file(place.file_no - self.history.base).path
             error.at(file=file, position=place, gtid=gtid_text(records[at])[0] or "ANONYMOUS")
         return error
+
+    def phases(self) -> dict[str, float]:
+        """Seconds: staging (beside the commits), waiting for it, writing files, committing."""
+        found = {
+            "stage_s": self._stage_seconds, "wait_s": self._wait_seconds,
+            "write_s": self._writer.write_seconds, "commit_s": self._writer.commit_seconds,
+        }
+        return {name: round(value, 3) for name, value in found.items()}
 
     def close(self) -> None:
         self._lane.shutdown(wait=True, cancel_futures=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from .apply.changes import DUPLICATE_KEY
@@ -34,6 +35,7 @@ class GroupWriter:
 
     def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
+        self.write_seconds = self.commit_seconds = 0.0
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(self, staged: list[Staged], start: int, cut: Cut) -> dict[str, int]:
@@ -53,12 +55,16 @@ class GroupWriter:
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
         tasks = [task for name, table in tables.items() for task in self._tasks(table, parts[name])]
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
+        began = time.perf_counter()
         written = self.workers.run(write, tasks, here=rows <= _HERE_ROWS)
+        self.write_seconds += time.perf_counter() - began
         faults = sorted((v for w in written for v in w.violations), key=lambda v: v.position)
         if faults:
             self._discard(written)
             raise self._fault(faults[0], tables[faults[0].table])
+        began = time.perf_counter()
         self._commit(tables, written, cut)
+        self.commit_seconds += time.perf_counter() - began
         return changes
 
     def _tables(

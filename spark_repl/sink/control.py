@@ -174,7 +174,7 @@ class Control:
 
     def release(self) -> None:
         """Lets the next one in, also in this process; nothing can be written any more."""
-        if self._handle is None:
+        if not self.epoch:  # never claimed, or fenced off when it tried
             return
         with contextlib.suppress(FencedError):  # taken over meanwhile: nothing to release
             self.write("owner", detail=json.dumps(asdict(replace(Owner.me(), released=True))))

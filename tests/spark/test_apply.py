@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -446,8 +447,6 @@ def test_second_applier_is_fenced(spark, log, target):
     config = spark_repl.Config.from_mapping(
         {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
     )
-    import os
-
     with spark_repl.Replica(spark, config) as first:
         error = stopped(spark, log.folder, target)
         assert isinstance(error, FencedError)

@@ -1,0 +1,127 @@
+"""Benchmarks: what this machine does, with the phases' shares. Figures for the README, never tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .apply.stage import StageTask, stage
+from .config import Config
+from .plan import stage_tasks
+from .relay.index import build_index
+from .relay.log import open_log
+
+_ROUNDS = 3
+_SAMPLE_S = 0.25
+
+
+def bench_decode(files: Sequence[str]) -> dict[str, Any]:
+    """Relay log to net changes in Arrow on one core, no Spark, checksums verified; warm, best of 3."""
+    tasks: list[StageTask] = []
+    size = 0
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        for path in files:
+            log = open_log(path)
+            records = build_index(log, folder).records
+            size += int(records["length"].sum())
+            wave = np.arange(len(records), dtype=np.int32)
+            tasks += stage_tasks(log, 0, records, wave, 1, {}, shards=1, folder=None)
+        indexed = time.perf_counter() - began
+        seconds, changes = float("inf"), 0
+        for _ in range(_ROUNDS):
+            began = time.perf_counter()
+            changes = sum(sum(stage(task).changes.values()) for task in tasks)
+            seconds = min(seconds, time.perf_counter() - began)
+    return {
+        "rows": changes,
+        "rows_per_s": round(changes / seconds),
+        "mb_per_s": round(size / seconds / 1e6, 1),
+        "phases": {"index_s": round(indexed, 3), "decode_s": round(seconds, 3)},
+    }
+
+
+def bench_apply(relay: str, workers: int, runs: int, group_rows: int) -> dict[str, Any]:
+    """The whole job into fresh targets, ``runs`` times in one session; the last run is reported."""
+    from .replica import Replica
+    from .session import build_session
+
+    spark = build_session(master=f"local[{workers}]")
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, _Memory() as memory:
+        for number in range(max(1, runs)):
+            target = os.path.join(folder, str(number))
+            settings = {"workers": workers, "group_max_rows": group_rows}
+            config = Config.from_mapping(
+                {"relay": {"path": relay}, "target": {"path": target}, "apply": settings}
+            )
+            began = time.perf_counter()
+            with Replica(spark, config) as replica:
+                started = time.perf_counter() - began
+                result = replica.apply()
+            size = int(replica.index.records["length"].sum())
+            found = {
+                "rows": result.counters.row_changes,
+                "rows_per_s": round(result.counters.row_changes / result.seconds),
+                "mb_per_s": round(size / result.seconds / 1e6, 1),
+                "seconds": round(result.seconds, 3),
+                "groups": result.counters.groups,
+                "waves": result.counters.waves,
+                "phases": {"start_s": round(started, 3), **replica.coordinator.phases()},
+                "peak_pss_mib": memory.peak_mib,
+            }
+            shutil.rmtree(target)
+    return found
+
+
+class _Memory:
+    """Peak of the process tree's proportional set size (shared pages counted once), in MiB."""
+
+    def __init__(self) -> None:
+        self.peak_mib = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> _Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(_SAMPLE_S):
+            self.peak_mib = max(self.peak_mib, sum(_pss(pid) for pid in _tree()) // 1024)
+
+
+def _tree() -> list[int]:
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", errors="replace") as stat:
+                parent = int(stat.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(name))
+    found, waiting = [], [os.getpid()]
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        waiting += children.get(pid, [])
+    return found
+
+
+def _pss(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as lines:
+            return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    except OSError:
+        return 0
