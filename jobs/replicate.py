@@ -1,6 +1,6 @@
 """spark-submit entry point: follows the relay folder of a configuration file.
 
-    spark-submit --jars <Delta jars> jobs/replicate.py conf/replica.toml [--available-now]
+spark-submit --jars <Delta jars> jobs/replicate.py conf/replica.toml [--available-now]
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Benchmarks: what this machine does, with the phases' shares. Figures for the README, never tests."""
+"""Benchmarks: what this machine does, with the phases' shares. Figures, never tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAMPLE_S = 0.25
 
 
 def bench_decode(files: Sequence[str]) -> dict[str, Any]:
-    """Relay log to net changes in Arrow on one core, no Spark, checksums verified; warm, best of 3."""
+    """Relay log to net changes in Arrow: one core, no Spark, checksums verified; best of 3."""
     tasks: list[StageTask] = []
     size = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
-        format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr,
+        format="%(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
     )
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     demo = command("demo", _demo, "the main job on a recorded MySQL log, with two kills")
-    demo.add_argument("--keep", metavar="DIR", help="where to leave the tables (default: a new one)")
+    demo.add_argument("--keep", metavar="DIR", help="where to leave the tables (default: new)")
     demo.add_argument("--log", metavar="DIR", help="another recording of the bank")
     apply = command("apply", _apply, "apply a folder of MySQL binary logs to Delta tables")
     apply.add_argument("--relay", metavar="DIR", help="folder of log files, or one file")
@@ -114,8 +115,10 @@ def configuration(options: argparse.Namespace) -> Config:
     """The file's settings with the command line's on top. Raises ConfigError."""
     config = load(options.config) if options.config else Config()
     given = {
-        "relay.path": options.relay, "target.path": options.target,
-        "apply.workers": options.workers, "apply.writer": options.writer,
+        "relay.path": options.relay,
+        "target.path": options.target,
+        "apply.workers": options.workers,
+        "apply.writer": options.writer,
     }
     if not options.config:
         for name in ("relay", "target"):
@@ -170,5 +173,3 @@ def _bench_apply(options: argparse.Namespace) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-

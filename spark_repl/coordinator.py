@@ -7,6 +7,7 @@ commits, the next is being staged; a group's first commit waits for the cut of t
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import shutil
@@ -21,8 +22,8 @@ from .apply.schedule import GroupLimits, RowEstimate, groups, waves
 from .apply.stage import Staged, stage
 from .config import Config
 from .errors import DecodeError, LogError, SparkReplError, StatementError, TargetError
-from .gtid import GtidSet
 from .group import GroupWriter, RowFault
+from .gtid import GtidSet
 from .plan import WITH_ROWS, WITHOUT_ROWS, Mask, Records, stage_tasks
 from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, gtid_text
@@ -81,8 +82,14 @@ class Coordinator:
     """Applies transactions of one log to one target. Not thread-safe: one batch at a time."""
 
     def __init__(
-        self, config: Config, relay: RelayLog, history: History, tracking: Tracking,
-        workers: Workers, executed: GtidSet, position: int,
+        self,
+        config: Config,
+        relay: RelayLog,
+        history: History,
+        tracking: Tracking,
+        workers: Workers,
+        executed: GtidSet,
+        position: int,
         on_group: Callable[[Counters, int], None] | None = None,
     ) -> None:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
@@ -125,18 +132,22 @@ class Coordinator:
     def _plan(self, records: Records) -> Iterator[_Group]:
         barrier = ~np.isin(records["kind"], WITH_ROWS + WITHOUT_ROWS)
         wave, warnings = waves(
-            records["position"] >> OFFSET_BITS, records["last_committed"],
-            records["sequence_number"], barrier,
+            records["position"] >> OFFSET_BITS,
+            records["last_committed"],
+            records["sequence_number"],
+            barrier,
         )
         for at, text in warnings:
             place = RelayPosition.unpack(int(records["position"][at]))
             self.counters.warnings.append(f"{text} [position {place}]")
             log.warning("%s at %s", text, place)
         apply = self.config.apply
-        limits = GroupLimits(apply.group_max_transactions, apply.group_max_rows, apply.group_max_bytes)
+        limits = GroupLimits(
+            apply.group_max_transactions, apply.group_max_rows, apply.group_max_bytes
+        )
         rows = self._estimate.rows(records["uncompressed"])
         edges = groups(barrier, records["uncompressed"], rows, limits)
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in itertools.pairwise(edges):
             yield _Group(records[a:b], wave[a:b])
 
     def _begin(self, group: _Group) -> None:
@@ -157,8 +168,14 @@ class Coordinator:
         skip = self._skip(group.records)
         group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
         tasks = stage_tasks(
-            self.relay, self.history.base, group.records, group.wave, 1 if here else count,
-            skip, shards=shards, folder=folder,
+            self.relay,
+            self.history.base,
+            group.records,
+            group.wave,
+            1 if here else count,
+            skip,
+            shards=shards,
+            folder=folder,
             idempotent=self.config.apply.exec_mode == "idempotent",
             zero_dates=self.config.target.zero_dates,
         )
@@ -293,8 +310,10 @@ class Coordinator:
     def phases(self) -> dict[str, float]:
         """Seconds: staging (beside the commits), waiting for it, writing files, committing."""
         found = {
-            "stage_s": self._stage_seconds, "wait_s": self._wait_seconds,
-            "write_s": self._writer.write_seconds, "commit_s": self._writer.commit_seconds,
+            "stage_s": self._stage_seconds,
+            "wait_s": self._wait_seconds,
+            "write_s": self._writer.write_seconds,
+            "commit_s": self._writer.commit_seconds,
         }
         return {name: round(value, 3) for name, value in found.items()}
 

@@ -17,6 +17,7 @@ from .sink.commit import commit
 from .sink.control import Cut
 from .sink.crash_points import armed, reach
 from .sink.direct import Violation, WriteTask, Written, write
+from .sink.merge import MergeLanes, stage_net
 from .sink.tracking import Table, Tracking, user_metadata
 from .workers import Workers
 
@@ -31,11 +32,15 @@ class RowFault(RowError):
 
 
 class GroupWriter:
-    """The direct writer's driver side. Writes are planned on each table's tracked snapshot."""
+    """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
     def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
         self.write_seconds = self.commit_seconds = 0.0
+        self._lanes: MergeLanes | None = None
+        if config.apply.writer == "merge":
+            idempotent = config.apply.exec_mode == "idempotent"
+            self._lanes = MergeLanes(workers.spark, tracking, idempotent=idempotent)
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(self, staged: list[Staged], start: int, cut: Cut) -> dict[str, int]:
@@ -56,9 +61,13 @@ class GroupWriter:
         tasks = [task for name, table in tables.items() for task in self._tasks(table, parts[name])]
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
         began = time.perf_counter()
-        written = self.workers.run(write, tasks, here=rows <= _HERE_ROWS)
+        function = stage_net if self._lanes else write
+        written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
         self.write_seconds += time.perf_counter() - began
-        faults = sorted((v for w in written for v in w.violations), key=lambda v: v.position)
+        faults = [fault for part in written for fault in part.violations]
+        if self._lanes and not faults:
+            faults = self._check(tables, written)
+        faults.sort(key=lambda fault: fault.position)
         if faults:
             self._discard(written)
             raise self._fault(faults[0], tables[faults[0].table])
@@ -96,35 +105,58 @@ class GroupWriter:
         shards: dict[int, list[Part]] = {}
         for part in parts:
             shards.setdefault(part.shard, []).append(part)
-        files = self.tracking.live_files(table)
+        files = () if self._lanes else self.tracking.live_files(table)
         idempotent = self.config.apply.exec_mode == "idempotent"
         return [
             WriteTask(
-                table.name, table.folder, self.tracking.layout.keys(table.path), table.columns,
-                table.definition.primary_key, tuple(pieces), files, idempotent,
+                table.name,
+                table.folder,
+                self.tracking.layout.keys(table.path),
+                table.columns,
+                table.definition.primary_key,
+                tuple(pieces),
+                files,
+                idempotent,
                 table.complete and not idempotent,
+                os.path.join(self.tracking.layout.staging, "merge"),
             )
             for _, pieces in sorted(shards.items())
         ]
 
     def _commit(self, tables: dict[str, Table], written: list[Written], cut: Cut) -> None:
         metadata = user_metadata(cut, self.tracking.control.channel)
-        mine = {name: [w for w in written if w.table == name] for name in tables}
-        changed = [name for name in tables if any(w.adds or w.marks for w in mine[name])]
+        mine = _by_table(tables, written)
+        changed = [name for name in tables if any(w.changes_table for w in mine[name])]
         reach("before_commit")
         if armed("between_tables") and len(changed) > 1:
             first = changed.pop(0)
-            commit(self.tracking, tables[first], mine[first], cut.position, metadata)
+            self._commit_one(tables[first], mine[first], cut.position, metadata)
             reach("between_tables")
         waiting = [
-            self._pool.submit(
-                commit, self.tracking, tables[name], mine[name], cut.position, metadata
-            )
+            self._pool.submit(self._commit_one, tables[name], mine[name], cut.position, metadata)
             for name in changed
         ]
         errors = [found for found in (future.exception() for future in waiting) if found]
         if errors:
             raise errors[0]
+        for path in (path for part in written for path in part.staged):
+            os.remove(path)
+
+    def _commit_one(
+        self, table: Table, written: list[Written], position: int, metadata: str
+    ) -> None:
+        if self._lanes:
+            self._lanes.commit(table, written, position, metadata)
+        else:
+            commit(self.tracking, table, written, position, metadata)
+
+    def _check(self, tables: dict[str, Table], written: list[Written]) -> list[Violation]:
+        """The merge writer's look-ups, all before its first commit."""
+        assert self._lanes is not None
+        lanes, mine = self._lanes, _by_table(tables, written)
+        changed = [name for name in tables if any(w.changes_table for w in mine[name])]
+        found = self._pool.map(lambda name: lanes.check(tables[name], mine[name]), changed)
+        return [fault for faults in found for fault in faults]
 
     def _discard(self, written: list[Written]) -> None:
         """Removes the files of a group that will not be committed."""
@@ -132,6 +164,8 @@ class GroupWriter:
             folder = self.tracking.tables[part.table].folder
             for add in part.adds:
                 os.remove(os.path.join(folder, add["path"]))
+            for path in part.staged:
+                os.remove(path)
 
     def _fault(self, found: Violation, table: Table) -> RowFault:
         hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
@@ -146,6 +180,10 @@ class GroupWriter:
         return RowFault(message, number=found.number, position=place, table=table.name, hint=hint)
 
 
+def _by_table(tables: dict[str, Table], written: list[Written]) -> dict[str, list[Written]]:
+    return {name: [part for part in written if part.table == name] for name in tables}
+
+
 def _check_definition(table: Table, logged: TableDefinition) -> None:
     """The rows must fit the Delta table: the same names, types and key."""
     if table.columns.fits(logged.arrow_schema()) and (
@@ -157,5 +195,5 @@ def _check_definition(table: Table, logged: TableDefinition) -> None:
         f"the logged rows have the columns ({wanted}; key {logged.primary_key}), the Delta table"
         f" ({table.columns.describe()}; key {table.definition.primary_key})",
         table=table.name,
-        hint="the table was changed by a statement that this log does not hold: use an empty target",
+        hint="a statement that this log does not hold changed the table: use an empty target",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -163,7 +164,7 @@ def verify_relay(options: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def _table(names: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     table = Table(*names)
     for row in rows:
         table.add_row(*row)

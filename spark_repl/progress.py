@@ -1,4 +1,4 @@
-"""The progress bar of long work: transactions, row changes a second, what is left, both positions."""
+"""The progress bar of long work: transactions, changes a second, what is left, both positions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ class Progress:
     def __init__(self, config: Config) -> None:
         self._console = Console(stderr=True)
         self._bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"),
-            TimeElapsedColumn(), console=self._console, disable=not self._console.is_terminal,
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[said]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
         )
         self._task: Any = self._bar.add_task("applying", total=None, said="starting")
         self._began = time.perf_counter()
@@ -47,7 +51,8 @@ class Progress:
         seconds = max(1e-3, time.perf_counter() - self._began)
         end = self._replica.index.end if self._replica else position
         said = (
-            f"{counters.transactions} transactions, {counters.row_changes / seconds:,.0f} changes/s,"
+            f"{counters.transactions} transactions,"
+            f" {counters.row_changes / seconds:,.0f} changes/s,"
             f" applied {RelayPosition.unpack(position)} of {RelayPosition.unpack(end)}"
         )
         self._bar.update(self._task, completed=counters.transactions, said=said)

@@ -1,4 +1,4 @@
-"""Replica: one channel's applier, from the relay folder to the target, through Spark's streaming."""
+"""Replica: one channel's applier, from the relay folder to the target, through a Spark stream."""
 
 from __future__ import annotations
 
@@ -55,8 +55,12 @@ class Replica:
     """
 
     def __init__(
-        self, spark: SparkSession, config: Config,
-        on_group: Callable[[Counters, int], None] | None = None, *, take_over: bool = False,
+        self,
+        spark: SparkSession,
+        config: Config,
+        on_group: Callable[[Counters, int], None] | None = None,
+        *,
+        take_over: bool = False,
     ) -> None:
         config.check_supported()
         self.spark, self.config, self.take_over = spark, config, take_over
@@ -94,7 +98,8 @@ class Replica:
         self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
         self.tracking.load(cut)
         highest = max(
-            [t.position for t in self.tracking.tables.values()] + [found.position for found in cuts],
+            [t.position for t in self.tracking.tables.values()]
+            + [found.position for found in cuts],
             default=0,
         )
         self.history = resolve(control, self.relay, cut, highest)
@@ -107,8 +112,14 @@ class Replica:
         if cut is None and executed:
             log.warning("the log begins in mid-history: %s counts as executed", executed)
         self.coordinator = Coordinator(
-            self.config, self.relay, self.history, self.tracking,
-            Workers(self.spark, self.config.apply.workers), executed, begun, self.on_group,
+            self.config,
+            self.relay,
+            self.history,
+            self.tracking,
+            Workers(self.spark, self.config.apply.workers),
+            executed,
+            begun,
+            self.on_group,
         )
 
     def apply(self, *, follow: bool = False) -> Result:
@@ -120,13 +131,18 @@ class Replica:
             raise self.error
         coordinator = self.coordinator
         return Result(
-            coordinator.counters, time.perf_counter() - began, str(coordinator.executed),
-            RelayPosition.unpack(coordinator.position), self._tail(),
+            coordinator.counters,
+            time.perf_counter() - began,
+            str(coordinator.executed),
+            RelayPosition.unpack(coordinator.position),
+            self._tail(),
         )
 
     def _tail(self) -> str | None:
         tail = self._refresh().tail
-        return tail and f"{tail.file}:{tail.offset}: {tail.reason} ({tail.size - tail.offset} bytes)"
+        if tail is None:
+            return None
+        return f"{tail.file}:{tail.offset}: {tail.reason} ({tail.size - tail.offset} bytes)"
 
     def stop(self) -> None:
         """Ends ``apply`` after the group that is being committed. Safe from any thread."""
@@ -151,7 +167,9 @@ class Replica:
         if now.items() - self.history.fingerprints.items():
             _check_same(self.relay, self.history.fingerprints, now)
             self.history = type(self.history)(
-                self.history.log_id, self.history.base, {**self.history.fingerprints, **now},
+                self.history.log_id,
+                self.history.base,
+                {**self.history.fingerprints, **now},
                 self.history.renewed,
             )
             self.coordinator.history = self.history
@@ -192,15 +210,17 @@ class Replica:
         writer = source.writeStream.foreachBatch(self._batch).option(
             "checkpointLocation", self.layout.checkpoint
         )
-        writer = writer.trigger(processingTime="0 seconds") if follow else writer.trigger(
-            availableNow=True
+        writer = (
+            writer.trigger(processingTime="0 seconds")
+            if follow
+            else writer.trigger(availableNow=True)
         )
         query = writer.start()
         try:
             while not query.awaitTermination(1):
                 if self._stop.is_set() or self.error is not None:
                     break
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever ended the stream is said once
             self.error = self.error or _translate(error, self.relay_path)
         finally:
             query.stop()
@@ -226,7 +246,8 @@ class Replica:
             if len(records) != found.num_rows:
                 raise LogError(
                     f"the stream says {found.num_rows} transactions, the log has {len(records)}",
-                    file=self.relay_path, position=RelayPosition.unpack(first),
+                    file=self.relay_path,
+                    position=RelayPosition.unpack(first),
                     hint="was a file replaced while the applier ran?",
                 )
             self.coordinator.apply(records)
@@ -248,12 +269,13 @@ def _check_same(relay: RelayLog, before: Mapping[int, str], now: Mapping[int, st
         if before[number] != now[number]:
             raise LogError(
                 "the file was replaced by another one of the same name while the applier ran",
-                file=relay.file(number).path, hint="stop, and start the applier again",
+                file=relay.file(number).path,
+                hint="stop, and start the applier again",
             )
 
 
 def resume_offset(checkpoint: str) -> int | None:
-    """The packed position behind which a stream with this checkpoint would resume; None: no such."""
+    """The packed position behind which a stream with this checkpoint resumes; None: none."""
     done = _numbers(os.path.join(checkpoint, "commits"))
     if not done:
         return None

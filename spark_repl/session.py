@@ -32,7 +32,7 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # A second attempt of a task that still runs would write its files twice for nothing.
     "spark.speculation": "false",
-    # Hadoop's local file system forks shell commands where libhadoop is missing; the raw one doesn't.
+    # Hadoop's local file system forks shell commands without libhadoop; the raw one doesn't.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"

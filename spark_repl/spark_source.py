@@ -4,8 +4,9 @@
     spark.readStream.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()
 
 Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
-the transaction index; default the user's cache), ``start`` (packed position to begin behind; default
-the log's beginning), ``base`` (added to file numbers, see design: histories), ``maxBytesPerTrigger``.
+the transaction index; default the user's cache), ``start`` (packed position to begin behind;
+default the log's beginning), ``base`` (added to file numbers, see sink/history),
+``maxBytesPerTrigger``.
 
 Offsets are asked for in a process of their own and partitions are read in others: what they share
 is the log and its index on disk, never an attribute.
@@ -22,7 +23,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
@@ -41,7 +45,7 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
 
 def cache_index_folder(path: str) -> str:
-    """Where the index of a log lies that belongs to no target: nothing is written beside the log."""
+    """Where the index of a log without a target lies: nothing is written beside the log."""
     root = os.environ.get("SPARK_REPL_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "spark_repl"
     )

@@ -1,4 +1,4 @@
-"""Statements: what the applier does with a transaction that is one logged statement, or none it knows."""
+"""Statements: what is done with a transaction that is one logged statement, or unknown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Statements:
             reason = statement.reason or "it changes tables that this target has"
             raise StatementError(
                 f"{statement.verb} is not supported by this version ({reason}): {_short(text)}",
-                table=", ".join(statement.tables) or None, hint=_HINT,
+                table=", ".join(statement.tables) or None,
+                hint=_HINT,
             )
 
     def _passes(self, statement: Statement) -> bool:
@@ -76,7 +77,9 @@ class Statements:
             wanted = statement.definition
             if wanted is None or not same_shape(known.definition, wanted):
                 raise SchemaError(
-                    f"Table '{name}' already exists: {_short(text)}", table=name, number=1050,
+                    f"Table '{name}' already exists: {_short(text)}",
+                    table=name,
+                    number=1050,
                     hint="the log creates a table that the target has from elsewhere: use an empty"
                     " target",
                 )
@@ -86,7 +89,9 @@ class Statements:
             self.announced.add(name)
             return
         self.tracking.create(
-            statement.definition, complete=True, position=cut.position,
+            statement.definition,
+            complete=True,
+            position=cut.position,
             user_metadata=user_metadata(cut, self.tracking.control.channel),
         )
 

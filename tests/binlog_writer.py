@@ -65,8 +65,14 @@ class LogWriter:
     """One server's log in ``folder``. ``gno``: that of the next transaction."""
 
     def __init__(
-        self, folder: Path, *, source: str = SOURCE, gno: int = 1, stem: str = "bin",
-        server_id: int = 1, created: int = _EPOCH,
+        self,
+        folder: Path,
+        *,
+        source: str = SOURCE,
+        gno: int = 1,
+        stem: str = "bin",
+        server_id: int = 1,
+        created: int = _EPOCH,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.stem, self.source, self.gno = folder, stem, source, gno
@@ -91,7 +97,8 @@ class LogWriter:
         events = [(_QUERY, _query("BEGIN", ""))]
         for change in changes:
             events += [
-                (_TABLE_MAP, _table_map(change.table)), (change.kind, _rows_event(change)),
+                (_TABLE_MAP, _table_map(change.table)),
+                (change.kind, _rows_event(change)),
             ]
         self._transaction(events + ([(_XID, struct.pack("<Q", self.gno))] if commit else []))
 
@@ -104,8 +111,15 @@ class LogWriter:
         start = self.path.stat().st_size
         self.sequence += 1
         stamp = (_EPOCH + self.gno) * 1_000_000
-        body = struct.pack("<B16sqBqq", 0, uuid.UUID(self.source).bytes, self.gno, 2,
-                           self.sequence - 1, self.sequence)
+        body = struct.pack(
+            "<B16sqBqq",
+            0,
+            uuid.UUID(self.source).bytes,
+            self.gno,
+            2,
+            self.sequence - 1,
+            self.sequence,
+        )
         body += stamp.to_bytes(7, "little")
         total = 19 + len(body) + 3 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
         body += b"\xfc" + struct.pack("<H", total) + struct.pack("<I", 90700)

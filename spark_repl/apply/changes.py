@@ -33,9 +33,9 @@ MISSING_ROW, DUPLICATE_KEY = 1032, 1062
 class Net:
     """One entry per key that is left with something to do.
 
-    ``entry``: the change whose image survives; ``flags``: the net bits; ``count``: rows to add (> 0)
-    or take away (< 0) in a table without a key, else 1; ``first``: the change that met the key
-    first. ``breaks``: (change, MySQL's error number) where the log contradicts itself.
+    ``entry``: the change whose image survives; ``flags``: the net bits; ``count``: rows to add
+    (> 0) or take away (< 0) in a table without a key, else 1; ``first``: the change that met the
+    key first. ``breaks``: (change, MySQL's error number) where the log contradicts itself.
     """
 
     entry: Longs
@@ -47,7 +47,7 @@ class Net:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Changes sorted by key, in log order inside a key: key i's are ``order[edges[i]:edges[i+1]]``."""
+    """Changes by key, in log order inside one: key i's are ``order[edges[i]:edges[i+1]]``."""
 
     order: Longs
     edges: Longs

@@ -1,4 +1,4 @@
-"""Staging: a worker's part of a group, from the relay log to net changes in Arrow, nothing visible yet.
+"""Staging: a worker's part of a group, from the log to net changes in Arrow, nothing visible yet.
 
 The first phase of WL#3970's two here. A worker re-reads its spans, verifies and decodes them, folds
 the changes of each key and hands on one Arrow IPC stream per (table, shard): in memory for a tiny
@@ -38,7 +38,7 @@ EXTRA = ("flags", "positions", "count", "key")
 
 @dataclass(frozen=True)
 class Span:
-    """A run of transactions of one file: int64[n] offsets of their starts and ends, bool[n] flags."""
+    """A run of transactions of one file: int64[n] offsets of starts and ends, bool[n] flags."""
 
     path: str
     file_no: int
@@ -188,7 +188,7 @@ class _Output:
         self.path = self.file = None
         if task.folder is not None:
             self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
-            self.file = open(self.path, "wb")
+            self.file = open(self.path, "wb")  # noqa: SIM115
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name

@@ -151,8 +151,7 @@ def walk_images(
                 code = BODY_CUT
                 break
             if keyless:
-                before[0] = first
-                before[1] = second
+                before[0], before[1] = first, second
             at = second
             if kind == UPDATE:
                 at = skip_image(buffer, second, end, wire, bounds, after)
@@ -160,26 +159,19 @@ def walk_images(
                     code = BODY_CUT
                     break
                 if keyless:
-                    after[0] = second
-                    after[1] = at
+                    after[0], after[1] = second, at
                 if keyless or not same_key(buffer, before, after):
-                    flags[n] = 1
-                    flags[n + 1] = 2
-                    image[n] = first
-                    image[n + 1] = second
+                    flags[n], flags[n + 1] = 1, 2
+                    image[n], image[n + 1] = first, second
                     put(key, n, before)
                     put(key, n + 1, after)
-                    transaction[n] = events[e, TRANSACTION]
-                    transaction[n + 1] = events[e, TRANSACTION]
-                    n += 2
-                    changes += 1
+                    transaction[n] = transaction[n + 1] = events[e, TRANSACTION]
+                    n, changes = n + 2, changes + 1
                     continue
             flags[n] = 2 if kind == WRITE else (3 if kind == UPDATE else 1)
-            image[n] = second if kind == UPDATE else first
+            image[n], transaction[n] = second if kind == UPDATE else first, events[e, TRANSACTION]
             put(key, n, before)
-            transaction[n] = events[e, TRANSACTION]
-            n += 1
-            changes += 1
+            n, changes = n + 1, changes + 1
         if code != DONE:
             break
         at = 0

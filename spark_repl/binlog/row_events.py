@@ -68,6 +68,17 @@ def find_id(ids: Ints, count: Int, table: Int) -> Int:
 
 
 @jit
+def note_id(ids: Ints, count: Int, table: Int, found: Int) -> tuple[Ints, Int]:
+    """(ids, their count) with this table id standing for the map ``found``."""
+    i = find_id(ids, count, table)
+    if i == ids.shape[0]:
+        ids = doubled(ids)
+    ids[i, 0] = table
+    ids[i, 1] = found
+    return ids, max(count, i + 1)
+
+
+@jit
 def known_event(kind: Int) -> Int:
     """DONE for an event that may stand in a transaction of rows, else the complaint."""
     if kind == 39:
@@ -96,6 +107,23 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
 
 
 @jit
+def note_map(
+    buffer: Bytes, maps: Ints, count: Int, guesses: Ints, table: Int, begin: Int, end: Int
+) -> tuple[Ints, Int, Int]:
+    """(maps, their count, index) with the table map whose bytes are [begin, end)."""
+    slot = table & 1023
+    found = find_map(buffer, maps, count, begin, end, guesses[slot])
+    if found == count:
+        if count == maps.shape[0]:
+            maps = doubled(maps)
+        maps[found, 0] = begin
+        maps[found, 1] = end
+        count += 1
+    guesses[slot] = found
+    return maps, count, found
+
+
+@jit
 def scan_events(
     buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
 ) -> tuple[Int, Int, Int, Ints, Ints]:
@@ -110,7 +138,7 @@ def scan_events(
     events = np.empty((1024, 5), np.int64)
     guesses = np.full(1024, -1, np.int64)
     ids = np.empty((16, 2), np.int64)
-    map_count = 0
+    map_count: Int = 0
     count = 0
     for transaction in range(starts.size):
         at = starts[transaction]
@@ -133,21 +161,10 @@ def scan_events(
                 if body + 8 > end:
                     return BODY_CUT, transaction, at, maps[:0], events[:0]
                 table = number(buffer, body, 6)
-                slot = table & 1023
-                found = find_map(buffer, maps, map_count, body + 8, end, guesses[slot])
-                if found == map_count:
-                    if map_count == maps.shape[0]:
-                        maps = doubled(maps)
-                    maps[found, 0] = body + 8
-                    maps[found, 1] = end
-                    map_count += 1
-                guesses[slot] = found
-                i = find_id(ids, id_count, table)
-                if i == ids.shape[0]:
-                    ids = doubled(ids)
-                ids[i, 0] = table
-                ids[i, 1] = found
-                id_count = max(id_count, i + 1)
+                maps, map_count, found = note_map(
+                    buffer, maps, map_count, guesses, table, body + 8, end
+                )
+                ids, id_count = note_id(ids, id_count, table, found)
             elif 30 <= kind <= 32 or 23 <= kind <= 25:
                 if body + 8 > end:
                     return BODY_CUT, transaction, at, maps[:0], events[:0]
@@ -161,11 +178,9 @@ def scan_events(
                         return BODY_CUT, transaction, at, maps[:0], events[:0]
                     if count == events.shape[0]:
                         events = doubled(events)
-                    events[count, BEGIN] = begin
-                    events[count, END] = end
+                    events[count, BEGIN], events[count, END] = begin, end
                     events[count, KIND] = kind - 30 if kind >= 30 else kind - 23
-                    events[count, MAP] = ids[i, 1]
-                    events[count, TRANSACTION] = transaction
+                    events[count, MAP], events[count, TRANSACTION] = ids[i, 1], transaction
                     count += 1
             else:
                 code = known_event(kind)

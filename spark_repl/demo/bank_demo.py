@@ -60,11 +60,19 @@ class Demo:
 
     def start(self, crash: str | None = None) -> subprocess.Popen[str]:
         environment = {**os.environ, "SPARK_REPL_CRASH": crash or ""}
-        errors = open(self.folder / "applier.err", "a")
-        command = [sys.executable, "-m", "spark_repl", "apply", "--config", str(self.config), "--json"]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        )
+        command = [
+            sys.executable,
+            "-m",
+            "spark_repl",
+            "apply",
+            "--config",
+            str(self.config),
+            "--json",
+        ]
+        with (self.folder / "applier.err").open("a") as errors:
+            return subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+            )
 
     def killed_between_tables(self) -> None:
         """A crash when one table of a group has its commit and the others have not."""
@@ -72,7 +80,9 @@ class Demo:
         if applier.wait() != -signal.SIGKILL:
             raise self._failed("the applier was to be killed between two tables, and was not")
         last = self.cuts()[-1]
-        newest = {name: newest_version(self.layout.table(v.path)) for name, v in last.tables.items()}
+        newest = {
+            name: newest_version(self.layout.table(v.path)) for name, v in last.tables.items()
+        }
         wrong, right = self.total(last, newest), self.total(last)
         self.say(f"SIGKILL between two tables of one group, after {len(self.cuts())} cuts.")
         self.say(f"  every table's latest version: {wrong:>12,}   [red]wrong[/red], a torn state")
@@ -122,7 +132,9 @@ class Demo:
         checked = 0
         for cut in self.cuts():
             # Until the bank's first transaction there are no rows, or not yet all tables.
-            if not all(name in cut.tables for name in _SUMS) or not checked and not self.total(cut):
+            if not all(name in cut.tables for name in _SUMS) or (
+                not checked and not self.total(cut)
+            ):
                 continue
             checked += 1
             if (found := self.total(cut)) != TOTAL:

@@ -23,7 +23,10 @@ def expected_tables(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]], l
 
 
 def differences(
-    names: Sequence[str], got: Iterable[Sequence[Any]], columns: list[dict[str, Any]], rows: list[Any]
+    names: Sequence[str],
+    got: Iterable[Sequence[Any]],
+    columns: list[dict[str, Any]],
+    rows: list[Any],
 ) -> list[str]:
     """Rows that only one side has, as text; empty when both are equal. The order doesn't count.
 

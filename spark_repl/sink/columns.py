@@ -1,4 +1,4 @@
-"""Columns of a Delta table: from Arrow types to Delta's schema JSON, and its data files in Parquet."""
+"""Columns of a Delta table: Arrow types to Delta's schema JSON, and data files in Parquet."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def field_json(field: pa.Field) -> dict[str, Any]:
 
 
 def schema_json(schema: pa.Schema) -> str:
-    """The schemaString of a new table. NOT NULL is the source's to keep: all but keys are nullable."""
+    """The schemaString of a new table. NOT NULL is the source's: all but keys are nullable."""
     return json.dumps({"type": "struct", "fields": [field_json(field) for field in schema]})
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What a data file of one table looks like: physical names, field ids and Arrow types in order."""
+    """What a data file looks like: physical names, field ids and Arrow types in order."""
 
     names: tuple[str, ...]
     physical: tuple[str, ...]
@@ -90,7 +90,9 @@ class Columns:
         return self.names == tuple(schema.names) and self.types == types
 
     def describe(self) -> str:
-        return ", ".join(f"{n} {json.loads(t)}" for n, t in zip(self.names, self.types, strict=True))
+        return ", ".join(
+            f"{n} {json.loads(t)}" for n, t in zip(self.names, self.types, strict=True)
+        )
 
     def rename(self, rows: pa.Table) -> pa.Table:
         """``rows`` (columns in order) under their physical names and field ids."""
@@ -133,10 +135,11 @@ def _statistics(table: pa.Table) -> dict[str, Any]:
             low[name], high[name] = (
                 v if isinstance(v, int) else v.isoformat() for v in (found["min"], found["max"])
             )
-        elif pa.types.is_string(column.type):
-            if pc.max(pc.binary_length(column)).as_py() <= _STATS_TEXT:
-                found = pc.min_max(column).as_py()
-                low[name], high[name] = found["min"], found["max"]
+        elif pa.types.is_string(column.type) and (
+            pc.max(pc.binary_length(column)).as_py() <= _STATS_TEXT
+        ):
+            found = pc.min_max(column).as_py()
+            low[name], high[name] = found["min"], found["max"]
     return {
         "numRecords": table.num_rows,
         "minValues": low,

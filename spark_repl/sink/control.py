@@ -1,9 +1,9 @@
 """The control table, ``<target>/_repl/control``: owner, histories, tables and cuts.
 
-A small Delta table of its own, written through delta-rs: a commit takes 3 ms where a Spark job takes
-200, and the status needs no Spark at all. Every commit carries the ``txn`` of the owner epoch and is
-made on the version that we saw last, so that Delta's conflict check is the fence: an applier that
-slept through a takeover can't publish anything.
+A small Delta table of its own, written through delta-rs: a commit takes 3 ms where a Spark job
+takes 200, and the status needs no Spark at all. Every commit carries the ``txn`` of the owner epoch
+and is made on the version that we saw last, so that Delta's conflict check is the fence: an applier
+that slept through a takeover can't publish anything.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHECKPOINT_EVERY = 64
 
 @dataclass(frozen=True)
 class Owner:
-    """Who applies: ``started`` is the process's start time in clock ticks, so a pid can't be reused."""
+    """Who applies: ``started`` is the process's start in clock ticks, so no pid is reused."""
 
     host: str
     pid: int
@@ -90,7 +90,7 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class Cut:
-    """All tables at one point of the source's history: read together they are one committed state."""
+    """All tables at one point of the source's history: together one committed state."""
 
     position: int
     gtid_executed: str
@@ -111,8 +111,13 @@ class Cut:
         detail = json.loads(row["detail"])
         tables = {name: TableVersion(**found) for name, found in detail["tables"].items()}
         return cls(
-            row["position"], row["gtid_executed"], detail["log_id"], detail["source"], tables,
-            row["at"], detail["counts"],
+            row["position"],
+            row["gtid_executed"],
+            detail["log_id"],
+            detail["source"],
+            tables,
+            row["at"],
+            detail["counts"],
         )
 
 
@@ -183,13 +188,17 @@ class Control:
     def write(
         self, kind: str, *, position: int = 0, gtid_executed: str = "", detail: str = "{}"
     ) -> None:
-        """Appends one row as the owner. Raises FencedError when the ownership has been taken over."""
+        """Appends one row as the owner. Raises FencedError when another one took over."""
         with self._lock:
             if self._handle is None:
                 raise FencedError("this process does not own the target", file=self.path)
             row = {
-                "kind": kind, "epoch": self.epoch, "at": datetime.now(UTC), "position": position,
-                "gtid_executed": gtid_executed, "detail": detail,
+                "kind": kind,
+                "epoch": self.epoch,
+                "at": datetime.now(UTC),
+                "position": position,
+                "gtid_executed": gtid_executed,
+                "detail": detail,
             }
             fence = CommitProperties(
                 app_transactions=[Transaction(_OWNER_APP, self.epoch, int(time.time() * 1000))],
@@ -197,12 +206,15 @@ class Control:
             )
             try:
                 write_deltalake(
-                    self._handle, pa.Table.from_pylist([row], schema=_SCHEMA), mode="append",
+                    self._handle,
+                    pa.Table.from_pylist([row], schema=_SCHEMA),
+                    mode="append",
                     commit_properties=fence,
                 )
             except CommitFailedError as error:
                 raise FencedError(
-                    "another applier has taken this target over", file=self.path,
+                    "another applier has taken this target over",
+                    file=self.path,
                     hint="only one applier may work on a channel",
                 ) from error
             if self._handle.version() % _CHECKPOINT_EVERY == 0:

@@ -1,7 +1,7 @@
 """Crash points: where a test or the demo can have the process killed, by its environment alone.
 
-``SPARK_REPL_CRASH=between_tables:5`` sends SIGKILL to this process when the point ``between_tables``
-is reached for the fifth time. Without the variable a point costs one dictionary look-up.
+``SPARK_REPL_CRASH=between_tables:5`` sends SIGKILL to this process when ``between_tables`` is
+reached for the fifth time. Without the variable a point costs one dictionary look-up.
 """
 
 from __future__ import annotations

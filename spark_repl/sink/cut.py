@@ -37,7 +37,7 @@ class CutReader:
         return self._spark.read.format("delta").option("versionAsOf", found.version).load(path)
 
     def create_views(self, prefix: str = "") -> list[str]:
-        """Temporary views ``<prefix><db>_<table>`` of all tables at the cut; returns their names."""
+        """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names."""
         names = []
         for name in self.tables:
             view = prefix + name.replace(".", "_")
@@ -61,7 +61,8 @@ def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
         if wanted.issubset(GtidSet.parse(found.gtid_executed)):
             return found
     raise TargetError(
-        f"no cut holds all of {at}", file=target,
+        f"no cut holds all of {at}",
+        file=target,
         hint=f"the newest cut is at {ordered[-1].gtid_executed}",
     )
 

@@ -107,8 +107,13 @@ class DeltaLog:
         return [json.loads(row.action) for row in rows]
 
     def create(
-        self, folder: str, schema_string: str, configuration: dict[str, str], app: str,
-        position: int, user_metadata: str,
+        self,
+        folder: str,
+        schema_string: str,
+        configuration: dict[str, str],
+        app: str,
+        position: int,
+        user_metadata: str,
     ) -> int:
         """Version 0: protocol, metadata and position in one commit."""
         metadata = {
@@ -138,7 +143,12 @@ class DeltaLog:
         return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
 
     def _commit(
-        self, folder: str, transaction: Any, actions: list[Action], app: str, position: int,
+        self,
+        folder: str,
+        transaction: Any,
+        actions: list[Action],
+        app: str,
+        position: int,
         user_metadata: str,
     ) -> int:
         txn = {"appId": app, "version": position, "lastUpdated": int(time.time() * 1000)}
@@ -182,7 +192,8 @@ def _translate(error: Py4JJavaError, folder: str) -> Exception:
     name = str(error.java_exception.getClass().getSimpleName())
     if "ConcurrentTransaction" in name:
         return FencedError(
-            "another applier has committed to this table", table=folder,
+            "another applier has committed to this table",
+            table=folder,
             hint="only one applier may work on a channel: stop the other one",
         )
     if name.startswith(("Concurrent", "MetadataChanged", "ProtocolChanged")):

@@ -17,7 +17,15 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from ..apply.changes import (
-    CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW, Net, codes, fold, fold_bag,
+    CERTAIN,
+    DUPLICATE_KEY,
+    EXISTED,
+    EXISTS,
+    MISSING_ROW,
+    Net,
+    codes,
+    fold,
+    fold_bag,
 )
 from ..apply.stage import EXTRA, Part
 from ..errors import TargetError
@@ -52,11 +60,12 @@ class WriteTask:
     files: tuple[LiveFile, ...]
     idempotent: bool
     complete: bool
+    staging: str = ""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A change that doesn't fit: MySQL's error number, packed position of its transaction, the key."""
+    """A change that doesn't fit: MySQL's error number, its transaction's position, the key."""
 
     number: int
     position: int
@@ -66,17 +75,24 @@ class Violation:
 
 @dataclass
 class Written:
-    """``marks``: data file -> serialized roaring bitmap of rows that go."""
+    """``marks``: data file -> serialized roaring bitmap of rows that go. ``staged`` and
+    ``inserts_only``: net changes in Parquet, for the merge writer."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
     marks: dict[str, bytes] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     net: int = 0
+    staged: list[str] = field(default_factory=list)
+    inserts_only: bool = False
+
+    @property
+    def changes_table(self) -> bool:
+        return bool(self.adds or self.marks or self.staged)
 
 
 @dataclass
-class _Changes:
+class Changes:
     """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position."""
 
     rows: pa.Table
@@ -87,7 +103,7 @@ class _Changes:
 def write(task: WriteTask) -> Written:
     """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
     out = Written(task.table)
-    found = _fold(task, out)
+    found = fold_task(task, out)
     out.net = len(found.net.entry)
     hit = _locate(task, found, out)
     if out.violations:
@@ -117,7 +133,8 @@ def _index(task: WriteTask) -> KeyIndex:
     return KeyIndex(task.index_folder, task.folder, [task.columns.physical[i] for i in chosen])
 
 
-def _fold(task: WriteTask, out: Written) -> _Changes:
+def fold_task(task: WriteTask, out: Written) -> Changes:
+    """One net change per key over all parts of a task; breaks in the log become violations."""
     staged = pa.concat_tables([part.read() for part in task.parts])
     staged = staged.combine_chunks()
     code, distinct = codes(_one(staged.column("key")))
@@ -141,7 +158,7 @@ def _fold(task: WriteTask, out: Written) -> _Changes:
     for number, at, row in bad:
         out.violations.append(Violation(number, at, task.table, _describe(task, rows, row)))
     folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
-    return _Changes(rows.take(pa.array(entry)), folded, first)
+    return Changes(rows.take(pa.array(entry)), folded, first)
 
 
 def _heads(column: pa.ChunkedArray) -> Longs:
@@ -154,13 +171,13 @@ def _one(column: pa.ChunkedArray) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _locate(task: WriteTask, found: _Changes, out: Written) -> npt.NDArray[np.bool_]:
+def _locate(task: WriteTask, found: Changes, out: Written) -> npt.NDArray[np.bool_]:
     """Marks the rows that go; returns which entries have a row in the table."""
     flags, n = found.net.flags, len(found.net.entry)
     gone = flags & EXISTED != 0
     look = np.ones(n, bool) if task.idempotent and task.key else gone.copy()
-    if not task.complete and task.key:
-        look[:] = True
+    if task.key and (gone.any() or not task.complete):
+        look[:] = True  # a group of nothing but INSERTs needs no look-up in a complete table
     needed = np.flatnonzero(look)
     have = np.zeros(n, np.int64)
     if len(needed) and task.files:
@@ -175,7 +192,7 @@ def _locate(task: WriteTask, found: _Changes, out: Written) -> npt.NDArray[np.bo
     return have > 0
 
 
-def _search(task: WriteTask, found: _Changes, needed: Longs, have: Longs, out: Written) -> None:
+def _search(task: WriteTask, found: Changes, needed: Longs, have: Longs, out: Written) -> None:
     index = _index(task)
     keys = _key_columns(task, found.rows.take(pa.array(needed)))
     hashes = hash_keys(keys)
@@ -233,7 +250,7 @@ def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     return np.asarray(marked[place] == rows) if len(marked) else np.zeros(len(rows), bool)
 
 
-def _violation(task: WriteTask, found: _Changes, entry: int, number: int) -> Violation:
+def _violation(task: WriteTask, found: Changes, entry: int, number: int) -> Violation:
     key = _describe(task, found.rows, entry)
     return Violation(number, int(found.at[entry]), task.table, key)
 

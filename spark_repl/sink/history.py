@@ -41,7 +41,7 @@ def fingerprints(log: RelayLog) -> dict[int, str]:
 
 
 def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> History:
-    """Finds the history of ``log``. ``highest``: the largest packed position in any table or cut."""
+    """Finds the history of ``log``. ``highest``: the largest position in any table or cut."""
     now = fingerprints(log)
     known = [json.loads(row["detail"]) for row in control.rows("history")]
     for past in reversed(known):

@@ -3,7 +3,7 @@
 A data file never changes, so neither does its index: there is nothing to invalidate, and a file
 that others wrote (OPTIMIZE, DML) gets its index from its key columns when it is first needed. The
 index is never the truth: a hit is a candidate until the deletion vector says that the row is live
-and, unless the hash is the key itself (one integer column), the key's own values have been compared.
+and, unless the hash is the key itself (one integer column), the key's values have been compared.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_exact(types: list[pa.DataType]) -> bool:
 
 
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
-    """A 64-bit hash per row of the key columns ([rows] each), the same before and after widening."""
+    """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
     if is_exact([key.type for key in keys]):
         return np.asarray(keys[0].cast(pa.int64()).to_numpy())
     total = np.zeros(len(keys[0]), np.int64)

@@ -1,4 +1,4 @@
-"""Where things lie under a target: ``<target>/<database>/<table>`` and our own state in ``_repl``."""
+"""Where things lie under a target: ``<target>/<database>/<table>`` our own state in ``_repl``."""
 
 from __future__ import annotations
 

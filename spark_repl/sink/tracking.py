@@ -82,7 +82,9 @@ class Tracking:
             if snapshot is None:
                 if at_cut is not None:
                     raise TargetError(
-                        "the table is gone", table=known["name"], file=folder,
+                        "the table is gone",
+                        table=known["name"],
+                        file=folder,
                         hint="restore it, or start again with an empty target",
                     )
                 continue  # the applier died between the announcement and the creation
@@ -96,36 +98,51 @@ class Tracking:
         found = snapshot.configuration
         if _DEFINITION not in found or position is None:
             raise TargetError(
-                "the Delta table at this path was not made by this channel", table=name,
-                file=snapshot.folder, hint="move it away, or use another target",
+                "the Delta table at this path was not made by this channel",
+                table=name,
+                file=snapshot.folder,
+                hint="move it away, or use another target",
             )
         return Table(
-            name, path, snapshot.folder, TableDefinition.from_json(found[_DEFINITION]),
-            found.get(_COMPLETE) == "true", snapshot, position,
+            name,
+            path,
+            snapshot.folder,
+            TableDefinition.from_json(found[_DEFINITION]),
+            found.get(_COMPLETE) == "true",
+            snapshot,
+            position,
             Columns.of(snapshot.schema_string),
         )
 
     def create(
         self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
     ) -> Table:
-        """Makes the Delta table with the position in the same commit. ``complete``: from CREATE TABLE."""
+        """Makes the table, position in the same commit. ``complete``: from CREATE TABLE."""
         path = Layout.path_of(definition.database, definition.table)
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:
             known = {"name": definition.name, "path": path}
             self.control.write("table", position=position, detail=json.dumps(known))
             self.delta.create(
-                folder, schema_json(definition.arrow_schema()),
-                self._properties(definition, complete), self.app, position, user_metadata,
+                folder,
+                schema_json(definition.arrow_schema()),
+                self._properties(definition, complete),
+                self.app,
+                position,
+                user_metadata,
             )
         elif not any(json.loads(r["detail"])["path"] == path for r in self.control.rows("table")):
             raise TargetError(
                 "there is a Delta table already that this channel did not make",
-                table=definition.name, file=folder, hint="move it away, or use another target",
+                table=definition.name,
+                file=folder,
+                hint="move it away, or use another target",
             )
         snapshot = self.delta.snapshot(folder)
         assert snapshot is not None
-        table = self._table(definition.name, path, snapshot, self.delta.txns(snapshot).get(self.app))
+        table = self._table(
+            definition.name, path, snapshot, self.delta.txns(snapshot).get(self.app)
+        )
         self.tables[definition.name] = table
         return table
 
@@ -142,7 +159,9 @@ class Tracking:
         snapshot = self.delta.snapshot(table.folder)
         if snapshot is None or snapshot.metadata_id != metadata_id:
             raise TargetError(
-                "the table has been replaced by another one", table=table.name, file=table.folder,
+                "the table has been replaced by another one",
+                table=table.name,
+                file=table.folder,
                 hint="start again with an empty target, or restore the table",
             )
         own = table.snapshot.version
@@ -152,7 +171,8 @@ class Tracking:
             ours = any(a.get("txn", {}).get("appId") == self.app for a in actions)
             if ours and number > own:
                 raise FencedError(
-                    f"another applier committed version {number}", table=table.name,
+                    f"another applier committed version {number}",
+                    table=table.name,
                     hint="only one applier may work on a channel: stop the other one",
                 )
             if not ours:
@@ -162,21 +182,28 @@ class Tracking:
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:
         """Lets pass what changes no row (OPTIMIZE, VACUUM, properties); stops at all else."""
-        operation = next((a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), "?")
+        operation = next(
+            (a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), "?"
+        )
         changes = any(a.get(k, {}).get("dataChange") for a in actions for k in ("add", "remove"))
         schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), None)
-        if changes or operation == "RESTORE" or (
-            schema is not None and Columns.of(schema) != table.columns
+        if (
+            changes
+            or operation == "RESTORE"
+            or (schema is not None and Columns.of(schema) != table.columns)
         ):
             raise TargetError(
                 f"somebody else changed the table: version {version} is a {operation}",
-                table=table.name, file=table.folder,
+                table=table.name,
+                file=table.folder,
                 hint="on_foreign_change = stop: undo it with RESTORE to the version before and"
                 " remove the later cuts, or start again with an empty target",
             )
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:
-        return tuple(LiveFile(path, a.get("deletionVector")) for path, a in self._live(table).items())
+        return tuple(
+            LiveFile(path, a.get("deletionVector")) for path, a in self._live(table).items()
+        )
 
     def _live(self, table: Table) -> dict[str, Action]:
         if table._files is None:
@@ -201,11 +228,34 @@ class Tracking:
             table._files = None  # others committed before or after ours: read the list anew
         table.snapshot, table.position = snapshot, position
 
+    def merged(self, table: Table, position: int) -> None:
+        """Looks at what MERGE has committed: it must be ours, and next to what we knew.
+
+        Raises FencedError when Delta passed the commit over because another applier was there.
+        """
+        snapshot = self.delta.snapshot(table.folder)
+        assert snapshot is not None
+        newest = self.delta.commits_after(table.folder, snapshot.version - 1, snapshot.version)[0]
+        mine = any(
+            action.get("txn", {}).get("appId") == self.app and action["txn"]["version"] == position
+            for action in newest
+        )
+        if not mine or snapshot.version == table.snapshot.version:
+            raise FencedError(
+                "the newest version is not the one that was just committed",
+                table=table.name,
+                hint="only one applier may work on a channel: stop the other one",
+            )
+        table.snapshot, table.position, table._files = snapshot, position, None
+
 
 def user_metadata(cut: Cut, channel: str) -> str:
     """The commit's userMetadata: everything of the channel up to this position."""
     found: dict[str, Any] = {
-        "channel": channel, "log_id": cut.log_id, "position": cut.position,
-        "gtid_executed": cut.gtid_executed, "source": dict(cut.source),
+        "channel": channel,
+        "log_id": cut.log_id,
+        "position": cut.position,
+        "gtid_executed": cut.gtid_executed,
+        "source": dict(cut.source),
     }
     return json.dumps(found)

@@ -34,7 +34,11 @@ def _start(config: Path, crash: str = "") -> subprocess.Popen[bytes]:
     with (config.parent / "out.txt").open("ab") as out:
         return subprocess.Popen(
             [sys.executable, "-m", "spark_repl", "apply", "--config", str(config)],
-            stdout=out, stderr=out, env=environment, cwd=config.parent, start_new_session=True,
+            stdout=out,
+            stderr=out,
+            env=environment,
+            cwd=config.parent,
+            start_new_session=True,
         )
 
 

@@ -30,8 +30,12 @@ spark.stop()
 def test_local_cluster(spark, bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     ran = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, str(bank), str(target)], capture_output=True, text=True,
-        timeout=180, cwd=tmp_path, check=False,
+        [sys.executable, "-c", _SCRIPT, str(bank), str(target)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        cwd=tmp_path,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert_server_state(spark, target, bank / "expected")

@@ -25,8 +25,10 @@ def relay(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
 
     def read(path: Path, name: str = "c", **options: Any) -> list[list[Any]]:
         batches: list[list[Any]] = []
-        frame = spark.readStream.format("mysql_relay").option("path", str(path)).option(
-            "index", str(tmp_path / "index")
+        frame = (
+            spark.readStream.format("mysql_relay")
+            .option("path", str(path))
+            .option("index", str(tmp_path / "index"))
         )
         for key, value in options.items():
             frame = frame.option(key, value)
@@ -34,9 +36,13 @@ def relay(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
         def keep(batch: DataFrame, _: int) -> None:
             batches.append(batch.orderBy("position").collect())
 
-        query = frame.load().writeStream.foreachBatch(keep).option(
-            "checkpointLocation", str(tmp_path / name)
-        ).trigger(availableNow=True).start()
+        query = (
+            frame.load()
+            .writeStream.foreachBatch(keep)
+            .option("checkpointLocation", str(tmp_path / name))
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination()
         return [batch for batch in batches if batch]
 
@@ -50,7 +56,16 @@ def test_schema_and_rows(spark, relay, bank, tmp_path):
     assert [row.position for row in batch] == index.records["position"].tolist()
     assert {row.kind for row in batch} == {"QUERY", "ROWS"}
     frame = spark.readStream.format("mysql_relay").option("path", str(bank)).load()
-    names = "position end gtid last_committed sequence_number kind length commit_time".split()
+    names = [
+        "position",
+        "end",
+        "gtid",
+        "last_committed",
+        "sequence_number",
+        "kind",
+        "length",
+        "commit_time",
+    ]
     assert frame.columns == names
     assert batch[0].gtid.endswith(":1")
 
@@ -62,7 +77,9 @@ def test_batches_are_bounded_and_whole(spark, relay, bank):
     assert len(batches) >= 5
     # A batch ends with the transaction that reaches the limit.
     assert all(sum(row.length for row in batch[:-1]) < limit for batch in batches)
-    frames = [spark.createDataFrame(rows) for rows in (sum(batches, []), whole)]
+    frames = [
+        spark.createDataFrame(rows) for rows in ([row for batch in batches for row in batch], whole)
+    ]
     assert_df_equality(*frames, ignore_row_order=True)
 
 

@@ -11,7 +11,7 @@ import pytest
 from spark_repl.binlog.rows import walk
 from tests.decoder_log import printed, read_log
 
-CORPUS = Path("/work/shared/corpora/oltp")
+CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "oltp"
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason="the OLTP corpus is not here")

@@ -1,0 +1,200 @@
+"""The merge writer: MERGE through Delta's public API, for runtimes without the classes of `direct`.
+
+Workers fold a group's net changes into one Parquet file per table and shard; the driver checks all
+of them against the tables before the first MERGE, so that what can fail by data fails before
+anything is committed. One session per table: txnAppId and txnVersion are settings of a session.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from .direct import Violation, WriteTask, Written, fold_task
+from .tracking import Table, Tracking
+
+_FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
+_SESSION_APP = "spark.databricks.delta.write.txnAppId"
+_SESSION_VERSION = "spark.databricks.delta.write.txnVersion"
+_SESSION_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def stage_net(task: WriteTask) -> Written:
+    """A worker's part: folds and writes the net changes below the staging folder; no look-up."""
+    out = Written(task.table)
+    found = fold_task(task, out)
+    out.net = len(found.net.entry)
+    if out.violations or not out.net:
+        return out
+    names = [f"c{i}" for i in range(found.rows.num_columns)] + [_FLAGS, _COUNT, _FIRST]
+    extra = [
+        pa.array(found.net.flags.astype("int32")),
+        pa.array(found.net.count),
+        pa.array(found.at),
+    ]
+    rows = pa.Table.from_arrays([*found.rows.columns, *extra], names=names)
+    os.makedirs(task.staging, exist_ok=True)
+    path = os.path.join(task.staging, f"net-{uuid.uuid4().hex}.parquet")
+    pq.write_table(rows, path, compression="lz4", use_dictionary=False)
+    out.staged.append(path)
+    out.inserts_only = bool((found.net.flags & EXISTED == 0).all())
+    return out
+
+
+class MergeLanes:
+    """A Spark session per table; ``check`` and ``commit`` may be called from several threads."""
+
+    def __init__(self, spark: SparkSession, tracking: Tracking, *, idempotent: bool) -> None:
+        self._spark, self._tracking, self._idempotent = spark, tracking, idempotent
+        self._sessions: dict[str, SparkSession] = {}
+        self._lock = threading.Lock()
+
+    def _session(self, table: Table) -> SparkSession:
+        with self._lock:
+            if table.name not in self._sessions:
+                self._sessions[table.name] = self._spark.newSession()
+            return self._sessions[table.name]
+
+    def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
+        session = self._session(table)
+        paths = [path for part in written for path in part.staged]
+        frame = session.read.parquet(*paths)
+        names = [*table.columns.names, _FLAGS, _COUNT, _FIRST]
+        return frame.toDF(*names)
+
+    def appends(self, table: Table, written: Sequence[Written]) -> bool:
+        """Whether the group only adds keys to a table known complete: no look-up is needed."""
+        inserts = all(part.inserts_only for part in written if part.staged)
+        return inserts and (table.complete or not table.definition.primary_key)
+
+    def check(self, table: Table, written: Sequence[Written]) -> list[Violation]:
+        """The first change that doesn't fit, if there is one: 1032 or 1062, strict mode only."""
+        if (self._idempotent and table.definition.primary_key) or self.appends(table, written):
+            return []
+        net = self._net(table, written)
+        target = DeltaTable.forPath(self._session(table), table.folder).toDF()
+        if table.definition.primary_key:
+            bad = self._misfits(table, net, target)
+        else:
+            have = _counted(target, table).withColumnRenamed("__n", "__have")
+            bad = (
+                net.where(F.col(_COUNT) < 0)
+                .join(have, _same(net, have, table), "left")
+                .where(F.coalesce(F.col("__have"), F.lit(0)) < -F.col(_COUNT))
+                .select(*_described(net, table), net[_FIRST], F.lit(MISSING_ROW).alias("__number"))
+            )
+        found = bad.orderBy(_FIRST).limit(1).collect()
+        return [
+            Violation(
+                row["__number"],
+                row[_FIRST],
+                table.name,
+                ", ".join(f"{name}={row[name]!r}" for name in row.__fields__[:-2]),
+            )
+            for row in found
+        ]
+
+    def _misfits(self, table: Table, net: DataFrame, target: DataFrame) -> DataFrame:
+        keys = [table.columns.names[i] for i in table.definition.primary_key]
+        hit = target.select(*[F.col(_quoted(k)).alias(f"__k{i}") for i, k in enumerate(keys)])
+        hit = hit.withColumn("__hit", F.lit(True))
+        on = [net[_quoted(k)] == hit[f"__k{i}"] for i, k in enumerate(keys)]
+        existed = F.col(_FLAGS).bitwiseAND(F.lit(EXISTED)) != 0
+        there = F.col("__hit").isNotNull()
+        number = F.when(existed, F.lit(MISSING_ROW)).otherwise(F.lit(DUPLICATE_KEY))
+        return (
+            net.join(hit, on, "left")
+            .where((existed & ~there) | (~existed & there))
+            .select(*_described(net, table), _FIRST, number.alias("__number"))
+        )
+
+    def commit(
+        self, table: Table, written: Sequence[Written], position: int, metadata: str
+    ) -> None:
+        """One Delta commit: MERGE, or an append where no key has to be looked up."""
+        session = self._session(table)
+        session.conf.set(_SESSION_APP, self._tracking.app)
+        session.conf.set(_SESSION_VERSION, str(position))
+        session.conf.set(_SESSION_METADATA, metadata)
+        net = self._net(table, written)
+        names = table.columns.names
+        if self.appends(table, written):
+            copies = net.withColumn(_COUNT, F.expr(f"explode(sequence(1L, {_COUNT}))"))
+            rows = copies.select(*[F.col(_quoted(name)) for name in names])
+            rows.write.format("delta").mode("append").save(table.folder)
+        elif table.definition.primary_key:
+            self._merge(table, net)
+        else:
+            self._merge_bag(table, net)
+        self._tracking.merged(table, position)
+
+    def _merge(self, table: Table, net: DataFrame) -> None:
+        names = table.columns.names
+        keys = [_quoted(names[i]) for i in table.definition.primary_key]
+        values: dict[str, str | Column] = {_quoted(name): f"s.{_quoted(name)}" for name in names}
+        stays = f"(s.{_FLAGS} & {EXISTS}) != 0"
+        comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if self._idempotent else stays
+        (
+            DeltaTable.forPath(self._session(table), table.folder)
+            .alias("t")
+            .merge(net.alias("s"), " AND ".join(f"t.{key} = s.{key}" for key in keys))
+            .whenMatchedDelete(f"NOT ({stays})")
+            .whenMatchedUpdate(set=values)
+            .whenNotMatchedInsert(comes, values)
+            .execute()
+        )
+
+    def _merge_bag(self, table: Table, net: DataFrame) -> None:
+        """Rows without a key: all copies of an image that loses some go, and what is left comes
+        back in the same MERGE (a source row may match many, an insert matches none)."""
+        target = DeltaTable.forPath(self._session(table), table.folder)
+        have = _counted(target.toDF(), table).withColumnRenamed("__n", "__have")
+        names = table.columns.names
+        columns = [net[_quoted(name)] for name in names]
+        left = F.coalesce(F.col("__have"), F.lit(0)) + F.col(_COUNT)
+        joined = net.join(have, _same(net, have, table), "left")
+        after = F.when(F.col(_COUNT) < 0, F.greatest(left, F.lit(0))).otherwise(F.col(_COUNT))
+        comes = joined.select(*columns, after.alias("__copies")).where(F.col("__copies") > 0)
+        comes = comes.withColumn("__copies", F.expr("explode(sequence(1L, __copies))"))
+        goes = net.where(F.col(_COUNT) < 0).select(*columns, F.lit(True).alias("__goes"))
+        source = goes.unionByName(comes.drop("__copies").withColumn("__goes", F.lit(False)))
+        same = " AND ".join(f"t.{_quoted(n)} <=> s.{_quoted(n)}" for n in names)
+        values: dict[str, str | Column] = {_quoted(name): f"s.{_quoted(name)}" for name in names}
+        (
+            target.alias("t")
+            .merge(source.alias("s"), f"s.__goes AND {same}")
+            .whenMatchedDelete()
+            .whenNotMatchedInsert("NOT s.__goes", values)
+            .execute()
+        )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _described(net: DataFrame, table: Table) -> list[Column]:
+    chosen = table.definition.primary_key or range(min(4, len(table.columns.names)))
+    return [net[_quoted(table.columns.names[i])] for i in chosen]
+
+
+def _counted(target: DataFrame, table: Table) -> DataFrame:
+    """Copies of each image: columns ``__h0``... and ``__n``."""
+    named = [F.col(_quoted(n)).alias(f"__h{i}") for i, n in enumerate(table.columns.names)]
+    hidden = [f"__h{i}" for i in range(len(named))]
+    return target.select(*named).groupBy(*hidden).agg(F.count(F.lit(1)).alias("__n"))
+
+
+def _same(net: DataFrame, have: DataFrame, table: Table) -> list[Column]:
+    return [
+        net[_quoted(name)].eqNullSafe(have[f"__h{i}"]) for i, name in enumerate(table.columns.names)
+    ]

@@ -1,0 +1,157 @@
+"""What doesn't fit stops the applier: rows and statements, with the prefix before them landed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import spark_repl
+from spark_repl.errors import (
+    RowError,
+    SchemaError,
+    SparkReplError,
+    StatementError,
+)
+from spark_repl.position import RelayPosition
+from tests.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.spark.lab import (
+    assert_applied_once,
+    assert_rows,
+    cuts,
+    run,
+    stopped,
+)
+
+A, B = Table("a"), Table("b")
+BAG = Table("bag", key=())
+TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "oltp"
+
+
+# Rows that don't fit.
+
+
+@pytest.mark.parametrize("bound", [100, 1])
+def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
+    log.transaction(insert(A, (1, "a"), (2, "a")))
+    log.transaction(insert(A, (3, "a")))
+    log.transaction(insert(A, (4, "no")), delete(A, (77, "gone")))
+    log.transaction(insert(A, (5, "later")))
+    error = stopped(spark, log.folder, target, group_max_transactions=bound)
+    file, start, _ = log.spans[4]
+    assert isinstance(error, RowError)
+    assert (error.number, error.table, error.gtid) == (1032, "t.a", log.gtid(4))
+    assert error.file == str(log.folder / file)
+    assert RelayPosition.parse(error.position).offset == start
+    assert "77" in error.message
+    # All before it has landed, nothing of it or behind it; the cut says so.
+    assert_rows(spark, target, A, [(1, "a"), (2, "a"), (3, "a")])
+    assert cuts(target)[-1].gtid_executed == f"{log.source}:1-4"
+    reader = spark_repl.cut(spark, str(target))
+    assert reader.table("t.a").count() == 3
+    # Mended as MySQL's manual says (skip such rows), it goes on.
+    run(spark, log.folder, target, exec_mode="idempotent")
+    assert_rows(spark, target, A, [(1, "a"), (2, "a"), (3, "a"), (4, "no"), (5, "later")])
+    assert_applied_once(target)
+
+
+def test_duplicate_key_in_one_group(spark, log, target):
+    log.transaction(insert(A, (1, "a")))
+    log.transaction(insert(A, (2, "a")))
+    log.transaction(insert(A, (1, "again")))
+    _assert_duplicate(stopped(spark, log.folder, target), log, 4)
+    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
+
+
+def test_duplicate_key_in_an_incomplete_table(spark, target, tmp_path):
+    log = LogWriter(tmp_path / "log")  # the log does not create the table
+    log.transaction(insert(A, (1, "a")))
+    run(spark, log.folder, target)
+    log.transaction(insert(A, (2, "a")))
+    log.transaction(insert(A, (1, "again")))
+    _assert_duplicate(stopped(spark, log.folder, target), log, 2)
+    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
+
+
+def test_duplicate_key_in_a_complete_table(spark, log, target):
+    """Looked up as soon as a group holds more than INSERTs (those alone can't collide there)."""
+    log.transaction(insert(A, (1, "a"), (2, "b")))
+    run(spark, log.folder, target)
+    log.transaction(update(A, ((2, "b"), (2, "c"))))
+    log.transaction(insert(A, (1, "again")))
+    _assert_duplicate(stopped(spark, log.folder, target), log, 4)
+
+
+def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> None:
+    assert isinstance(error, RowError)
+    assert (error.number, error.table, error.gtid) == (1062, "t.a", log.gtid(ordinal))
+    assert RelayPosition.parse(error.position).offset == log.spans[ordinal][1]
+
+
+def test_idempotent_mode(spark, log, target):
+    log.transaction(insert(A, (1, "a"), (2, "a")))
+    run(spark, log.folder, target)
+    log.transaction(insert(A, (1, "over")))  # there already: overwritten
+    log.transaction(delete(A, (50, "x")))  # not there: passed over
+    log.transaction(update(A, ((60, "x"), (60, "y"))))  # not there: passed over
+    log.transaction(update(A, ((2, "other"), (2, "b"))))  # by key: done
+    run(spark, log.folder, target, exec_mode="idempotent")
+    assert_rows(spark, target, A, [(1, "over"), (2, "b")])
+
+
+# Statements.
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t.a ADD COLUMN c INT",
+        "TRUNCATE TABLE t.a",
+        "DROP TABLE t.a",
+        "RENAME TABLE t.a TO t.z",
+        "INSERT INTO t.a VALUES (1, 'x')",
+        "DROP DATABASE t",
+    ],
+)
+def test_unsupported_statement_stops(spark, log, target, statement):
+    log.transaction(insert(A, (1, "a")))
+    log.ddl(statement)
+    log.transaction(insert(A, (2, "later")))
+    error = stopped(spark, log.folder, target)
+    assert isinstance(error, StatementError)
+    assert error.gtid == log.gtid(3)
+    assert RelayPosition.parse(error.position).offset == log.spans[3][1]
+    assert_rows(spark, target, A, [(1, "a")])
+
+
+def test_harmless_statements_pass(spark, log, target):
+    harmless = [
+        "CREATE INDEX i ON t.a (v)",
+        "CREATE USER 'x'@'%'",
+        "GRANT SELECT ON t.* TO 'x'@'%'",
+        "CREATE VIEW t.w AS SELECT 1",
+        "DROP TABLE IF EXISTS t.nothing",
+        "ANALYZE TABLE t.a",
+        "CREATE DATABASE other",
+        "DROP DATABASE other",
+        "FLUSH TABLES",
+        "CREATE TRIGGER t.g BEFORE INSERT ON t.a FOR EACH ROW SET NEW.v = 'q'",
+    ]
+    for i, statement in enumerate(harmless):
+        log.ddl(statement)
+        log.transaction(insert(A, (i, "a")))
+    result = run(spark, log.folder, target)
+    assert result.counters.statements == 2 + len(harmless)
+    assert_rows(spark, target, A, [(i, "a") for i in range(len(harmless))])
+
+
+def test_changed_definition_without_statement(spark, log, target):
+    log.transaction(insert(A, (1, "a")))
+    wider = Table("a", (("id", "int"), ("v", "varchar(40)"), ("w", "int")))
+    log.transaction(insert(wider, (2, "a", 7)))
+    assert isinstance(stopped(spark, log.folder, target), SparkReplError)
+    log.transaction(insert(A, (3, "a")))
+    error = stopped(spark, log.folder, target, group_max_transactions=1)
+    assert isinstance(error, SchemaError)
+    assert_rows(spark, target, A, [(1, "a")])
