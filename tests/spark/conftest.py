@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from spark_repl.replica import Result
 from tests.binlog_writer import LogWriter, Table
+from tests.spark import lab
 from tests.spark.lab import run
 
 
@@ -33,3 +34,9 @@ def applied(
     """The bank's log, applied in groups of 400. Read only: a test that writes takes a copy."""
     target = tmp_path_factory.mktemp("bank") / "lake"
     return target, run(spark, bank, target, group_max_transactions=400)
+
+
+@pytest.fixture(params=["direct", "merge"])
+def either_writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sink's contract holds for both writers."""
+    monkeypatch.setattr(lab, "WRITER", request.param)

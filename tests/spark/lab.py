@@ -17,9 +17,12 @@ from spark_repl.replica import Result
 from spark_repl.sink.control import Control, Cut
 from tests.binlog_writer import Table
 
+WRITER = "direct"  # the fixture either_writer changes it
+
 
 def run(spark: SparkSession, log: Path, target: Path, **apply: Any) -> Result:
     """Applies the whole log; ``apply`` are keys of the section [apply]."""
+    apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )

@@ -92,6 +92,7 @@ def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch,
 # Rows.
 
 
+@pytest.mark.usefixtures("either_writer")
 def test_table_without_key(spark, log, target):
     log.ddl(BAG.create)
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (1, "x"), (2, None), (2, None)))
@@ -109,6 +110,7 @@ def test_table_without_key(spark, log, target):
     assert (error.number, error.table) == (1032, "t.bag")
 
 
+@pytest.mark.usefixtures("either_writer")
 def test_keys_change_inside_one_group(spark, log, target):
     log.transaction(insert(A, (1, "one"), (2, "two"), (3, "three"), (4, "four")))
     run(spark, log.folder, target)

@@ -32,6 +32,7 @@ CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "oltp"
 # Rows that don't fit.
 
 
+@pytest.mark.usefixtures("either_writer")
 @pytest.mark.parametrize("bound", [100, 1])
 def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
     log.transaction(insert(A, (1, "a"), (2, "a")))
@@ -56,6 +57,7 @@ def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
     assert_applied_once(target)
 
 
+@pytest.mark.usefixtures("either_writer")
 def test_duplicate_key_in_one_group(spark, log, target):
     log.transaction(insert(A, (1, "a")))
     log.transaction(insert(A, (2, "a")))
@@ -64,6 +66,7 @@ def test_duplicate_key_in_one_group(spark, log, target):
     assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
+@pytest.mark.usefixtures("either_writer")
 def test_duplicate_key_in_an_incomplete_table(spark, target, tmp_path):
     log = LogWriter(tmp_path / "log")  # the log does not create the table
     log.transaction(insert(A, (1, "a")))
@@ -74,6 +77,7 @@ def test_duplicate_key_in_an_incomplete_table(spark, target, tmp_path):
     assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
+@pytest.mark.usefixtures("either_writer")
 def test_duplicate_key_in_a_complete_table(spark, log, target):
     """Looked up as soon as a group holds more than INSERTs (those alone can't collide there)."""
     log.transaction(insert(A, (1, "a"), (2, "b")))
@@ -89,6 +93,7 @@ def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> No
     assert RelayPosition.parse(error.position).offset == log.spans[ordinal][1]
 
 
+@pytest.mark.usefixtures("either_writer")
 def test_idempotent_mode(spark, log, target):
     log.transaction(insert(A, (1, "a"), (2, "a")))
     run(spark, log.folder, target)
