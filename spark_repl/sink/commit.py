@@ -11,8 +11,8 @@ from pyroaring import BitMap
 
 from ..errors import TargetError
 from . import deletion_vector
-from .delta_log import Action
 from .direct import Written
+from .log_replay import Action
 from .tracking import Table, Tracking
 
 

@@ -17,17 +17,17 @@ import json
 import os
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from ..errors import FencedError, SetupError, TargetError
+from . import log_replay
+from .log_replay import Action
 
 KNOWN_DELTA = ("4.4.",)
-
-Action = dict[str, Any]
 
 
 class ConcurrentChangeError(TargetError):
@@ -90,21 +90,36 @@ class DeltaLog:
             java,
         )
 
-    def txns(self, snapshot: Snapshot) -> dict[str, int]:
-        """appId -> version of its last ``txn`` action. Reconstructs the table's state (0.5-1 s), so
-        it is asked for once: afterwards we know what we wrote."""
-        found = self._to_list.asJava(snapshot.java.transactions())
-        return {str(app): int(version) for app, version in found.items()}
+    def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
+        """The version of the last ``txn`` action of ``app``; None when it never committed."""
+        found = log_replay.last_txn(snapshot.folder, snapshot.version, app)
+        if found is None:
+            known = self._to_list.asJava(snapshot.java.transactions())
+            found = next((int(v) for name, v in known.items() if name == app), None)
+        return found
+
+    def advance(self, previous: Snapshot) -> Snapshot:
+        """The newest version after a commit of ours, which changes no metadata."""
+        java = self._log(previous.folder).update(False, self._none, self._none)
+        if java.version() == previous.version + 1:
+            return replace(previous, version=previous.version + 1, java=java)
+        newest = self.snapshot(previous.folder)
+        assert newest is not None
+        return newest
 
     def version(self, folder: str) -> int:
         """The newest version's number, as cheaply as the log allows; -1 when there is no table."""
         return int(self._log(folder).update(False, self._none, self._none).version())
 
-    def files(self, snapshot: Snapshot) -> list[Action]:
-        """The ``add`` actions that are live in a snapshot (one small Spark job)."""
-        frame = DataFrame(snapshot.java.allFiles().toDF(), self._spark)
-        rows = frame.selectExpr("to_json(struct(*)) as action").collect()
-        return [json.loads(row.action) for row in rows]
+    def files(self, snapshot: Snapshot) -> dict[str, Action]:
+        """The ``add`` actions that are live in a snapshot, by path."""
+        found = log_replay.live_files(snapshot.folder, snapshot.version)
+        if found is None:
+            frame = DataFrame(snapshot.java.allFiles().toDF(), self._spark)
+            rows = frame.selectExpr("to_json(struct(*)) as action").collect()
+            adds = [json.loads(row.action) for row in rows]
+            found = {add["path"]: add for add in adds}
+        return found
 
     def create(
         self,
@@ -169,23 +184,6 @@ class DeltaLog:
 
     def _action(self, action: Action) -> Any:
         return self._package.actions.Action.fromJson(json.dumps(action))
-
-    def commits_after(self, folder: str, version: int, upto: int) -> list[list[Action]]:
-        """The actions of each commit in (version, upto], read from the log's own files."""
-        found = []
-        for number in range(version + 1, upto + 1):
-            path = os.path.join(folder, "_delta_log", f"{number:020d}.json")
-            try:
-                with open(path, encoding="utf-8") as lines:
-                    found.append([json.loads(line) for line in lines if line.strip()])
-            except FileNotFoundError as error:
-                raise TargetError(
-                    f"version {number} of the table's log is gone",
-                    file=path,
-                    hint="logRetentionDuration is shorter than the applier was away:"
-                    " raise it, and copy the table again",
-                ) from error
-        return found
 
 
 def _translate(error: Py4JJavaError, folder: str) -> Exception:

@@ -14,9 +14,10 @@ from ..binlog.definition import TableDefinition
 from ..errors import FencedError, TargetError
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
-from .delta_log import Action, DeltaLog, Snapshot
+from .delta_log import DeltaLog, Snapshot
 from .direct import LiveFile
 from .layout import Layout
+from .log_replay import Action, commits_after
 
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
 
@@ -88,7 +89,7 @@ class Tracking:
                         hint="restore it, or start again with an empty target",
                     )
                 continue  # the applier died between the announcement and the creation
-            position = self.delta.txns(snapshot).get(self.app)
+            position = self.delta.last_txn(snapshot, self.app)
             table = self._table(known["name"], known["path"], snapshot, position)
             self.tables[table.name] = table
             if at_cut is not None:
@@ -141,7 +142,7 @@ class Tracking:
         snapshot = self.delta.snapshot(folder)
         assert snapshot is not None
         table = self._table(
-            definition.name, path, snapshot, self.delta.txns(snapshot).get(self.app)
+            definition.name, path, snapshot, self.delta.last_txn(snapshot, self.app)
         )
         self.tables[definition.name] = table
         return table
@@ -166,7 +167,7 @@ class Tracking:
             )
         own = table.snapshot.version
         for number, actions in enumerate(
-            self.delta.commits_after(table.folder, version, snapshot.version), version + 1
+            commits_after(table.folder, version, snapshot.version), version + 1
         ):
             ours = any(a.get("txn", {}).get("appId") == self.app for a in actions)
             if ours and number > own:
@@ -207,7 +208,7 @@ class Tracking:
 
     def _live(self, table: Table) -> dict[str, Action]:
         if table._files is None:
-            table._files = {a["path"]: a for a in self.delta.files(table.snapshot)}
+            table._files = self.delta.files(table.snapshot)
         return table._files
 
     def action(self, table: Table, path: str) -> Action:
@@ -222,8 +223,7 @@ class Tracking:
         for action in actions:
             if "add" in action:
                 files[action["add"]["path"]] = action["add"]
-        snapshot = self.delta.snapshot(table.folder)
-        assert snapshot is not None
+        snapshot = self.delta.advance(table.snapshot)
         if snapshot.version != table.snapshot.version + 1:
             table._files = None  # others committed before or after ours: read the list anew
         table.snapshot, table.position = snapshot, position
@@ -235,7 +235,7 @@ class Tracking:
         """
         snapshot = self.delta.snapshot(table.folder)
         assert snapshot is not None
-        newest = self.delta.commits_after(table.folder, snapshot.version - 1, snapshot.version)[0]
+        newest = commits_after(table.folder, snapshot.version - 1, snapshot.version)[0]
         mine = any(
             action.get("txn", {}).get("appId") == self.app and action["txn"]["version"] == position
             for action in newest

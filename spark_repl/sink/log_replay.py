@@ -1,0 +1,123 @@
+"""A table's log read from its own files, as the Delta protocol describes them, without Spark.
+
+Spark's reconstruction of a state costs 8 s in a cold JVM and 0.3-1 s in a warm one; the few commits
+since the last checkpoint are read here in milliseconds. What this reader doesn't know (multi-part
+and V2 checkpoints) is left to Spark: the functions return None then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ..errors import TargetError
+
+Action = dict[str, Any]
+
+_LOOK_BACK = 64
+_ADD_FIELDS = (
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "dataChange",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+)
+
+
+def read_commit(folder: str, version: int) -> list[Action] | None:
+    """The actions of one commit; None when its file is gone (cleaned up behind a checkpoint)."""
+    try:
+        path = os.path.join(folder, "_delta_log", f"{version:020d}.json")
+        with open(path, encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines if line.strip()]
+    except FileNotFoundError:
+        return None
+
+
+def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
+    """The actions of each commit in (version, upto]. Raises TargetError when one is gone."""
+    found = []
+    for number in range(version + 1, upto + 1):
+        actions = read_commit(folder, number)
+        if actions is None:
+            raise TargetError(
+                f"version {number} of the table's log is gone",
+                file=folder,
+                hint="logRetentionDuration is shorter than the applier was away:"
+                " raise it, and start again with an empty target",
+            )
+        found.append(actions)
+    return found
+
+
+def last_txn(folder: str, version: int, app: str) -> int | None:
+    """The ``txn`` version of ``app`` at a table version, from the newest commits."""
+    for number in range(version, max(-1, version - _LOOK_BACK), -1):
+        actions = read_commit(folder, number)
+        if actions is None:
+            return None
+        for action in actions:
+            if action.get("txn", {}).get("appId") == app:
+                return int(action["txn"]["version"])
+    return None
+
+
+def live_files(folder: str, version: int) -> dict[str, Action] | None:
+    """The ``add`` action of every live data file at a version, by path."""
+    files: dict[str, Action] = {}
+    begin = 0
+    if read_commit(folder, 0) is None or version > _LOOK_BACK:
+        checkpoint = _checkpoint(folder, version)
+        if checkpoint is not None:
+            begin, files = checkpoint
+    for number in range(begin, version + 1):
+        actions = read_commit(folder, number)
+        if actions is None:
+            return None
+        # Within a commit a file may be removed and added again with another deletion vector.
+        for action in actions:
+            if "remove" in action:
+                files.pop(action["remove"]["path"], None)
+        for action in actions:
+            if "add" in action:
+                files[action["add"]["path"]] = action["add"]
+    return files
+
+
+def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | None:
+    """(next version, live files) of the last classic one-file checkpoint up to ``version``."""
+    log = os.path.join(folder, "_delta_log")
+    try:
+        with open(os.path.join(log, "_last_checkpoint"), encoding="utf-8") as file:
+            said = json.load(file)
+    except FileNotFoundError:
+        return None
+    at = int(said["version"])
+    path = os.path.join(log, f"{at:020d}.checkpoint.parquet")
+    if at > version or said.get("parts") or said.get("v2Checkpoint") or not os.path.exists(path):
+        return None
+    with pq.ParquetFile(path) as file:
+        if any(name.startswith("sidecar") for name in file.schema_arrow.names):
+            return None  # a V2 checkpoint under a classic name: its files are listed elsewhere
+        adds = file.read(columns=["add"]).column("add").drop_null()
+    return at + 1, {add["path"]: _plain(add) for add in adds.to_pylist()}
+
+
+def _plain(add: Action) -> Action:
+    """An ``add`` as JSON has it: maps as objects, no empty fields."""
+    found = {name: value for name, value in add.items() if value is not None}
+    for name in ("partitionValues", "tags"):
+        if name in found:
+            found[name] = dict(found[name])
+    vector = found.get("deletionVector")
+    if vector is not None:
+        found["deletionVector"] = {n: value for n, value in vector.items() if value is not None}
+    return {name: value for name, value in found.items() if name in _ADD_FIELDS}
