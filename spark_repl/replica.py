@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +88,13 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError.
         """
         self.relay: RelayLog = open_log(self.relay_path)
+        # Spark's first Python data source costs a second or two: meanwhile the tables are read.
+        with ThreadPoolExecutor(1) as meanwhile:
+            registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
+            self._open_target()
+        registered.result()
+
+    def _open_target(self) -> None:
         self.control = control = Control(self.layout.control, self.config.channel)
         control.claim(take_over=self.take_over)
         cuts = control.cuts()
@@ -195,7 +203,6 @@ class Replica:
             self.coordinator.apply(records)
 
     def _stream(self, follow: bool) -> None:
-        self.spark.dataSource.register(MySQLRelaySource)
         limit = self.config.apply.group_max_bytes * _BATCH_GROUPS
         source = (
             self.spark.readStream.format("mysql_relay")
