@@ -104,6 +104,7 @@ def _bench(command: Any, commands: Any) -> None:
     apply.add_argument("--workers", type=int, default=2)
     apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
     apply.add_argument("--group-rows", type=int, default=500_000)
+    apply.add_argument("--writer", choices=("direct", "merge"), default="direct")
 
 
 def _target_options(parser: argparse.ArgumentParser) -> None:
@@ -166,7 +167,9 @@ def _bench_decode(options: argparse.Namespace) -> int:
 def _bench_apply(options: argparse.Namespace) -> int:
     from .bench import bench_apply
 
-    found = bench_apply(options.relay, options.workers, options.runs, options.group_rows)
+    found = bench_apply(
+        options.relay, options.workers, options.runs, options.group_rows, options.writer
+    )
     inspect.emit(found, options.json)
     return 0
 

@@ -7,12 +7,11 @@ commits, the next is being staged; a group's first commit waits for the cut of t
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -63,8 +62,11 @@ class Counters:
 
 @dataclass
 class _Group:
+    """``last``: the index, in its batch, of the transaction behind the group."""
+
     records: Records
     wave: np.ndarray
+    last: int
     staged: Future[list[Staged]] | None = None
     already: int = 0
     folder: str | None = None
@@ -118,18 +120,21 @@ class Coordinator:
             records = records[~had]
         if not len(records):
             return
-        planned = list(self._plan(records))
-        for i, group in enumerate(planned):
+        wave, barrier = self._waves(records)
+        group = self._group(records, wave, barrier, 0)
+        while group is not None:
             if self.stopping:
                 return
-            if group.staged is None:
-                self._begin(group)
-            ahead = planned[i + 1] if i + 1 < len(planned) else None
+            self._begin(group)
+            self._learn(group)
+            ahead = self._group(records, wave, barrier, group.last)
             if ahead is not None:
                 self._begin(ahead)
             self._finish(group)
+            group = ahead
 
-    def _plan(self, records: Records) -> Iterator[_Group]:
+    def _waves(self, records: Records) -> tuple[np.ndarray, Mask]:
+        """(wave of each transaction, which are barriers)."""
         barrier = ~np.isin(records["kind"], WITH_ROWS + WITHOUT_ROWS)
         wave, warnings = waves(
             records["position"] >> OFFSET_BITS,
@@ -141,14 +146,30 @@ class Coordinator:
             place = RelayPosition.unpack(int(records["position"][at]))
             self.counters.warnings.append(f"{text} [position {place}]")
             log.warning("%s at %s", text, place)
+        return wave, barrier
+
+    def _group(
+        self, records: Records, wave: np.ndarray, barrier: Mask, first: int
+    ) -> _Group | None:
+        """The group that begins with transaction ``first``; None behind the last one."""
+        if first == len(records):
+            return None
         apply = self.config.apply
         limits = GroupLimits(
             apply.group_max_transactions, apply.group_max_rows, apply.group_max_bytes
         )
-        rows = self._estimate.rows(records["uncompressed"])
-        edges = groups(barrier, records["uncompressed"], rows, limits)
-        for a, b in itertools.pairwise(edges):
-            yield _Group(records[a:b], wave[a:b])
+        most = slice(first, first + apply.group_max_transactions + 1)
+        sizes = records["uncompressed"][most]
+        last = first + int(groups(barrier[most], sizes, self._estimate.rows(sizes), limits)[1])
+        return _Group(records[first:last], wave[first:last], last)
+
+    def _learn(self, group: _Group) -> None:
+        """Corrects the estimate before the next group is cut, by what this one was found to hold.
+        It costs no time: one group is staged at a time."""
+        if group.staged is None or group.staged.exception() is not None:
+            return  # the error is raised in its turn, by _finish
+        changes = sum(sum(part.changes.values()) for part in group.staged.result())
+        self._estimate = self._estimate.observe(int(group.records["uncompressed"].sum()), changes)
 
     def _begin(self, group: _Group) -> None:
         if group.records["kind"][0] in WITH_ROWS + WITHOUT_ROWS and group.staged is None:
@@ -217,16 +238,15 @@ class Coordinator:
             staged = group.staged.result()
             self._wait_seconds += time.perf_counter() - began
             reach("staged")
-            changes = self._write(group, staged)
+            self._write(group, staged)
         except (RowFault, DecodeError, LogError) as fault:
             self._prefix(group, fault)
             raise
         if group.folder is not None:
             shutil.rmtree(group.folder, ignore_errors=True)
-        self._estimate = self._estimate.observe(int(group.records["uncompressed"].sum()), changes)
         self._publish(group, self._cut(group))
 
-    def _write(self, group: _Group, staged: list[Staged]) -> int:
+    def _write(self, group: _Group, staged: list[Staged]) -> None:
         cut = self._cut(group)
         for attempt in range(self.config.apply.transaction_retries + 1):
             try:
@@ -244,7 +264,6 @@ class Coordinator:
         self._tables_last = max(1, len(changes))
         self.counters.row_changes += sum(changes.values())
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
-        return sum(changes.values())
 
     def _prefix(self, group: _Group, fault: SparkReplError) -> None:
         """Lands what stands before the transaction that failed: the committed set is a prefix."""
@@ -256,7 +275,7 @@ class Coordinator:
         if not inside.any() or not before.any() or not (before & ~inside).any():
             return
         keep = before & ~inside
-        part = _Group(group.records[keep], group.wave[keep])
+        part = _Group(group.records[keep], group.wave[keep], group.last)
         self._begin(part)
         self._rows(part)
 

@@ -63,10 +63,10 @@ class GroupWriter:
         began = time.perf_counter()
         function = stage_net if self._lanes else write
         written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
-        self.write_seconds += time.perf_counter() - began
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:
             faults = self._check(tables, written)
+        self.write_seconds += time.perf_counter() - began
         faults.sort(key=lambda fault: fault.position)
         if faults:
             self._discard(written)

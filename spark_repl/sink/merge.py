@@ -25,6 +25,12 @@ from .tracking import Table, Tracking
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
 _SESSION_APP = "spark.databricks.delta.write.txnAppId"
 _SESSION_VERSION = "spark.databricks.delta.write.txnVersion"
+_MERGE_SETTINGS = {
+    # A group's files never change: copying the source before each MERGE protects from nothing.
+    "spark.databricks.delta.merge.materializeSource": "none",
+    # A group's net changes fit into memory: hash joins instead of sorting both sides.
+    "spark.sql.autoBroadcastJoinThreshold": "128m",
+}
 _SESSION_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -61,7 +67,9 @@ class MergeLanes:
     def _session(self, table: Table) -> SparkSession:
         with self._lock:
             if table.name not in self._sessions:
-                self._sessions[table.name] = self._spark.newSession()
+                self._sessions[table.name] = made = self._spark.newSession()
+                for name, value in _MERGE_SETTINGS.items():
+                    made.conf.set(name, value)
             return self._sessions[table.name]
 
     def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
