@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from .config import load
 from .errors import ConfigError, TargetError
 from .position import RelayPosition
@@ -165,7 +162,8 @@ def verify_relay(options: argparse.Namespace) -> int:
 
 
 def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    table = Table(*names)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    """As wide as it needs to be: what is said here is copied, into another command or a mail."""
+    width = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    for row in (names, *rows):
+        cells = (cell.ljust(size) for cell, size in zip(row, width, strict=True))
+        print("  ".join(cells).rstrip())
