@@ -166,8 +166,13 @@ class Coordinator:
     def _learn(self, group: _Group) -> None:
         """Corrects the estimate before the next group is cut, by what this one was found to hold.
         It costs no time: one group is staged at a time."""
-        if group.staged is None or group.staged.exception() is not None:
-            return  # the error is raised in its turn, by _finish
+        if group.staged is None:
+            return
+        began = time.perf_counter()
+        failed = group.staged.exception() is not None
+        self._wait_seconds += time.perf_counter() - began
+        if failed:
+            return  # raised in its turn, by _finish
         changes = sum(sum(part.changes.values()) for part in group.staged.result())
         self._estimate = self._estimate.observe(int(group.records["uncompressed"].sum()), changes)
 
@@ -234,9 +239,7 @@ class Coordinator:
     def _rows(self, group: _Group) -> None:
         try:
             assert group.staged is not None
-            began = time.perf_counter()
             staged = group.staged.result()
-            self._wait_seconds += time.perf_counter() - began
             reach("staged")
             self._write(group, staged)
         except (RowFault, DecodeError, LogError) as fault:

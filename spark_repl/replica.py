@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from .config import Config
@@ -230,7 +232,8 @@ class Replica:
         except Exception as error:  # noqa: BLE001 - whatever ended the stream is said once
             self.error = self.error or _translate(error, self.relay_path)
         finally:
-            query.stop()
+            with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
+                query.stop()
 
     def _forget_foreign_checkpoint(self) -> None:
         """A checkpoint of another history says nothing about this log."""
@@ -305,6 +308,12 @@ def _numbers(folder: str) -> list[int]:
 def _translate(error: Exception, path: str) -> BaseException:
     """What stopped the stream outside of foreachBatch: errors of the source come as text."""
     text = str(error)
+    if isinstance(error, ConnectionError | Py4JNetworkError):
+        return SparkReplError(
+            "Spark's JVM has ended",
+            hint="start again: what was not committed is applied then; was it killed, or short of"
+            " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
+        )
     if "_Stopped" in text:
         return _Ended()
     found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)

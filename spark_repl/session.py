@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from .java import archive, check_java, class_path, delta_jars
@@ -46,17 +48,26 @@ def build_session(
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
+    wanted = {**_SETTINGS, **settings}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
         master = master or "local[*]"
-        for key, value in _own_jvm(master, java_options).items():
-            builder = builder.config(key, value)
-        builder = builder.master(master)
-    for key, value in {**_SETTINGS, **settings}.items():
+        wanted = {"spark.master": master, **_own_jvm(master, java_options), **wanted}
+        _launch({"spark.app.name": name, **wanted})
+    builder = SparkSession.builder.appName(name)
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _launch(settings: Mapping[str, str]) -> None:
+    """Starts the JVM out of reach of a signal to our process group: SIGTERM and Ctrl-C are for us,
+    who finish the group first. It ends with us all the same, by the end of its input."""
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _own_jvm(master: str, java_options: str) -> dict[str, str]:
