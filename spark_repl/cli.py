@@ -69,12 +69,18 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--config", metavar="FILE", help="TOML file, see conf/replica.toml")
     apply.add_argument("--workers", type=int, metavar="N")
     apply.add_argument("--writer", choices=("direct", "merge"))
+    apply.add_argument(
+        "--until", metavar="U", help="before-gtids:SET, after-gtids:SET, source|relay:FILE:POS"
+    )
     apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
     apply.add_argument("--master", help="Spark master (default: local[WORKERS])")
     apply.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
     apply.add_argument("--verbose", action="store_true")
     status = command("status", inspect.show_status, "one look at the applier and its tables")
     _target_options(status)
+    skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
+    skip.add_argument("--gtid", required=True, metavar="GTID", help="or a set of them")
+    skip.add_argument("--target", required=True, metavar="DIR")
     cut = commands.add_parser("cut", help="points at which all tables can be read together")
     cuts = cut.add_subparsers(dest="action", required=True, metavar="ACTION")
     _target_options(command("list", inspect.list_cuts, "all cuts, oldest first", cuts))
@@ -136,12 +142,14 @@ def _apply(options: argparse.Namespace) -> int:
     from .relay.log import open_log
     from .replica import Replica
     from .session import build_session
+    from .stops import Until
 
+    until = Until.parse(options.until) if options.until else None
     open_log(config.relay.path)  # a wrong folder is said before Spark starts
     master = options.master or f"local[{config.apply.workers}]"
     spark = build_session(master=master)
     with Progress(config) as progress:
-        replica = Replica(spark, config, progress.group, take_over=options.take_over)
+        replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: replica.stop())
         with replica:

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
@@ -72,9 +73,21 @@ class GroupWriter:
             self._discard(written)
             raise self._fault(faults[0], tables[faults[0].table])
         began = time.perf_counter()
-        self._commit(tables, written, cut)
+        try:
+            self._commit(tables, written, cut)
+        except Exception:
+            self._settle(tables, written, cut.position)
+            raise
         self.commit_seconds += time.perf_counter() - began
         return changes
+
+    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> None:
+        """After a commit that failed, or whose answer was lost: looks which tables have landed,
+        and removes the files of the others."""
+        mine = _by_table(tables, written)
+        for name, table in tables.items():
+            if not self.tracking.settle(table, position):
+                self._discard(mine[name])
 
     def _tables(
         self, staged: list[Staged], parts: dict[str, list[Part]], start: int, cut: Cut
@@ -139,6 +152,7 @@ class GroupWriter:
         errors = [found for found in (future.exception() for future in waiting) if found]
         if errors:
             raise errors[0]
+        reach("after_commit")
         for path in (path for part in written for path in part.staged):
             os.remove(path)
 
@@ -162,10 +176,9 @@ class GroupWriter:
         """Removes the files of a group that will not be committed."""
         for part in written:
             folder = self.tracking.tables[part.table].folder
-            for add in part.adds:
-                os.remove(os.path.join(folder, add["path"]))
-            for path in part.staged:
-                os.remove(path)
+            for path in [*(os.path.join(folder, add["path"]) for add in part.adds), *part.staged]:
+                with suppress(FileNotFoundError):  # gone with the storage that failed
+                    os.remove(path)
 
     def _fault(self, found: Violation, table: Table) -> RowFault:
         hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"

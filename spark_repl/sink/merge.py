@@ -14,11 +14,17 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from delta.exceptions import (
+    ConcurrentTransactionException,
+    DeltaConcurrentModificationException,
+)
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from ..errors import FencedError
+from .delta_log import ConcurrentChangeError
 from .direct import Violation, WriteTask, Written, fold_task
 from .tracking import Table, Tracking
 
@@ -134,16 +140,27 @@ class MergeLanes:
         session.conf.set(_SESSION_VERSION, str(position))
         session.conf.set(_SESSION_METADATA, metadata)
         net = self._net(table, written)
-        names = table.columns.names
+        try:
+            self._change(table, written, net)
+        except ConcurrentTransactionException as error:
+            raise FencedError(
+                "another applier has committed to this table",
+                table=table.name,
+                hint="only one applier may work on a channel: stop the other one",
+            ) from error
+        except DeltaConcurrentModificationException as error:
+            raise ConcurrentChangeError(f"{type(error).__name__} at {table.folder}") from error
+        self._tracking.merged(table, position)
+
+    def _change(self, table: Table, written: Sequence[Written], net: DataFrame) -> None:
         if self.appends(table, written):
             copies = net.withColumn(_COUNT, F.expr(f"explode(sequence(1L, {_COUNT}))"))
-            rows = copies.select(*[F.col(_quoted(name)) for name in names])
+            rows = copies.select(*[F.col(_quoted(name)) for name in table.columns.names])
             rows.write.format("delta").mode("append").save(table.folder)
         elif table.definition.primary_key:
             self._merge(table, net)
         else:
             self._merge_bag(table, net)
-        self._tracking.merged(table, position)
 
     def _merge(self, table: Table, net: DataFrame) -> None:
         names = table.columns.names

@@ -103,7 +103,7 @@ def test_all_faults_are_reported_together() -> None:
     [
         ({"source": {"host": "db"}}, ["source.host"]),
         ({"source": {"on_purged": "snapshot"}}, ["source.on_purged"]),
-        ({"apply": {"delay_s": 5, "on_error": "quarantine"}}, ["apply.delay_s", "apply.on_error"]),
+        ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
         ({"apply": {"preserve_commit_order": False}}, ["apply.preserve_commit_order = false"]),
         ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
         ({"target": {"time_as": "microseconds"}}, ["target.time_as"]),
