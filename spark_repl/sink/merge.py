@@ -31,12 +31,11 @@ from .tracking import Table, Tracking
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
 _SESSION_APP = "spark.databricks.delta.write.txnAppId"
 _SESSION_VERSION = "spark.databricks.delta.write.txnVersion"
-_MERGE_SETTINGS = {
-    # A group's files never change: copying the source before each MERGE protects from nothing.
-    "spark.databricks.delta.merge.materializeSource": "none",
-    # A group's net changes fit into memory: hash joins instead of sorting both sides.
-    "spark.sql.autoBroadcastJoinThreshold": "128m",
-}
+# A group's net changes fit into memory: hash joins instead of sorting both sides.
+_BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "128m")
+# A group's files never change: copying the source before a MERGE protects from nothing. (Where the
+# source reads the target, without a key, Delta's plan needs the copy.)
+_NO_COPY = ("spark.databricks.delta.merge.materializeSource", "none")
 _SESSION_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -74,8 +73,9 @@ class MergeLanes:
         with self._lock:
             if table.name not in self._sessions:
                 self._sessions[table.name] = made = self._spark.newSession()
-                for name, value in _MERGE_SETTINGS.items():
-                    made.conf.set(name, value)
+                made.conf.set(*_BROADCAST)
+                if table.definition.primary_key:
+                    made.conf.set(*_NO_COPY)
             return self._sessions[table.name]
 
     def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
