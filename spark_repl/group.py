@@ -11,6 +11,7 @@ from contextlib import suppress
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
 from .binlog.definition import TableDefinition
+from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .errors import RowError, SchemaError
 from .position import RelayPosition
@@ -116,8 +117,9 @@ class GroupWriter:
 
     def _tasks(self, table: Table, parts: list[Part]) -> list[WriteTask]:
         shards: dict[int, list[Part]] = {}
+        together = any(part.whole for part in parts)
         for part in parts:
-            shards.setdefault(part.shard, []).append(part)
+            shards.setdefault(0 if together else part.shard, []).append(part)
         files = () if self._lanes else self.tracking.live_files(table)
         idempotent = self.config.apply.exec_mode == "idempotent"
         return [
@@ -131,6 +133,7 @@ class GroupWriter:
                 files,
                 idempotent,
                 table.complete and not idempotent,
+                table.definition,
                 os.path.join(self.tracking.layout.staging, "merge"),
             )
             for _, pieces in sorted(shards.items())
@@ -182,7 +185,10 @@ class GroupWriter:
 
     def _fault(self, found: Violation, table: Table) -> RowFault:
         hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
-        if found.number == DUPLICATE_KEY:
+        if found.number == CANNOT_APPLY:
+            message = f"Could not apply JSON diff in table {table.definition.table} ({found.key})"
+            hint = "the target's document is not the source's: copy the table again"
+        elif found.number == DUPLICATE_KEY:
             message = f"Duplicate entry ({found.key}) for key 'PRIMARY'"
         else:
             message = f"Can't find record in '{table.definition.table}' ({found.key})"

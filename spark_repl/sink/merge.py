@@ -23,7 +23,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from ..binlog.json_diff import CANNOT_APPLY
 from ..errors import FencedError
+from .completion import PATCHED, completed, pack
 from .delta_log import ConcurrentChangeError
 from .direct import Violation, WriteTask, Written, fold_task
 from .tracking import Table, Tracking
@@ -52,6 +54,11 @@ def stage_net(task: WriteTask) -> Written:
         pa.array(found.net.count),
         pa.array(found.at),
     ]
+    if found.gaps:
+        out.gaps = True
+        packed = pack(found.rows, found.gaps, task.key)
+        names += packed.column_names
+        extra += packed.columns
     rows = pa.Table.from_arrays([*found.rows.columns, *extra], names=names)
     os.makedirs(task.staging, exist_ok=True)
     path = os.path.join(task.staging, f"net-{uuid.uuid4().hex}.parquet")
@@ -81,9 +88,14 @@ class MergeLanes:
     def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
         session = self._session(table)
         paths = [path for part in written for path in part.staged]
-        frame = session.read.parquet(*paths)
-        names = [*table.columns.names, _FLAGS, _COUNT, _FIRST]
-        return frame.toDF(*names)
+        frame = session.read.option("mergeSchema", True).parquet(*paths)
+        chosen = [F.col(f"c{i}").alias(name) for i, name in enumerate(table.columns.names)]
+        net = [F.col(name) for name in (_FLAGS, _COUNT, _FIRST)]
+        if not any(part.gaps for part in written):
+            return frame.select(*chosen, *net)
+        target = DeltaTable.forPath(session, table.folder).toDF()
+        whole = completed(frame, target, table.definition, idempotent=self._idempotent)
+        return whole.select(*chosen, *net, PATCHED)
 
     def appends(self, table: Table, written: Sequence[Written]) -> bool:
         """Whether the group only adds keys to a table known complete: no look-up is needed."""
@@ -98,6 +110,8 @@ class MergeLanes:
         target = DeltaTable.forPath(self._session(table), table.folder).toDF()
         if table.definition.primary_key:
             bad = self._misfits(table, net, target)
+            if PATCHED in net.columns:
+                bad = bad.unionByName(_unpatched(table, net))
         else:
             have = _counted(target, table).withColumnRenamed("__n", "__have")
             bad = (
@@ -201,6 +215,12 @@ class MergeLanes:
             .whenNotMatchedInsert("NOT s.__goes", values)
             .execute()
         )
+
+
+def _unpatched(table: Table, net: DataFrame) -> DataFrame:
+    """Rows whose JSON diffs do not fit the target's documents."""
+    chosen = net.where(~F.col(PATCHED))
+    return chosen.select(*_described(chosen, table), _FIRST, F.lit(CANNOT_APPLY).alias("__number"))
 
 
 def _quoted(name: str) -> str:
