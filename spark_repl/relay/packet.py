@@ -28,7 +28,7 @@ from ..binlog.scan import (
     open_row,
     step,
 )
-from ..errors import LogError
+from ..errors import SourceLostError
 
 PACKET_MAX = 0xFFFFFF
 INPUT_BYTES = 1 << 20
@@ -69,8 +69,8 @@ class Batch:
     """int64[n]; 0: anonymous"""
     tags: np.ndarray
     """S32[n]"""
-    last_end_log_pos: int
-    """the source's position behind the last transaction, modulo 2**32; 0: none ends here"""
+    positions: np.ndarray
+    """int64[n]: the source's positions behind them, modulo 2**32"""
     ack: bool
     """the source waits for an acknowledgement of a transaction that ends here"""
 
@@ -146,7 +146,7 @@ class PacketSplitter:
         self._have += count
 
     def take(self) -> Iterator[Batch | Special | Reply]:
-        """What the bytes received so far hold, in order. Raises LogError for a broken stream."""
+        """What the bytes received so far hold, in order. SourceLostError: it is broken."""
         state = self._state
         while True:
             code = _split(
@@ -176,11 +176,10 @@ class PacketSplitter:
         state, out = self._state, self._out
         n = int(state[_COUNT])
         numbers = self._numbers[: n + 1]
-        last = int(numbers[n - 1, START]) if n else 0
         batch = Batch(
             out.data[:whole], numbers[:n, END].copy(), self._uuids[:n].copy(),
             numbers[:n, GNO].copy(), self._tags[:n].copy().view("S32").reshape(-1),
-            last, bool(state[_ACK]),
+            numbers[:n, START].copy(), bool(state[_ACK]),
         )  # fmt: skip
         rest = int(state[_OUT]) - whole
         if len(self._spare) < len(out):
@@ -204,7 +203,7 @@ def _streams(kind: int) -> bool:
     return bool(_is_streamed(kind))
 
 
-def _broken(code: int, state: np.ndarray) -> LogError:
+def _broken(code: int, state: np.ndarray) -> SourceLostError:
     name = type_name(int(state[_TYPE]))
     said = {
         _BAD_SEQUENCE: "packets out of order: the connection is broken",
@@ -214,7 +213,9 @@ def _broken(code: int, state: np.ndarray) -> LogError:
         _BAD_GRAMMAR: f"a {name} event can't stand here: the source's log is damaged, or of"
         " a version that is not known",
     }[code]
-    return LogError(said, hint="it is fetched again; if it comes back, check the source's log")
+    return SourceLostError(
+        said, hint="it is fetched again; if it comes back, check the source's log"
+    )
 
 
 @njit(cache=True, nogil=True)

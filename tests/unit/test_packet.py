@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,34 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_repl.binlog.event import EventType
-from spark_repl.errors import LogError
+from spark_repl.errors import SourceLostError
 from spark_repl.gtid import format_gtid
 from spark_repl.relay.packet import PACKET_MAX, Batch, PacketSplitter, Reply, Special
 from tests.binlog_writer import LogWriter, Table, insert, update
+from tests.dump_stream import events_of, packets
 
 _TABLE = Table("a")
-
-
-def log_events(path: Path) -> list[bytes]:
-    data, at, found = path.read_bytes(), 4, []
-    while at < len(data):
-        length = int.from_bytes(data[at + 9 : at + 13], "little")
-        found.append(data[at : at + length])
-        at += length
-    return found
-
-
-def packets(events: list[bytes], *, semi_sync: bool = False, sequence: int = 1) -> bytes:
-    out = bytearray()
-    for event in events:
-        payload = (b"\0\xef\x01" if semi_sync else b"\0") + event
-        while True:
-            part, payload = payload[:PACKET_MAX], payload[PACKET_MAX:]
-            out += len(part).to_bytes(3, "little") + bytes([sequence & 0xFF]) + part
-            sequence += 1
-            if len(part) < PACKET_MAX:
-                break
-    return bytes(out)
 
 
 class Sink:
@@ -65,8 +43,7 @@ class Sink:
         self.data += batch.data
         for uuid, tag, gno in zip(batch.uuids, batch.tags, batch.gnos, strict=True):
             self.gtids.append(format_gtid(uuid.tobytes(), tag.decode(), int(gno)))
-        if len(batch.ends):
-            self.positions.append(batch.last_end_log_pos)
+        self.positions += batch.positions.tolist()
 
 
 def feed(stream: bytes, cuts: list[int], **options: bool) -> Sink:
@@ -89,7 +66,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     for i in range(12):
         log.transaction(insert(_TABLE, (i, "x" * (i * 9))), update(_TABLE, ((1, "a"), (1, "b"))))
     log.ddl("DROP TABLE t.b")
-    return log_events(log.path)
+    return list(events_of(log.path))
 
 
 def check(sink: Sink, events: list[bytes]) -> None:
@@ -150,7 +127,7 @@ def test_each_flipped_byte_is_found(events: list[bytes]) -> None:
         bad[offset] ^= 0x10
         try:
             sink = feed(bytes(bad), [])
-        except LogError:
+        except SourceLostError:
             continue
         assert bytes(sink.data) != want
         assert not bytes(sink.data).startswith(want[: offset - at + 1])
@@ -165,14 +142,14 @@ def test_replies_and_broken_streams(events: list[bytes]) -> None:
         last = len(payload).to_bytes(3, "little") + bytes([count]) + payload
         sink = feed(stream + last, [len(stream) + 6])
         assert sink.replies == [payload]
-    with pytest.raises(LogError, match="out of order"):
+    with pytest.raises(SourceLostError, match="out of order"):
         feed(packets(events[:2]) + packets(events[2:], sequence=7), [])
-    with pytest.raises(LogError, match="no event"):
+    with pytest.raises(SourceLostError, match="no event"):
         feed(b"\x05\x00\x00\x01\x00abcd" + stream, [])
     without_begin = [*events[:5], *events[6:]]
     twice = [*events[:3], *events[2:]]
     for broken in (twice, without_begin):
-        with pytest.raises(LogError, match="can't stand here"):
+        with pytest.raises(SourceLostError, match="can't stand here"):
             feed(packets(broken), [])
 
 
