@@ -89,6 +89,10 @@ class SourceLostError(SourceError):
     """The source can't be reached, or the connection broke: worth trying again."""
 
 
+class PurgedError(SourceError):
+    """The source no longer has what is needed: a new copy helps (``on_purged``)."""
+
+
 class HistoryError(SparkReplError):
     """The log does not continue what the target has: a gap, another source, a RESET."""
 

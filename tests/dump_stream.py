@@ -10,7 +10,7 @@ from pathlib import Path
 from spark_repl.binlog.event import EventType, parse_gtid
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.intake import Intake
-from spark_repl.relay.packet import PACKET_MAX
+from spark_repl.relay.packet_kernel import PACKET_MAX
 from spark_repl.relay.writer import RelayWriter
 
 _GTIDS = (EventType.GTID, EventType.GTID_TAGGED)

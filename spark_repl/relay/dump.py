@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..binlog.crc import event_crc
 from ..binlog.event import CRC_LENGTH, HEADER_LENGTH, EventType, read_lenenc
-from ..errors import LogError, SourceError, SourceLostError
+from ..errors import LogError, PurgedError, SourceError, SourceLostError
 from ..gtid import GtidSet
 
 COM_BINLOG_DUMP, COM_REGISTER_REPLICA, COM_BINLOG_DUMP_GTID = 0x12, 0x15, 0x1E
@@ -23,6 +23,7 @@ TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 120
                        2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
 
 # What the source says in an error 1236 -> what to do about it. The first that fits counts.
+_PURGED = ("purged required", "Could not find first log file")
 _ADVICE = (
     (
         "purged required",
@@ -151,6 +152,8 @@ def error_of(number: int, text: str) -> SourceError:
     if number == _ER_SOURCE_FATAL:
         text = f"Got fatal error 1236 from source when reading data from binary log: '{text}'"
         hint = next((advice for said, advice in _ADVICE if said in text), hint)
+        if any(said in text for said in _PURGED):
+            return PurgedError(text, number=number, hint=hint)
     elif number == 1227:
         hint = "GRANT REPLICATION SLAVE ON *.* TO the receiver's account on the source"
     elif number in (1044, 1045, 1698):
