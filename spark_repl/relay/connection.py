@@ -159,6 +159,14 @@ class DumpConnection:
             self._socket.close()
         self._mysql._sock = None
 
+    def end_dump(self) -> None:
+        """Ends the source's thread too, which would notice only when it sends the next event."""
+        self.close()
+        with suppress(SourceError, pymysql.err.MySQLError):
+            other = connect(self.source)
+            with other.cursor() as cursor:
+                cursor.execute(f"KILL {self._mysql.thread_id()}")
+
     def query(self, statement: str) -> list[dict[str, Any]]:
         """Rows by column name. Raises SourceError, SourceLostError."""
         try:
@@ -291,7 +299,8 @@ def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid:
             raise SourceError(
                 f"another replica of this source has our server_id {server_id}: {other} on host"
                 f" {found.get('host') or '?'}",
-                hint="give source.server_id another value: each server and replica has its own",
+                hint="give source.server_id another value: each server and replica has its own;"
+                " if it was an earlier receiver of yours, the source forgets it at its next event",
             )
 
 

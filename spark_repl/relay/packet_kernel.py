@@ -111,6 +111,8 @@ def _begin_packet(data: np.ndarray, have: int, state: np.ndarray) -> int:
             return NEED
         if data[at + 4] == 0xFF or (data[at + 4] == 0xFE and length < 9):
             return NEED if have - at < 4 + length else REPLY
+    if state[AT_SEMI_SYNC] and not state[AT_INSIDE]:
+        state[AT_SEQUENCE] = data[at + 3]  # each acknowledgement makes the source count anew
     if data[at + 3] != state[AT_SEQUENCE]:
         return BAD_SEQUENCE
     state[AT_SEQUENCE] = (state[AT_SEQUENCE] + 1) & 0xFF

@@ -128,7 +128,7 @@ class Receiver:
                     f"gave up after {failures - 1} attempts: {last.message}", number=last.number,
                     hint=last.hint,
                 )  # fmt: skip
-            log.warning("source %s: %s", places[at].host, last)
+            log.warning("source %s:%d: %s", places[at].host, places[at].port, last)
             self.report.failed(last)
             if failures > 1 or at in refused:
                 at = (at + 1) % len(places)
@@ -167,8 +167,10 @@ class Receiver:
                 else (writer.source_file, writer.source_position),
             )
             intake = Intake(writer, semi_sync=source.semi_sync)
+            self.report.write("ON", writer)
             log.info("source %s: asked for what follows %s", server.host, writer.received)
             self._receive(connection, intake)
+            connection.end_dump()
         finally:
             connection.close()
 
