@@ -98,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
         ("verify", inspect.verify_relay, "checksums and transaction boundaries"),
     ):
         command(name, run, text, actions).add_argument("dir", metavar="DIR")
+    purge = command("purge", _purge, "removes the files that every table has passed", actions)
+    purge.add_argument("dir", metavar="DIR")
+    _target_options(purge)
     _bench(command, commands)
     return parser
 
@@ -176,6 +179,16 @@ def _receive(options: argparse.Namespace) -> int:
     from .live import receive
 
     inspect.emit(receive(config, parent=options.supervised), options.json)
+    return 0
+
+
+def _purge(options: argparse.Namespace) -> int:
+    from .live import purge_applied
+
+    config = load(options.config) if options.config else Config()
+    target = inspect.target_of(options)
+    found = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
+    inspect.emit({"files": list(found.files), "bytes": found.bytes}, options.json)
     return 0
 
 

@@ -6,6 +6,7 @@ what was received; when the applier dies, the receiver sees that its parent is g
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -13,12 +14,15 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import Config
-from .errors import LogError, SourceError
+from .errors import LogError, SourceError, SparkReplError
 from .gtid import GtidSet
-from .relay.log import open_log
+from .position import OFFSET_BITS
+from .relay.log import RelayLog, open_log
+from .relay.purge import Purged, purge
 from .relay.receiver import Receiver
 from .relay.report import read_report
 from .sink.control import Control
@@ -33,6 +37,7 @@ _RESTART_MAX_S = 30.0
 _STEADY_S = 60.0
 _POLL_S = 0.1
 _STOP_S = 30.0
+_PURGE_EVERY_S = 5.0
 # The receiver's own exit codes: it said what is wrong, and would say it again.
 _REFUSED = (1, 2)
 
@@ -44,6 +49,31 @@ def executed_of(config: Config) -> GtidSet | None:
     if not cuts:
         return None
     return GtidSet.parse(max(cuts, key=lambda found: found.position).gtid_executed)
+
+
+def applied_file(config: Config, relay: RelayLog) -> int:
+    """The number of the file where the applier stands: those before are not needed any more.
+
+    0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
+    """
+    control = Control(Layout(config.target.path).control, config.channel)
+    cuts = control.cuts() if control.exists() else []
+    if not cuts:
+        return 0
+    last = max(cuts, key=lambda found: found.position)
+    for row in reversed(control.rows("history")):
+        known = json.loads(row["detail"])
+        number = (last.position >> OFFSET_BITS) - known["base"]
+        if known["log_id"] == last.log_id and relay.holds(number):
+            same = known["fingerprints"].get(str(number)) == relay.fingerprint(number)
+            return number if same else 0
+    return 0
+
+
+def purge_applied(config: Config) -> Purged:
+    """Removes what every table has passed. Raises ConfigError where no receiver writes."""
+    relay = open_log(config.relay.path)
+    return purge(Path(config.relay.path), applied_file(config, relay))
 
 
 def receive(config: Config, *, parent: int = 0) -> dict[str, Any]:
@@ -180,8 +210,22 @@ def _wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -
 
 
 def _watch(receiver: Supervisor, applier: Replica, stop: threading.Event) -> None:
-    """Ends the following when the receiver has given up."""
+    """Ends the following when the receiver has given up; purges what was applied."""
+    purged = time.monotonic()
     while not stop.wait(_POLL_S):
         if receiver.error is not None:
             applier.stop()
             return
+        if time.monotonic() - purged > _PURGE_EVERY_S:
+            purged = time.monotonic()
+            _purge(receiver.config)
+
+
+def _purge(config: Config) -> None:
+    try:
+        found = purge_applied(config)
+    except (SparkReplError, OSError) as error:  # it is tried again; the limit of space is told
+        log.info("nothing purged: %s", error)
+        return
+    if found.files:
+        log.info("purged %s to %s, %d bytes", found.files[0], found.files[-1], found.bytes)

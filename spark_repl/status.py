@@ -8,12 +8,16 @@ from typing import Any
 
 from .errors import TargetError
 from .position import RelayPosition
+from .relay.report import read_report
 from .sink.control import Control, Cut
 from .sink.layout import Layout
 
 
-def status(target: str) -> dict[str, Any]:
-    """One key per replication table of performance_schema, and ``tables``. Raises TargetError."""
+def status(target: str, relay: str | None = None) -> dict[str, Any]:
+    """One key per replication table of performance_schema, and ``tables``. Raises TargetError.
+
+    ``relay``: the receiver's folder, for its part.
+    """
     control = Control(Layout(target).control)
     if not control.exists():
         raise TargetError("nothing has been applied to this target yet", file=target)
@@ -23,7 +27,9 @@ def status(target: str) -> dict[str, Any]:
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"
     channel = control.channel
+    receiver = read_report(relay) if relay else None
     return {
+        "replication_connection_status": [receiver] if receiver else [],
         "replication_applier_status": [
             {"CHANNEL_NAME": channel, "SERVICE_STATE": state, "REMAINING_DELAY": None}
         ],

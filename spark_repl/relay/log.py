@@ -84,6 +84,9 @@ class RelayLog:
             raise LogError(f"file number {number} is not in {self.path} ({first} to {last})")
         return self.files[at]
 
+    def holds(self, number: int) -> bool:
+        return self.files[0].number <= number <= self.files[-1].number
+
     def size(self, number: int) -> int:
         """Bytes of the file that may be read: all of it, or up to the published end."""
         size = Path(self.file(number).path).stat().st_size
