@@ -76,6 +76,15 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--master", help="Spark master (default: local[WORKERS])")
     apply.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
     apply.add_argument("--verbose", action="store_true")
+    live = command("run", _run, "follow a live MySQL server, until stopped (SIGTERM)")
+    live.add_argument("--config", metavar="FILE", required=True)
+    live.add_argument("--master", help="Spark master (default: local[WORKERS])")
+    live.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
+    live.add_argument("--verbose", action="store_true")
+    receive = command("receive", _receive, "the receiver alone: from the server to the relay log")
+    receive.add_argument("--config", metavar="FILE", required=True)
+    receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
+    receive.add_argument("--verbose", action="store_true")
     status = command("status", inspect.show_status, "one look at the applier and its tables")
     _target_options(status)
     skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
@@ -95,6 +104,9 @@ def _parser() -> argparse.ArgumentParser:
         ("verify", inspect.verify_relay, "checksums and transaction boundaries"),
     ):
         command(name, run, text, actions).add_argument("dir", metavar="DIR")
+    purge = command("purge", _purge, "removes the files that every table has passed", actions)
+    purge.add_argument("dir", metavar="DIR")
+    _target_options(purge)
     _bench(command, commands)
     return parser
 
@@ -156,6 +168,36 @@ def _apply(options: argparse.Namespace) -> int:
             progress.begin(replica)
             result = replica.apply(follow=options.follow)
     inspect.print_result(result, options.json)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    config.check_supported()
+    from .live import run
+
+    result = run(config, options.config, master=options.master, take_over=options.take_over)
+    if result is not None:
+        inspect.print_result(result, options.json)
+    return 0
+
+
+def _receive(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    config.check_supported()
+    from .live import receive
+
+    inspect.emit(receive(config, parent=options.supervised), options.json)
+    return 0
+
+
+def _purge(options: argparse.Namespace) -> int:
+    from .live import purge_applied
+
+    config = load(options.config) if options.config else Config()
+    target = inspect.target_of(options)
+    found = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
+    inspect.emit({"files": list(found.files), "bytes": found.bytes}, options.json)
     return 0
 
 

@@ -78,21 +78,30 @@ def _later(default: Any, rule: Rule, **more: Any) -> Any:
 class Source:
     """The MySQL server to follow; used by the receiver, the first copy and verify."""
 
-    host: str = _later("127.0.0.1", _SOME)
-    port: int = _later(3306, _integer(1, 65535))
-    user: str = _later("repl", _SOME)
-    password: str = _later("", _ANY, repr=False)
-    password_env: str = _later("", _ANY)
-    password_file: str = _later("", _ANY)
-    password_command: str = _later("", _ANY)
-    server_id: int = _later(4711, _integer(1, 2**32 - 1))
-    hosts: tuple[str, ...] = _later((), _hosts)
-    tls: str = _later(
+    host: str = _key("127.0.0.1", _SOME)
+    port: int = _key(3306, _integer(1, 65535))
+    socket: str = _key("", _ANY)
+    user: str = _key("repl", _SOME)
+    password: str = _key("", _ANY, repr=False)
+    password_env: str = _key("", _ANY)
+    password_file: str = _key("", _ANY)
+    password_command: str = _key("", _ANY)
+    server_id: int = _key(4711, _integer(1, 2**32 - 1))
+    hosts: tuple[str, ...] = _key((), _hosts)
+    tls: str = _key(
         "preferred", _choice("disabled", "preferred", "required", "verify_ca", "verify_identity")
     )
-    auto_position: bool = _later(True, _flag)
-    net_timeout_s: int = _later(60, _integer(1, 31536000))
-    connect_retry_s: int = _later(1, _integer(1, 86400))
+    tls_ca: str = _key("", _ANY)
+    tls_cert: str = _key("", _ANY)
+    tls_key: str = _key("", _ANY)
+    auto_position: bool = _key(True, _flag)
+    log_file: str = _key("", _ANY)
+    log_position: int = _key(4, _integer(4, 2**32 - 1))
+    net_timeout_s: int = _key(60, _integer(1, 31536000))
+    connect_retry_s: int = _key(1, _integer(1, 86400))
+    connect_retry_max_s: int = _key(60, _integer(1, 86400))
+    connect_retry_count: int = _key(100, _integer(1))
+    semi_sync: bool = _key(False, _flag)
     on_purged: str = _later("stop", _choice("stop", "snapshot"))
 
 
@@ -256,7 +265,12 @@ def _together(source: Source | None) -> list[str]:
         return []
     ways = ("password", "password_env", "password_file", "password_command")
     given = [f"source.{way}" for way in ways if getattr(source, way)]
-    return [f"only one of {', '.join(given)} may be given"] if len(given) > 1 else []
+    faults = [f"only one of {', '.join(given)} may be given"] if len(given) > 1 else []
+    if source.hosts and not source.auto_position:
+        faults.append("source.hosts needs source.auto_position: only GTIDs are the same everywhere")
+    if bool(source.tls_cert) != bool(source.tls_key):
+        faults.append("source.tls_cert and source.tls_key belong together")
+    return faults
 
 
 def _unknown(key: str, section: str = "") -> str:

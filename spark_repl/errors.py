@@ -81,6 +81,18 @@ class RowError(SparkReplError):
     """A row change that does not fit the target: 1032 (missing row) or 1062 (duplicate key)."""
 
 
+class SourceError(SparkReplError):
+    """The source refuses, or what it sends or is set to can't be used."""
+
+
+class SourceLostError(SourceError):
+    """The source can't be reached, or the connection broke: worth trying again."""
+
+
+class PurgedError(SourceError):
+    """The source no longer has what is needed: a new copy helps (``on_purged``)."""
+
+
 class HistoryError(SparkReplError):
     """The log does not continue what the target has: a gap, another source, a RESET."""
 

@@ -70,7 +70,8 @@ def print_result(result: Result, as_json: bool) -> None:
 
 
 def show_status(options: argparse.Namespace) -> int:
-    found = status(target_of(options))
+    relay = load(options.config).relay.path if options.config else None
+    found = status(target_of(options), relay)
     if options.json:
         emit(found, True)
         return 0
@@ -78,6 +79,12 @@ def show_status(options: argparse.Namespace) -> int:
     if owner:
         alive = "running" if owner["alive"] else "stopped"
         print(f"applier: {alive}, pid {owner['pid']} on {owner['host']} since {owner['since']}")
+    for one in found["replication_connection_status"]:
+        doing = f", {one['SERVICE_DOING']}" if one["SERVICE_DOING"] else ""
+        print(f"receiver: {one['SERVICE_STATE']}{doing}, source {one['SOURCE_HOST']},"
+              f" received {one['RECEIVED_TRANSACTION_SET']}")  # fmt: skip
+        if one["LAST_ERROR_MESSAGE"]:
+            print(f"receiver's last error: {one['LAST_ERROR_MESSAGE']}")
     for name in ("gtid_executed", "relay_position", "cuts"):
         print(f"{name}: {found[name]}")
     print(f"source: {found['source'].get('file')}:{found['source'].get('position')}")

@@ -187,7 +187,14 @@ class Replica:
             self.control.release()
 
     def _refresh(self) -> TransactionIndex:
+        before = self.relay.log_id
         self.relay = self.coordinator.relay = open_log(self.relay_path)
+        if self.relay.log_id != before:
+            raise LogError(
+                "the receiver has begun a new relay log",
+                file=self.relay_path,
+                hint="start the applier again: it goes on by GTID",
+            )
         self.coordinator._statements.relay = self.relay
         self.index = build_index(
             self.relay, self.layout.index, self.history.base, complete=False, known=self.index

@@ -9,12 +9,16 @@ from typing import Any
 from .applier_status import read
 from .errors import TargetError
 from .position import RelayPosition
+from .relay.report import read_report
 from .sink.control import Control, Cut
 from .sink.layout import Layout
 
 
-def status(target: str) -> dict[str, Any]:
-    """One key per replication table of performance_schema, and ``tables``. Raises TargetError."""
+def status(target: str, relay: str | None = None) -> dict[str, Any]:
+    """One key per replication table of performance_schema, and ``tables``. Raises TargetError.
+
+    ``relay``: the receiver's folder, for its part.
+    """
     layout = Layout(target)
     control = Control(layout.control)
     if not control.exists():
@@ -26,7 +30,9 @@ def status(target: str) -> dict[str, Any]:
     state = "ON" if running else "OFF"
     live = read(layout.status) or {"retries": 0, "coordinator": {}, "workers": []}
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
+    receiver = read_report(relay) if relay else None
     return {
+        "replication_connection_status": [receiver] if receiver else [],
         "replication_applier_status": [
             {
                 "CHANNEL_NAME": control.channel,

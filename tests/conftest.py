@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _BANK = _HERE.parent / "spark_repl" / "demo" / "bank"
-_MARKS = {"spark": pytest.mark.spark, "crash": pytest.mark.crash}
+_MARKS = {"spark": pytest.mark.spark, "crash": pytest.mark.crash, "live": pytest.mark.live}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test below tests/spark or tests/crash bears the mark of its folder."""
+    """A test below tests/spark, tests/crash or tests/live bears the mark of its folder."""
     for item in items:
         mark = _MARKS.get(item.path.relative_to(_HERE).parts[0])
         if mark is not None:

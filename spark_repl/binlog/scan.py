@@ -292,3 +292,9 @@ def _control(buf: np.ndarray, pos: int, length: int, phase: int, state: np.ndarr
         or kind == EventType.HEARTBEAT_V2
     )
     return phase if passes or buf[pos + 17] & 0x80 else -Stop.UNKNOWN_EVENT
+
+
+# The receiver walks the same grammar over events as they arrive (relay/packet).
+is_gtid, open_row, step = _is_gtid, _head, _step
+OUTSIDE, HEADED, BEGUN, DONE = _OUTSIDE, _HEADED, _BEGUN, _DONE
+STATE_CHECKSUM, STATE_ENTRIES = _CHECKSUM, 6

@@ -87,7 +87,7 @@ def begin(log: RelayLog, file: RelayFile) -> FileIndex:
 def extend(index: FileIndex, log: RelayLog) -> FileIndex:
     """Scans what lies behind ``index.scanned``. Raises LogError for what can't be understood."""
     file = log.file(index.number)
-    size = os.path.getsize(file.path)
+    size = log.size(file.number)
     if size < index.scanned:
         raise LogError(
             f"the file has become shorter: {size} bytes, {index.scanned} were read before",
@@ -96,7 +96,7 @@ def extend(index: FileIndex, log: RelayLog) -> FileIndex:
         )
     if size == index.scanned:
         return replace(index, size=size, stop=Stop.END, bad=size)
-    buf = np.memmap(file.path, np.uint8, "r")
+    buf = np.memmap(file.path, np.uint8, "r", shape=(size,))
     relay = log.head(index.number).own.is_relay_log
     found = scan(buf, index.scanned, index.checksum, relay=relay)
     _refuse(file, buf, found)

@@ -127,7 +127,7 @@ def gtid_text(records: Any) -> list[str]:
 def _file_index(
     log: RelayLog, file: RelayFile, folder: Path, before: dict[int, FileIndex], *, complete: bool
 ) -> FileIndex:
-    size = Path(file.path).stat().st_size
+    size = log.size(file.number)
     fingerprint = log.fingerprint(file.number)
     path = folder / f"{file.name}.idx"
     index = before.get(file.number)
@@ -194,7 +194,7 @@ def _assemble(log: RelayLog, base: int, files: Iterable[FileIndex]) -> Transacti
         if last.stop != Stop.END:
             tail = Tail(file.name, file.number, scanned, _TAIL_REASONS[last.stop], last.size)
     else:
-        size = Path(file.path).stat().st_size
+        size = log.size(file.number)
         scanned = min(4, size)
         tail = Tail(file.name, file.number, scanned, "the file's head is cut", size)
     end = RelayPosition(base + file.number, scanned).packed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,12 +32,16 @@ from ..binlog.event import (
 )
 from ..errors import LogError
 from ..gtid import GtidSet, format_uuid
-from ..position import MAX_FILE_NO
+from ..position import MAX_FILE_NO, RelayPosition
+from .index_file import NAME as INDEX
+from .index_file import log_id_line
+from .published import End, read_end
 
 _SUFFIX = re.compile(r"(.+)\.(\d+)")
 _FLAGS_OFFSET = 17
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
 _UUID_SEARCH_EVENTS_MAX = 10_000
+_ATTEMPTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,10 @@ class FileHead:
 class RelayLog:
     path: str
     files: tuple[RelayFile, ...]
+    end: RelayPosition | None = None
+    """published by a receiver: nobody may read beyond; None: the files are as they are"""
+    log_id: str = ""
+    """of a receiver's log"""
     _heads: dict[int, FileHead] = field(default_factory=dict, compare=False, repr=False)
 
     def file(self, number: int) -> RelayFile:
@@ -74,6 +83,16 @@ class RelayLog:
             first, last = self.files[0].name, self.files[-1].name
             raise LogError(f"file number {number} is not in {self.path} ({first} to {last})")
         return self.files[at]
+
+    def holds(self, number: int) -> bool:
+        return self.files[0].number <= number <= self.files[-1].number
+
+    def size(self, number: int) -> int:
+        """Bytes of the file that may be read: all of it, or up to the published end."""
+        size = Path(self.file(number).path).stat().st_size
+        if self.end is None or number != self.end.file_no:
+            return size
+        return min(size, self.end.offset)
 
     def head(self, number: int) -> FileHead:
         """Raises LogError when the head is cut (``head_complete`` asks) or damaged."""
@@ -117,9 +136,43 @@ def open_log(path: str) -> RelayLog:
 
     A folder's index file says which files belong to the log; without one all files that begin as
     binary logs do are taken, in the order of their numbers. Raises LogError for a folder without
-    logs, a file that is no binary log, and a missing file in the sequence.
+    logs, a file that is no binary log, and a missing file in the sequence. What a receiver writes
+    is taken up to the end that it has published; opening takes no lock.
     """
     place = Path(path)
+    for _ in range(_ATTEMPTS):
+        # The end first, then the files: a file that is begun in between counts the next time.
+        end = read_end(place if place.is_dir() else place.parent)
+        if end is None or (place.is_file() and place.suffix != ".index"):
+            return _open(path, place)
+        found = _published(place, end)
+        if found is not None:
+            return found
+        time.sleep(0.01)
+    _from_index(place if place.is_file() else place / INDEX)  # says which file is missing
+    raise LogError(
+        "the published end and the list of files are of different logs", file=path,
+        hint="start the receiver again: it puts that right",
+    )  # fmt: skip
+
+
+def _published(place: Path, end: End) -> RelayLog | None:
+    """None while the receiver is just beginning a new log, or has purged what was listed."""
+    index = place if place.is_file() else place / INDEX
+    try:
+        lines = index.read_text("utf-8", "surrogateescape").splitlines()
+        if not lines or log_id_line(lines[0]) != end.log_id:
+            return None
+        files = [f for f in _from_index(index) if f.number <= end.position.file_no]
+    except (FileNotFoundError, LogError):
+        return None
+    if not files or files[-1].number != end.position.file_no:
+        return None
+    _check_sequence(files)
+    return RelayLog(str(place), tuple(files), end.position, end.log_id)
+
+
+def _open(path: str, place: Path) -> RelayLog:
     if place.is_dir():
         files = _folder(place)
     elif place.is_file():
@@ -189,6 +242,8 @@ def _from_index(index: Path) -> list[RelayFile]:
     """The folder may have been copied: only the names of the listed paths count."""
     files = []
     for line in index.read_text("utf-8", "surrogateescape").splitlines():
+        if log_id_line(line) is not None:
+            continue
         if name := line.strip().replace("\\", "/").rpartition("/")[2]:
             place = index.parent / name
             if not place.is_file():

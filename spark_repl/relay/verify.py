@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -95,7 +94,7 @@ def verify_log(log: RelayLog) -> Iterator[FileCheck]:
         try:
             check, index = _check_file(log, file, last=last)
         except LogError as e:
-            size = Path(file.path).stat().st_size
+            size = log.size(file.number)
             offset = int(e.position) if e.position and e.position.isdigit() else None
             yield FileCheck(file.name, size, 0, False, False, e.message, offset)
             executed = None
@@ -125,13 +124,13 @@ def dump(
 ) -> Iterator[EventLine]:
     """Every event, in order; of file ``number`` only, when given, from offset to offset."""
     for file in log.files if number is None else (log.file(number),):
-        yield from _dump_file(file, start, end)
+        yield from _dump_file(file, start, log.size(file.number) if end is None else end)
 
 
 def _check_file(log: RelayLog, file: RelayFile, *, last: bool) -> tuple[FileCheck, FileIndex]:
     index = extend(begin(log, file), log)
     head = log.head(file.number)
-    buf = np.memmap(file.path, np.uint8, "r")
+    buf = np.memmap(file.path, np.uint8, "r", shape=(index.size,))
     whole = index.bad if index.stop in (Stop.CUT, Stop.NO_EVENT) else index.size
     problem, offset, note = None, None, None
     bad = int(verify_events(buf, 4, whole)) if index.checksum else -1

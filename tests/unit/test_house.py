@@ -35,7 +35,7 @@ LAYERS = (
     ("group",),
     ("coordinator",),
     ("replica", "verify", "progress"),
-    ("bench", "inspect", "demo", "setup"),
+    ("bench", "inspect", "demo", "live", "setup"),
     ("cli",),
     ("__main__",),
 )
@@ -50,8 +50,8 @@ BAD_NAMES = {"utils", "util", "common", "base", "manager", "helpers", "helper", 
 ONLY_IN = {
     "deltalake": ("sink",),
     "delta": ("sink",),
-    "pymysql": ("relay.receiver", "snapshot", "verify"),
-    "socket": ("relay.receiver", "snapshot", "verify", "sink", "coordinator", "replica"),
+    "pymysql": ("relay.connection", "snapshot", "verify"),
+    "socket": ("relay.connection", "snapshot", "verify", "sink", "coordinator", "replica"),
 }
 # part -> libraries that it must never import
 NEVER_IN = {

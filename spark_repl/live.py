@@ -1,0 +1,231 @@
+"""Following a live server: the receiver in a process of its own, the applier in this one.
+
+Neither hurts the other: the receiver is started again when it dies, and the applier goes on with
+what was received; when the applier dies, the receiver sees that its parent is gone and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .config import Config
+from .errors import LogError, SourceError, SparkReplError
+from .gtid import GtidSet
+from .position import OFFSET_BITS
+from .relay.log import RelayLog, open_log
+from .relay.purge import Purged, purge
+from .relay.receiver import Receiver
+from .relay.report import read_report
+from .sink.control import Control
+from .sink.layout import Layout
+
+if TYPE_CHECKING:
+    from .replica import Replica, Result
+
+log = logging.getLogger(__name__)
+
+_RESTART_MAX_S = 30.0
+_STEADY_S = 60.0
+_POLL_S = 0.1
+_STOP_S = 30.0
+_PURGE_EVERY_S = 5.0
+# The receiver's own exit codes: it said what is wrong, and would say it again.
+_REFUSED = (1, 2)
+
+
+def executed_of(config: Config) -> GtidSet | None:
+    """What the target has: a new relay log begins behind it. None: there is no target yet."""
+    control = Control(Layout(config.target.path).control, config.channel)
+    cuts = control.cuts() if control.exists() else []
+    if not cuts:
+        return None
+    return GtidSet.parse(max(cuts, key=lambda found: found.position).gtid_executed)
+
+
+def applied_file(config: Config, relay: RelayLog) -> int:
+    """The number of the file where the applier stands: those before are not needed any more.
+
+    0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
+    """
+    control = Control(Layout(config.target.path).control, config.channel)
+    cuts = control.cuts() if control.exists() else []
+    if not cuts:
+        return 0
+    last = max(cuts, key=lambda found: found.position)
+    for row in reversed(control.rows("history")):
+        known = json.loads(row["detail"])
+        number = (last.position >> OFFSET_BITS) - known["base"]
+        if known["log_id"] == last.log_id and relay.holds(number):
+            same = known["fingerprints"].get(str(number)) == relay.fingerprint(number)
+            return number if same else 0
+    return 0
+
+
+def purge_applied(config: Config) -> Purged:
+    """Removes what every table has passed. Raises ConfigError where no receiver writes."""
+    relay = open_log(config.relay.path)
+    return purge(Path(config.relay.path), applied_file(config, relay))
+
+
+def receive(config: Config, *, parent: int = 0) -> dict[str, Any]:
+    """Runs the receiver in this process until SIGTERM, or until ``parent`` is gone.
+
+    Raises SourceError when the source refuses, LogError when the relay log can't be written.
+    """
+    receiver = Receiver(
+        config, executed_of(config), keep_on=lambda: not parent or os.getppid() == parent
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: receiver.stop())
+    began = time.perf_counter()
+    receiver.run()
+    return {
+        "transactions": receiver.writer.transactions,
+        "seconds": round(time.perf_counter() - began, 3),
+        "received_transaction_set": str(receiver.writer.received),
+        "relay_position": f"{receiver.writer.number:06d}:{receiver.writer.whole}",
+    }
+
+
+class Supervisor:
+    """Keeps the receiver's process running; ``error`` is set when it refused to go on."""
+
+    def __init__(self, config: Config, config_file: str) -> None:
+        self.config, self.config_file = config, config_file
+        self.error: SourceError | None = None
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="receiver", daemon=True)
+
+    def __enter__(self) -> Supervisor:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._stop.set()
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._thread.join(_STOP_S)
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def _keep(self) -> None:
+        wait = self.config.source.connect_retry_s / 1.0
+        while not self._stop.is_set():
+            began = time.monotonic()
+            code = self._run_once()
+            if self._stop.is_set():
+                return
+            if code in _REFUSED:
+                said = read_report(self.config.relay.path) or {}
+                text = said.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
+                self.error = SourceError(
+                    f"the receiver stopped: {text}", hint="see its message above"
+                )
+                return
+            log.warning("the receiver ended with %s: it is started again", code)
+            if time.monotonic() - began > _STEADY_S:
+                wait = self.config.source.connect_retry_s / 1.0
+            self._stop.wait(wait)
+            wait = min(wait * 2, _RESTART_MAX_S)
+
+    def _run_once(self) -> int:
+        command = [sys.executable, "-m", "spark_repl", "receive", "--config", self.config_file]
+        self._process = subprocess.Popen(
+            [*command, "--supervised", str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        self.starts += 1
+        return self._process.wait()
+
+
+def run(
+    config: Config, config_file: str, *, master: str | None = None, take_over: bool = False
+) -> Result | None:
+    """Receiver and applier until SIGTERM, which finishes the group; None: stopped before any log.
+
+    Raises what stopped either: with the receiver's refusal, all that was received is applied first.
+    """
+    stop = threading.Event()
+    replica: list[Replica] = []
+
+    def end(*_: object) -> None:
+        stop.set()
+        for one in replica:
+            one.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    with Supervisor(config, config_file) as receiver:
+        if not _wait_for_log(config, receiver, stop):
+            return None
+        from .progress import Progress
+        from .replica import Replica
+        from .session import build_session
+
+        spark = build_session(master=master or f"local[{config.apply.workers}]")
+        with Progress(config) as progress:
+            applier = Replica(spark, config, progress.group, take_over=take_over)
+            replica.append(applier)
+            watch = threading.Thread(target=_watch, args=(receiver, applier, stop), daemon=True)
+            with applier:
+                progress.begin(applier)
+                watch.start()
+                result = applier.apply(follow=True)
+                if receiver.error is not None:
+                    result = applier.apply()
+        if receiver.error is not None:
+            raise receiver.error
+        return result
+
+
+def _wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
+    """Waits until the receiver has begun the relay log. Raises its refusal when there is none."""
+    while not stop.is_set():
+        try:
+            open_log(config.relay.path)
+            return True
+        except LogError:
+            if receiver.error is not None:
+                raise receiver.error from None
+            stop.wait(_POLL_S)
+    return False
+
+
+def _watch(receiver: Supervisor, applier: Replica, stop: threading.Event) -> None:
+    """Ends the following when the receiver has given up; purges what was applied."""
+    purged = time.monotonic()
+    while not stop.wait(_POLL_S):
+        if receiver.error is not None:
+            applier.stop()
+            return
+        if time.monotonic() - purged > _PURGE_EVERY_S:
+            purged = time.monotonic()
+            _purge(receiver.config)
+
+
+def _purge(config: Config) -> None:
+    try:
+        found = purge_applied(config)
+    except (SparkReplError, OSError) as error:  # it is tried again; the limit of space is told
+        log.info("nothing purged: %s", error)
+        return
+    if found.files:
+        log.info("purged %s to %s, %d bytes", found.files[0], found.files[-1], found.bytes)

@@ -1,0 +1,325 @@
+"""One connection to a MySQL server: opened and authenticated by PyMySQL, then read by ourselves.
+
+What is wrong with the source is found here, before anything is received, with the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import socket
+import ssl
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pymysql
+
+from ..config import Source
+from ..errors import ConfigError, PurgedError, SourceError, SourceLostError
+from ..gtid import GtidSet
+from .dump import dump_file, dump_gtid, error_of, register
+
+_READ_BYTES = 1 << 18
+_CONNECT_TIMEOUT_S = 10
+_COMMAND_TIMEOUT_S = 30
+_RECEIVE_BUFFER_BYTES = 4 << 20
+
+# What the source must be set to for rows to be complete: variable -> (values, what to do).
+_SETTINGS = {
+    "log_bin": (("ON",), "start the source with log_bin"),
+    "binlog_format": (("ROW",), "SET PERSIST binlog_format = 'ROW', then reconnect all clients"),
+    "binlog_row_image": (("FULL",), "SET PERSIST binlog_row_image = 'FULL'"),
+    "binlog_row_metadata": (("FULL",), "SET PERSIST binlog_row_metadata = 'FULL'"),
+    "binlog_row_value_options": (("",), "SET PERSIST binlog_row_value_options = ''"),
+}
+_GTID_ON = ("ON", "ON_PERMISSIVE")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a source says about itself."""
+
+    host: str
+    uuid: str
+    server_id: int
+    version: str
+    variables: dict[str, str]
+    executed: GtidSet
+    purged: GtidSet
+
+
+def password_of(source: Source) -> str:
+    """Raises ConfigError when the place where the password should be has none."""
+    if source.password_env:
+        if source.password_env not in os.environ:
+            raise ConfigError(f"the environment has no {source.password_env} (source.password_env)")
+        return os.environ[source.password_env]
+    if source.password_file:
+        try:
+            with open(source.password_file, encoding="utf-8") as lines:
+                return lines.readline().rstrip("\r\n")
+        except OSError as error:
+            raise ConfigError(
+                f"can't read the password: {error.strerror}", file=source.password_file
+            ) from error
+    if source.password_command:
+        try:
+            ran = subprocess.run(
+                shlex.split(source.password_command),
+                capture_output=True, text=True, check=True, timeout=_COMMAND_TIMEOUT_S,
+            )  # fmt: skip
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ConfigError(f"source.password_command failed: {error}") from error
+        return ran.stdout.split("\n", 1)[0].rstrip("\r")
+    return source.password
+
+
+def addresses(source: Source) -> list[Source]:
+    """The source, and those to fail over to."""
+    found = [source]
+    for entry in source.hosts:
+        host, _, port = entry.rpartition(":")
+        found.append(replace(source, host=host.strip("[]"), port=int(port), socket=""))
+    return found
+
+
+def connect(source: Source, **options: Any) -> Any:
+    """A PyMySQL connection. Raises SourceError, SourceLostError, ConfigError."""
+    place: dict[str, Any] = {"host": source.host, "port": source.port}
+    if source.socket:
+        place["unix_socket"] = source.socket
+    try:
+        return pymysql.connect(
+            user=source.user, password=password_of(source), charset="utf8mb4", autocommit=True,
+            connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=source.net_timeout_s,
+            program_name="spark_repl", **place, **_tls(source), **options,
+        )  # fmt: skip
+    except pymysql.err.MySQLError as error:
+        raise _connect_error(source, error) from error
+    except RuntimeError as error:  # PyMySQL: no library for RSA, which only plain connections need
+        raise SourceError(
+            f"can't log in to {source.host} without TLS: {error}",
+            hint='source.tls = "preferred" or "required" needs nothing more',
+        ) from error
+
+
+def _tls(source: Source) -> dict[str, Any]:
+    if source.tls == "disabled":
+        return {"ssl_disabled": True}
+    if source.tls == "preferred" and not source.tls_cert:
+        return {}
+    try:
+        context = ssl.create_default_context(cafile=source.tls_ca or None)
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # certificates that servers make themselves
+        context.check_hostname = source.tls == "verify_identity"
+        if source.tls in ("preferred", "required"):
+            context.verify_mode = ssl.CERT_NONE
+        if source.tls_cert:
+            context.load_cert_chain(source.tls_cert, source.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"can't use the certificates of [source]: {error}") from error
+    return {"ssl": context}
+
+
+def _connect_error(source: Source, error: pymysql.err.MySQLError) -> SourceError:
+    number, text = (*error.args, "", "")[:2]
+    place = source.socket or f"{source.host}:{source.port}"
+    cause = getattr(error, "original_exception", None)
+    if isinstance(cause, ssl.SSLError) or number == 2026:
+        return SourceError(
+            f"no TLS connection to {place}: {text}", number=2026,
+            hint="check source.tls_ca (the authority that signed the source's certificate) and that"
+            " source.host is a name in it, or choose another source.tls",
+        )  # fmt: skip
+    if not isinstance(number, int):
+        return SourceLostError(f"can't connect to {place}: {error}")
+    found = error_of(number, f"can't connect to {place}: {text}")
+    if isinstance(found, SourceLostError):
+        found.hint = "is the source up, and source.host and source.port right?"
+    return found
+
+
+class DumpConnection:
+    """Asks one server for its binary log. Close it; a stream that broke is not used again."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._mysql = connect(source)
+        self._socket: socket.socket | ssl.SSLSocket = self._mysql._sock
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        with suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+
+    def close(self) -> None:
+        with suppress(OSError, AttributeError):
+            self._socket.close()
+        self._mysql._sock = None
+
+    def end_dump(self) -> None:
+        """Ends the source's thread too, which would notice only when it sends the next event."""
+        self.close()
+        with suppress(SourceError, pymysql.err.MySQLError):
+            other = connect(self.source)
+            with other.cursor() as cursor:
+                cursor.execute(f"KILL {self._mysql.thread_id()}")
+
+    def query(self, statement: str) -> list[dict[str, Any]]:
+        """Rows by column name. Raises SourceError, SourceLostError."""
+        try:
+            with self._mysql.cursor(pymysql.cursors.DictCursor) as cursor:
+                cursor.execute(statement)
+                return list(cursor.fetchall())
+        except pymysql.err.MySQLError as error:
+            number, text = (*error.args, "", "")[:2]
+            raise error_of(number if isinstance(number, int) else 2013, str(text)) from error
+
+    def server(self) -> Server:
+        found = self.query("SHOW GLOBAL VARIABLES")
+        variables = {row["Variable_name"]: row["Value"] for row in found}
+        gtids = {"executed": "", "purged": ""}
+        if "gtid_mode" in variables:  # SHOW cuts long values off
+            (gtids,) = self.query(
+                "SELECT @@GLOBAL.gtid_executed AS executed, @@GLOBAL.gtid_purged AS purged"
+            )
+        return Server(
+            self.source.socket or f"{self.source.host}:{self.source.port}",
+            variables.get("server_uuid", ""),
+            int(variables["server_id"]),
+            variables["version"],
+            variables,
+            GtidSet.parse(gtids["executed"]),
+            GtidSet.parse(gtids["purged"]),
+        )
+
+    def replicas(self) -> list[dict[str, Any]]:
+        """The registered replicas; needs REPLICATION SLAVE. Raises SourceError without it."""
+        try:
+            return self.query("SHOW REPLICAS")
+        except SourceError as error:
+            if error.number != 1064:
+                raise
+            return self.query("SHOW SLAVE HOSTS")  # before 8.0.22
+
+    def start(self, replica_uuid: str, have: GtidSet | tuple[str, int]) -> None:
+        """Begins the dump: what is not in a GTID set, or from (file, position) on."""
+        heartbeat = self.source.net_timeout_s * 500_000_000
+        pairs = {"heartbeat_period": heartbeat, "binlog_checksum": "@@GLOBAL.binlog_checksum"}
+        settings = [f"@{who}_{k} = {v}" for k, v in pairs.items() for who in ("source", "master")]
+        settings += [f"@{who}_uuid = '{replica_uuid}'" for who in ("replica", "slave")]
+        if self.source.semi_sync:
+            settings += [f"@rpl_semi_sync_{who} = 1" for who in ("replica", "slave")]
+        self.query("SET " + ", ".join(settings))
+        server_id = self.source.server_id
+        request = (
+            dump_gtid(server_id, have) if isinstance(have, GtidSet) else dump_file(server_id, *have)
+        )
+        try:
+            # Its answer is one OK packet; an account without the privilege is refused here.
+            self._mysql._execute_command(0x15, register(server_id, socket.gethostname())[1:])
+            self._mysql._read_ok_packet()
+            self._mysql._execute_command(request[0], request[1:])
+        except pymysql.err.MySQLError as error:
+            raise error_of(error.args[0], str(error.args[1])) from error
+
+    def read_into(self, space: memoryview, timeout_s: float) -> int:
+        """Bytes read; 0 when none came in time. Raises SourceLostError when there is no more."""
+        self._socket.settimeout(max(timeout_s, 0.0))
+        try:
+            count = self._socket.recv_into(space)
+            if count == 0:
+                raise SourceLostError("Lost connection to the source", number=2013)
+            if isinstance(self._socket, ssl.SSLSocket):
+                count += self._read_more(space[count:])
+            return count
+        except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
+            return 0
+        except OSError as error:
+            raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
+
+    def _read_more(self, space: memoryview) -> int:
+        """TLS gives 16 KB at a time: what is there already is taken too."""
+        count = 0
+        self._socket.settimeout(0)
+        while count < _READ_BYTES and count < len(space):
+            try:
+                got = self._socket.recv_into(space[count:])
+            except (BlockingIOError, ssl.SSLWantReadError):
+                break
+            if got == 0:
+                break
+            count += got
+        return count
+
+    def has_more(self) -> bool:
+        """Whether bytes are waiting to be read."""
+        pending = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+        return pending or bool(self._poll.poll(0))
+
+    def send(self, payload: bytes) -> None:
+        """One packet beside the stream: an acknowledgement."""
+        self._socket.settimeout(_CONNECT_TIMEOUT_S)
+        try:
+            self._socket.sendall(len(payload).to_bytes(3, "little") + b"\0" + payload)
+        except OSError as error:
+            raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
+
+
+def check_source(server: Server, source: Source) -> None:
+    """Raises one SourceError that names every setting that doesn't suffice, and the remedy."""
+    faults, hints = [], []
+    for name, (values, hint) in _SETTINGS.items():
+        value = server.variables.get(name)
+        if value is not None and value not in values:
+            faults.append(f"{name} = {value or 'OFF'}")
+            hints.append(hint)
+    if source.auto_position and server.variables.get("gtid_mode", "OFF") not in _GTID_ON:
+        faults.append(f"gtid_mode = {server.variables.get('gtid_mode', 'OFF')}")
+        hints.append("SET PERSIST gtid_mode = ON (step by step), or auto_position = false here")
+    if server.server_id == source.server_id:
+        faults.append(f"server_id = {server.server_id}, which is ours too")
+        hints.append("give source.server_id another value: each server and replica has its own")
+    if faults:
+        raise SourceError(
+            f"the source {server.host} can't be followed: {', '.join(faults)}",
+            number=1593 if server.server_id == source.server_id else None,
+            hint="; ".join(hints),
+        )
+
+
+def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid: str) -> None:
+    """Raises SourceError when another replica has our server id."""
+    for row in replicas:
+        found = {name.lower(): value for name, value in row.items()}
+        other = str(found.get("replica_uuid", found.get("slave_uuid", "")))
+        if int(found.get("server_id", 0)) == server_id and other != replica_uuid:
+            raise SourceError(
+                f"another replica of this source has our server_id {server_id}: {other} on host"
+                f" {found.get('host') or '?'}",
+                hint="give source.server_id another value: each server and replica has its own;"
+                " if it was an earlier receiver of yours, the source forgets it at its next event",
+            )
+
+
+def check_gtids(server: Server, have: GtidSet) -> None:
+    """Raises PurgedError or SourceError when the source can't go on from ``have``."""
+    if missing := server.purged.subtract(have):
+        raise PurgedError(
+            "Cannot replicate because the source purged required binary logs: the GTID set"
+            f" {missing} is missing here",
+            number=1236,
+            hint='make a new copy (spark-repl snapshot, or on_purged = "snapshot"), or add a server'
+            " that still has them to source.hosts",
+        )
+    own = GtidSet.parse(f"{server.uuid}:1-9223372036854775806") if server.uuid else GtidSet()
+    if extra := have.intersect(own).subtract(server.executed):
+        raise SourceError(
+            "Replica has more GTIDs than the source has, using the source's SERVER_UUID: the source"
+            f" {server.host} lacks {extra} of its own. It was RESET, restored from a backup, or its"
+            " last binary log was lost in a crash",
+            number=1236,
+            hint="point to a server that has them, or begin with a new target and relay folder",
+        )

@@ -1,0 +1,88 @@
+"""The published end of a relay log: one small record that readers of other processes follow.
+
+The writer replaces the record in one write, after the bytes before the end are on disk, and only
+at the end of a whole transaction (WL#5721's binlog_end_pos). Readers take no lock: a checksum says
+whether they met the writer in the middle, and then they look again. A reader takes the end *first*
+and the list of files after it; a file before the end's is finished and counts to its last byte.
+So what is written between a reader's end and a rotation is seen with the next end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import LogError
+from ..position import RelayPosition
+
+NAME = "relay.end"
+_RECORD = struct.Struct("<4s16sqqI")
+_MAGIC = b"SREN"
+_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    log_id: str
+    """hex digits of the log's UUID"""
+    position: RelayPosition
+    """``file_no`` is the number in the file's name"""
+    transactions: int
+    """whole transactions that this writer has published since it was started"""
+
+
+class EndWriter:
+    """Publishes; one process at a time (the writer's lock sees to it)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+
+    def publish(self, end: End) -> None:
+        os.pwrite(self._fd, _pack(end), 0)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def read_end(folder: str | Path) -> End | None:
+    """The published end; None where nobody publishes one (a recorded log).
+
+    Raises LogError when the record is damaged: the writer mends it when it starts.
+    """
+    path = Path(folder) / NAME
+    try:
+        stream = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        return None
+    with stream:
+        for _ in range(_ATTEMPTS):
+            stream.seek(0)
+            data = stream.read(_RECORD.size) or b""
+            if not data:
+                return None
+            with contextlib.suppress(struct.error):
+                found = _unpack(data)
+                if found is not None:
+                    return found
+            time.sleep(0.001)
+    raise LogError(
+        "the record of the published end is damaged", file=str(path),
+        hint="start the receiver again: it finds the end in the files",
+    )  # fmt: skip
+
+
+def _pack(end: End) -> bytes:
+    fields = (_MAGIC, bytes.fromhex(end.log_id), end.position.packed, end.transactions)
+    return _RECORD.pack(*fields, zlib.crc32(_RECORD.pack(*fields, 0)))
+
+
+def _unpack(data: bytes) -> End | None:
+    magic, log_id, packed, transactions, check = _RECORD.unpack(data)
+    if magic != _MAGIC or check != zlib.crc32(data[: _RECORD.size - 4] + bytes(4)):
+        return None
+    return End(log_id.hex(), RelayPosition.unpack(packed), transactions)

@@ -1,0 +1,47 @@
+"""A server for the live tests: ``SPARK_REPL_MYSQL`` names the folder where MySQL is unpacked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .server import Server, copy_of
+
+MakeServer = Callable[..., Server]
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Server:
+    folder = os.environ.get("SPARK_REPL_MYSQL")
+    if not folder:
+        pytest.skip("SPARK_REPL_MYSQL names no folder with a MySQL server")
+    found = Server(Path(folder), tmp_path_factory.mktemp("mysql") / "data", 1)
+    found.initialise()
+    return found
+
+
+@pytest.fixture
+def make_server(template: Server, tmp_path: Path) -> Iterator[MakeServer]:
+    """Starts servers with ids of their own; all are gone at the test's end."""
+    made: list[Server] = []
+
+    def make(*options: str) -> Server:
+        number = 101 + len(made)
+        found = copy_of(template, tmp_path / f"data{number}", number, *options)
+        made.append(found)
+        return found.start()
+
+    yield make
+    for found in made:
+        found.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_server(template: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """For the tests of one module that leave it as it was."""
+    found = copy_of(template, tmp_path_factory.mktemp("shared") / "data", 100).start()
+    yield found
+    found.stop()

@@ -1,0 +1,250 @@
+"""The receiver against a real server that is killed, cut off, rotated, purged and replaced."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_repl.errors import PurgedError, SourceError, SparkReplError
+from spark_repl.relay.purge import purge
+from spark_repl.relay.report import read_report
+
+from .receiving import Process, Running, check_same, config_for, received, spans, wait_for
+from .server import Load, Proxy, Server
+
+MakeServer = Callable[..., Server]
+
+
+def _kills(server: Server, tmp_path: Path, kills: int) -> None:
+    config = config_for(server, tmp_path, relay__segment_size_bytes=65536)
+    receiver = Process(config, tmp_path)
+    with Load(server) as load:
+        for i in range(kills):
+            receiver.start()
+            time.sleep(1.2 + i * 0.137 % 1)
+            receiver.kill()
+    receiver.start()
+    wait_for(config, server.executed)
+    assert receiver.stop() == 0
+    assert check_same(config, server, tmp_path) > load.transactions // 2 > 0
+
+
+def test_killed_receiver(make_server: MakeServer, tmp_path: Path) -> None:
+    _kills(make_server(), tmp_path, 4)
+
+
+@pytest.mark.soak
+def test_killed_receiver_50_times(make_server: MakeServer, tmp_path: Path) -> None:
+    _kills(make_server(), tmp_path, 50)
+
+
+def test_source_is_killed_and_rotates(make_server: MakeServer, tmp_path: Path) -> None:
+    server = make_server()
+    config = config_for(server, tmp_path)
+    with Running(config) as running, Load(server):
+        for _ in range(2):
+            time.sleep(0.5)
+            for _ in range(20):
+                server.query("FLUSH BINARY LOGS")
+            server.kill()
+            server.start()
+        running.wait_for(server.executed)
+    check_same(config, server, tmp_path)
+
+
+def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str) -> None:
+    with Proxy(server.port, bytes_max=60_000) as proxy:
+        config = config_for(server, tmp_path, port=proxy.port, tls=tls, connect_retry_s=1)
+        with Running(config) as running:
+            with Load(server, 2):
+                until = time.monotonic() + 100
+                while proxy.cuts < cuts and time.monotonic() < until:
+                    time.sleep(0.05)
+            proxy.bytes_max = 0
+            running.wait_for(server.executed)
+        assert proxy.cuts >= cuts
+    check_same(config, server, tmp_path)
+
+
+@pytest.mark.parametrize("tls", ["disabled", "required"])
+def test_connection_is_cut(make_server: MakeServer, tmp_path: Path, tls: str) -> None:
+    server = make_server()
+    server.connect("repl").close()  # from then on the server knows the password without TLS too
+    _cuts(server, tmp_path, 8, tls)
+
+
+@pytest.mark.soak
+def test_connection_is_cut_100_times(make_server: MakeServer, tmp_path: Path) -> None:
+    _cuts(make_server(), tmp_path, 100, "required")
+
+
+def test_purged_reset_and_diverged(make_server: MakeServer, tmp_path: Path) -> None:
+    server = make_server()
+    config = config_for(server, tmp_path)
+    with Load(server, 1):
+        time.sleep(0.3)
+    with Running(config) as running:
+        running.wait_for(server.executed)
+    with Load(server, 1):
+        time.sleep(0.2)
+    server.query("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    last = server.query("SHOW BINARY LOGS")[-1][0]
+    server.query(f"PURGE BINARY LOGS TO '{last}'")
+    with pytest.raises(PurgedError, match="is missing here") as caught, Running(config) as running:
+        running.wait_for(server.executed)
+    assert "snapshot" in str(caught.value.hint)
+    server.query("RESET BINARY LOGS AND GTIDS", "CREATE DATABASE x")
+    more = pytest.raises(SourceError, match="more GTIDs than the source")
+    with more as diverged, Running(config) as running:
+        running.wait_for(server.executed)
+    assert "RESET" in str(diverged.value)
+
+
+def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
+    first, second = make_server(), make_server()
+    second.query(
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={first.port},"
+        " SOURCE_USER='repl', SOURCE_PASSWORD='repl', SOURCE_AUTO_POSITION=1, SOURCE_SSL=1",
+        "START REPLICA",
+    )
+    config = config_for(first, tmp_path, hosts=[f"127.0.0.1:{second.port}"])
+    with Running(config) as running:
+        with Load(first, 2):
+            time.sleep(0.5)
+        at_first = first.executed
+        second.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{at_first}', 20)")
+        first.kill()
+        with Load(second, 2):
+            time.sleep(0.3)
+        running.wait_for(second.executed)
+        report = read_report(config.relay.path)
+        assert report and report["SOURCE_HOST"].endswith(str(second.port))
+    assert str(received(config)) == second.executed
+    assert at_first.split(":")[0] in second.executed
+
+
+def test_semi_sync_acknowledges(make_server: MakeServer, tmp_path: Path) -> None:
+    server = make_server()
+    server.query(
+        "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
+        "SET GLOBAL rpl_semi_sync_source_enabled = 1",
+        "SET GLOBAL rpl_semi_sync_source_timeout = 20000",
+    )
+    config = config_for(server, tmp_path, semi_sync=True)
+    with Running(config) as running:
+        running.wait_for(server.executed)
+        with Load(server, 2):
+            time.sleep(0.5)
+        running.wait_for(server.executed)
+        found = dict(server.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_source_%'"))
+    assert int(found["Rpl_semi_sync_source_yes_tx"]) > 10
+    assert found["Rpl_semi_sync_source_no_tx"] in ("0", "1", "2", "3")
+    check_same(config, server, tmp_path)
+
+
+def test_by_file_and_position(make_server: MakeServer, tmp_path: Path) -> None:
+    server = make_server("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+    config = config_for(server, tmp_path, auto_position=False, relay__segment_size_bytes=20000)
+    for _ in range(3):
+        with Running(config) as running, Load(server, 2):
+            time.sleep(0.4)
+            server.query("FLUSH BINARY LOGS")
+        assert not running.error
+    with Running(config) as running:
+        end = server.query("SHOW BINARY LOG STATUS")[0][:2]
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            writer = running.receiver.writer
+            if (writer.source_file, writer.source_position) == end:
+                break
+            time.sleep(0.02)
+        assert (writer.source_file, writer.source_position) == end
+    have = spans(config.relay.path, tmp_path / "relay-index")
+    assert have == spans(server.data / "binlog.index", tmp_path / "source-index")
+
+
+def test_disk_is_bounded(make_server: MakeServer, tmp_path: Path) -> None:
+    server = make_server()
+    limit = 400_000
+    config = config_for(server, tmp_path, relay__space_limit_bytes=limit)
+    with Load(server, 1):
+        pass
+    server.query(
+        "CREATE TABLE t.big (id INT PRIMARY KEY, v LONGBLOB)",
+        *(f"INSERT INTO t.big VALUES ({i}, REPEAT('x', 50000))" for i in range(60)),
+    )
+    want = server.executed
+    with Running(config) as running:
+        biggest, until = 0, time.monotonic() + 40
+        while not running.error and time.monotonic() < until:
+            space = running.receiver.writer.total_bytes()
+            biggest = max(biggest, space)
+            report = read_report(config.relay.path) or {}
+            if report.get("SERVICE_DOING") == "waiting for space":
+                purge(Path(config.relay.path), running.receiver.writer.number)
+            if report.get("RECEIVED_TRANSACTION_SET") == want:
+                break
+            time.sleep(0.05)
+        assert str(running.receiver.writer.received) == want
+        assert biggest < limit + (2 << 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "said", "hint"),
+    [
+        ((), {"password": "wrong"}, "Access denied", "password"),
+        ((), {"user": "poor", "password": "poor"}, "REPLICATION SLAVE", "GRANT"),
+        ((), {"tls": "verify_ca"}, "no TLS connection", "source.tls_ca"),
+        ((), {"server_id": 100}, "server_id = 100", "source.server_id"),
+        ((("binlog_row_image", "MINIMAL"),), {}, "binlog_row_image = MINIMAL", "FULL"),
+        ((("binlog_format", "STATEMENT"),), {}, "binlog_format = STATEMENT", "ROW"),
+        ((("binlog_row_metadata", "MINIMAL"),), {}, "binlog_row_metadata", "FULL"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_can_not_work_is_said_first(
+    shared_server: Server, tmp_path: Path, options: tuple[tuple[str, str], ...],
+    values: dict[str, object], said: str, hint: str,
+) -> None:  # fmt: skip
+    before = [f"SET GLOBAL {name} = '{value}'" for name, value in options]
+    good = {"binlog_format": "ROW"}
+    after = [f"SET GLOBAL {name} = '{good.get(name, 'FULL')}'" for name, _ in options]
+    shared_server.query(*before, "SELECT 1")
+    try:
+        with (
+            pytest.raises(SparkReplError) as caught,
+            Running(config_for(shared_server, tmp_path, **values)) as running,
+        ):
+            running.wait_for("11111111-2222-3333-4444-555555555555:1")
+    finally:
+        shared_server.query(*after, "SELECT 1")
+    assert said in str(caught.value) and hint in str(caught.value.hint)
+    assert not list((tmp_path / "relay").glob("relay.0*"))
+
+
+def test_server_id_clash(shared_server: Server, tmp_path: Path) -> None:
+    configs = [config_for(shared_server, tmp_path / name, server_id=77) for name in "ab"]
+    with Running(configs[0]) as first:
+        first.wait_for(shared_server.executed)
+        with pytest.raises(SourceError, match="has our server_id 77"), Running(configs[1]) as other:
+            other.wait_for("11111111-2222-3333-4444-555555555555:1")
+
+
+def test_two_receivers_in_one_folder(shared_server: Server, tmp_path: Path) -> None:
+    config = config_for(shared_server, tmp_path)
+    with Running(config) as first:
+        first.wait_for(shared_server.executed)
+        with pytest.raises(SparkReplError, match="another receiver"), Running(config) as other:
+            other.wait_for("11111111-2222-3333-4444-555555555555:1")
+
+
+def test_a_source_that_is_away(tmp_path: Path) -> None:
+    server = Server(tmp_path, tmp_path, 1)
+    config = config_for(server, tmp_path, connect_retry_count=2)
+    with pytest.raises(SourceError, match="gave up after 2 attempts"), Running(config) as running:
+        running.wait_for("11111111-2222-3333-4444-555555555555:1")
+    assert threading.active_count() < 10

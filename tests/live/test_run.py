@@ -1,0 +1,137 @@
+"""``run`` against a server under load: receiver killed, stopped, started again, all rows equal."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_repl import cut
+from spark_repl.config import Config
+from spark_repl.live import applied_file
+from spark_repl.relay.log import open_log
+from spark_repl.relay.report import read_report
+from spark_repl.status import status
+
+from .receiving import config_for, toml
+from .server import Load, Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_WAIT_S = 90.0
+
+
+class Run:
+    """``spark-repl run`` as a user starts it."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self.config, file = config, folder / "run.toml"
+        file.write_text(toml(config))
+        command = [sys.executable, "-m", "spark_repl", "run", "--config", str(file), "--json"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def executed(self) -> str:
+        with suppress(Exception):
+            return str(status(self.config.target.path)["gtid_executed"])
+        return ""
+
+    def wait_for(self, executed: str) -> None:
+        until = time.monotonic() + _WAIT_S
+        while time.monotonic() < until and self.executed() != executed:
+            if self.process.poll() is not None:
+                raise AssertionError(self.process.communicate()[1].decode()[-3000:])
+            time.sleep(0.2)
+        assert self.executed() == executed
+
+    def stop(self) -> dict[str, Any]:
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, err.decode()[-3000:]
+        found: dict[str, Any] = json.loads(out.splitlines()[-1])
+        return found
+
+
+def rows_of(server: Server, table: str) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for row in server.query(f"SELECT * FROM {table} ORDER BY id"):
+        values = [v.isoformat(sep=" ") if isinstance(v, datetime.datetime) else v for v in row]
+        found.append(tuple(values))
+    return found
+
+
+def check_tables(spark: SparkSession, config: Config, server: Server, tables: list[str]) -> None:
+    now = cut(spark, config.target.path)
+    assert now.gtid_executed == server.executed
+    for table in tables:
+        have = []
+        for row in now.table(table).orderBy("id").collect():
+            values = [v.isoformat(sep=" ") if isinstance(v, datetime.datetime) else v for v in row]
+            have.append(tuple(values))
+        assert have == rows_of(server, table), table
+
+
+def test_run_ends_with_equal_tables(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server = make_server()
+    config = config_for(server, tmp_path, relay__segment_size_bytes=100_000)
+    run = Run(config, tmp_path)
+    with Load(server, 4):
+        for _ in range(2):
+            time.sleep(6)
+            report = read_report(config.relay.path)
+            if report and report["THREAD_ID"]:
+                os.kill(report["THREAD_ID"], signal.SIGKILL)
+        server.query("FLUSH BINARY LOGS")
+    run.wait_for(server.executed)
+    found = run.stop()
+    assert found["gtid_executed"] == server.executed
+    check_tables(spark, config, server, ["t.a", "t.b"])
+    report = read_report(config.relay.path)
+    assert report and report["SERVICE_STATE"] == "OFF"
+    log = open_log(config.relay.path)
+    assert 1 < applied_file(config, log) <= log.files[-1].number
+    with Load(server, 4, seed=2):
+        run = Run(config, tmp_path)
+        time.sleep(8)
+    run.wait_for(server.executed)
+    run.stop()
+    check_tables(spark, config, server, ["t.a", "t.b"])
+    assert open_log(config.relay.path).files[0].number > 1
+
+
+def test_refusal_ends_run(shared_server: Server, tmp_path: Path) -> None:
+    run = Run(config_for(shared_server, tmp_path, password="wrong"), tmp_path)
+    _, err = run.process.communicate(timeout=60)
+    assert run.process.returncode == 1
+    assert b"Access denied" in err and b"Try: check source.user" in err
+
+
+@pytest.mark.soak
+def test_relay_log_is_lost(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    """A new one begins behind what the target has."""
+    import shutil
+
+    server = make_server()
+    config = config_for(server, tmp_path)
+    for seed in (1, 2):
+        run = Run(config, tmp_path)
+        with Load(server, 2, seed=seed):
+            time.sleep(5)
+        run.wait_for(server.executed)
+        run.stop()
+        check_tables(spark, config, server, ["t.a", "t.b"])
+        shutil.rmtree(config.relay.path)
