@@ -19,6 +19,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from .applier_status import Counters
+from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
 from .errors import LogError, SparkReplError
@@ -32,9 +33,11 @@ from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
 from .sink.layout import Layout
 from .sink.tracking import TableOptions, Tracking
+from .sink.xa_store import XaStore
 from .spark_source import MySQLRelaySource
 from .stops import Until
 from .workers import Workers
+from .xa_parts import ROLLBACK, XaParts
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +111,7 @@ class Replica:
         self.control = control = Control(self.layout.control, self.config.channel)
         control.claim(take_over=self.take_over)
         cuts = control.cuts()
-        cut = max(cuts, key=lambda found: found.position) if cuts else None
+        cut = cuts[-1] if cuts else None
         target = self.config.target
         options = TableOptions(
             target.column_mapping, target.deletion_vectors, target.cut_retention_hours
@@ -138,6 +141,7 @@ class Replica:
             executed,
             begun,
             self.on_group,
+            xa=_xa_parts(control, self.layout, cut),
             until=self.until,
             skip=control.skipped(),
         )
@@ -145,6 +149,7 @@ class Replica:
     def apply(self, *, follow: bool = False) -> Result:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""
         began = time.perf_counter()
+        self.coordinator.end_by_hand()
         self._catch_up()
         if not self.coordinator.reached_until:
             self._stream(follow)
@@ -298,6 +303,20 @@ class Replica:
             if not isinstance(error, _Stopped):
                 self.error = error
             raise
+
+
+def _xa_parts(control: Control, layout: Layout, cut: Cut | None) -> XaParts:
+    """The branches that the last cut names, with their bytes and what was decided about them."""
+    store = XaStore(layout.xa)
+    prepared = [
+        Branch.of_json(found, store.path(found["position"]))
+        for found in (cut.prepared if cut else ())
+    ]
+    decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
+    dropped = {found["position"] for found in decisions if found["action"] == ROLLBACK}
+    store.check(branch for branch in prepared if branch.position not in dropped)
+    store.clean(prepared)
+    return XaParts(store, prepared, decisions)
 
 
 class _Stopped(Exception):

@@ -42,7 +42,11 @@ EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
 
 @dataclass(frozen=True)
 class Span:
-    """A run of transactions of one file: int64[n] offsets of starts and ends, bool[n] flags."""
+    """A run of transactions of one file: int64[n] offsets of starts and ends, bool[n] flags.
+
+    ``at``: their places in the order of the log (packed), where that is not where they lie: a
+    prepared XA branch counts at its XA COMMIT.
+    """
 
     path: str
     file_no: int
@@ -50,6 +54,7 @@ class Span:
     ends: Longs
     compressed: npt.NDArray[np.bool_]
     checksum: bool
+    at: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -139,6 +144,8 @@ def _decode(
     buffer = np.fromfile(span.path, np.uint8, size, offset=base)
     starts, ends = span.starts[first:last] - base, span.ends[first:last] - base
     positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
+    if span.at is not None:
+        positions = span.at[first:last]
     if len(buffer) < size:
         raise DecodeError(
             "the file is shorter than when it was indexed",
