@@ -90,19 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
     skip.add_argument("--gtid", required=True, metavar="GTID", help="or a set of them")
     skip.add_argument("--target", required=True, metavar="DIR")
-    xa = commands.add_parser("xa", help="prepared XA branches")
-    branches = xa.add_subparsers(dest="action", required=True, metavar="ACTION")
-    shown = command(
-        "list", xa_command.show, "prepared branches, as XA RECOVER shows them", branches
-    )
-    shown.add_argument("--target", required=True, metavar="DIR")
-    for name, text in (
-        ("commit", "end an orphan by hand: its rows appear when the applier starts next"),
-        ("rollback", "end an orphan by hand: its rows never appear"),
-    ):
-        ended = command(name, xa_command.end_by_hand, text, branches)
-        ended.add_argument("--target", required=True, metavar="DIR")
-        ended.add_argument("--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]", help="hex")
+    _xa(command, commands)
     cut = commands.add_parser("cut", help="points at which all tables can be read together")
     cuts = cut.add_subparsers(dest="action", required=True, metavar="ACTION")
     _target_options(command("list", inspect.list_cuts, "all cuts, oldest first", cuts))
@@ -122,6 +110,22 @@ def _parser() -> argparse.ArgumentParser:
     _target_options(purge)
     _bench(command, commands)
     return parser
+
+
+def _xa(command: Any, commands: Any) -> None:
+    xa = commands.add_parser("xa", help="prepared XA branches")
+    branches = xa.add_subparsers(dest="action", required=True, metavar="ACTION")
+    shown = command(
+        "list", xa_command.show, "prepared branches, as XA RECOVER shows them", branches
+    )
+    shown.add_argument("--target", required=True, metavar="DIR")
+    for name, text in (
+        ("commit", "end an orphan by hand: its rows appear when the applier starts next"),
+        ("rollback", "end an orphan by hand: its rows never appear"),
+    ):
+        ended = command(name, xa_command.end_by_hand, text, branches)
+        ended.add_argument("--target", required=True, metavar="DIR")
+        ended.add_argument("--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]", help="hex")
 
 
 def _bench(command: Any, commands: Any) -> None:
