@@ -29,7 +29,7 @@ LAYERS = (
     ("apply",),
     ("session",),
     ("sink",),
-    ("spark_source", "snapshot", "plan", "workers", "statements", "status"),
+    ("spark_source", "snapshot", "plan", "workers", "statements", "status", "row_changes"),
     ("group",),
     ("coordinator",),
     ("replica", "verify", "progress"),
@@ -55,6 +55,7 @@ ONLY_IN = {
 NEVER_IN = {
     "binlog": ("pyspark", "py4j", "socket", "pymysql"),
     "apply": ("pyspark", "py4j", "socket", "pymysql"),
+    "row_changes": ("pyspark", "py4j", "socket", "pymysql"),
     "gtid": ("pyspark",),
     "config": ("pyspark",),
     "errors": ("pyspark",),
