@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _BANK = _HERE.parent / "spark_repl" / "demo" / "bank"
-_MARKS = {"spark": pytest.mark.spark, "crash": pytest.mark.crash}
+_MARKS = {"spark": pytest.mark.spark, "crash": pytest.mark.crash, "live": pytest.mark.live}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
