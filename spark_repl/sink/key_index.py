@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numba import njit
 
 from ..apply.key_hash import NULL_HASH, hash_binary
+from ..binlog.kernels import jit
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -35,8 +35,9 @@ def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     if is_exact([key.type for key in keys]):
         return np.asarray(keys[0].cast(pa.int64()).to_numpy())
     total = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        _mix(total, _hash_column(key))
+    with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
+        for key in keys:
+            _mix(total, _hash_column(key))
     return total
 
 
@@ -66,7 +67,7 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _mix(total: Any, value: Any) -> None:
     for i in range(total.size):
         h = np.uint64(total[i]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(value[i])
@@ -124,7 +125,7 @@ class KeyIndex:
         return equal
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _join(needed: Any, keys: Any, rows: Any) -> Any:
     """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
     capacity = needed.size + 16
