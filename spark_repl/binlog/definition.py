@@ -55,7 +55,8 @@ NUMERIC_TYPES = frozenset(
     {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR}
     | {_T.FLOAT, _T.DOUBLE, _T.DECIMAL_OLD, _T.DECIMAL}
 )
-DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP))
+OLD_MOMENTS = frozenset((_T.DATETIME_OLD, _T.TIMESTAMP_OLD))
+DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP)) | OLD_MOMENTS
 
 _SIGNED = {_T.TINY: pa.int8(), _T.SHORT: pa.int16(), _T.INT24: pa.int32(), _T.LONG: pa.int32()}
 _UNSIGNED = {_T.TINY: pa.int16(), _T.SHORT: pa.int32(), _T.INT24: pa.int32(), _T.LONG: pa.int64()}
@@ -70,6 +71,9 @@ _PLAIN = {
     _T.DATETIME: pa.timestamp("us"),
     _T.TIMESTAMP: pa.timestamp("us", "UTC"),
     _T.TIME: pa.string(),
+    _T.DATETIME_OLD: pa.timestamp("us"),
+    _T.TIMESTAMP_OLD: pa.timestamp("us", "UTC"),
+    _T.TIME_OLD: pa.string(),
     _T.YEAR: pa.int16(),
     _T.JSON: pa.string(),
     _T.ENUM: pa.string(),
