@@ -13,7 +13,8 @@ from spark_repl.binlog.rows import walk
 from spark_repl.errors import DecodeError
 
 CREATE = """CREATE TABLE d.o (id int unsigned NOT NULL PRIMARY KEY, t time, dt datetime,
- ts timestamp NULL, v varchar(10) CHARACTER SET latin1, e enum('a','b') CHARACTER SET latin1, big bigint unsigned)"""
+ ts timestamp NULL, v varchar(10) CHARACTER SET latin1, e enum('a','b')
+ CHARACTER SET latin1, big bigint unsigned)"""
 # LONG, TIME, DATETIME, TIMESTAMP as 5.5 stored them, VARCHAR(10), ENUM, LONGLONG.
 MAP = (
     struct.pack("<Q", 5) + b"\x01d\0\x01o\0" + bytes((7, 3, 11, 12, 7, 15, 254, 8))
