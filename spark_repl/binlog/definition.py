@@ -60,9 +60,8 @@ DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP)) | OLD_MOMENTS
 
 _SIGNED = {_T.TINY: pa.int8(), _T.SHORT: pa.int16(), _T.INT24: pa.int32(), _T.LONG: pa.int32()}
 _UNSIGNED = {_T.TINY: pa.int16(), _T.SHORT: pa.int32(), _T.INT24: pa.int32(), _T.LONG: pa.int64()}
-GEOMETRY_STRUCT = pa.struct(
-    [pa.field("srid", pa.int32(), nullable=False), pa.field("wkb", pa.binary(), nullable=False)]
-)
+# Fields that can't be NULL inside of a NULL struct are more than some readers understand.
+GEOMETRY_STRUCT = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
 VECTOR_LIST = pa.list_(pa.field("element", pa.float32(), nullable=False))
 _PLAIN = {
     _T.FLOAT: pa.float32(),

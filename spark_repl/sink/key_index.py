@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from ..apply.key_hash import NULL_HASH, hash_binary
 from ..binlog.kernels import jit
+from .columns import flat_parts, one_chunk
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -37,8 +38,16 @@ def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     total = np.zeros(len(keys[0]), np.int64)
     with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
         for key in keys:
-            _mix(total, _hash_column(key))
+            for part in _parts(key):
+                _mix(total, _hash_column(part))
     return total
+
+
+def _parts(key: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    """A struct or list (in a table without key) by its parts."""
+    if not pa.types.is_nested(key.type):
+        return [key]
+    return [pa.chunked_array([part]) for part in flat_parts(one_chunk(key))]
 
 
 def _hash_column(column: pa.ChunkedArray) -> Hashes:
@@ -118,10 +127,10 @@ class KeyIndex:
         equal = np.ones(len(rows), bool)
         for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
             left, right = mine.take(pa.array(at)), theirs.take(pa.array(rows))
-            if right.type != left.type:
-                right = right.cast(left.type)
-            both_null = pc.and_(left.is_null(), right.is_null())
-            equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(left, right), False), both_null))
+            for a, b in zip(_parts(left), _parts(right), strict=True):
+                b = b if b.type == a.type else b.cast(a.type)
+                both_null = pc.and_(a.is_null(), b.is_null())
+                equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(a, b), False), both_null))
         return equal
 
 
