@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .apply.schedule import assign, runs
-from .apply.spans import Span
-from .apply.stage import StageTask
+from .apply.stage import Span, StageTask
 from .position import OFFSET_BITS
 from .relay.index import Flag, Kind
 from .relay.log import RelayLog

@@ -26,6 +26,8 @@ from .key_hash import hash_binary
 from .lineage import MOVED
 from .spans import Span, read_images, slices
 
+__all__ = ["EXTRA", "Part", "Span", "StageTask", "Staged", "same_shape", "stage"]
+
 Longs = npt.NDArray[np.int64]
 
 _BATCH_ROWS = 1 << 17

@@ -11,7 +11,7 @@ from spark_repl.binlog.partial_images import MOVED
 from spark_repl.binlog.partial_rows import PartialImages
 from spark_repl.binlog.rows import walk
 from tests.decoder_log import printed, read_log
-from tests.live.conftest import Server
+from tests.live.decoder_server import Server
 
 Rows = list[list[Any]]
 _BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector")

@@ -13,9 +13,11 @@ import pytest
 from spark_repl import read_changes
 from spark_repl.relay.log import open_log
 from spark_repl.relay.verify import dump
-from tests.live.conftest import Server
+from tests.live.decoder_server import Server, server
 from tests.live.mysqlbinlog import mysqlbinlog
 from tests.live.replay import replay, server_rows
+
+__all__ = ["server"]  # the fixture
 
 ROWS = 2000
 Maker = Callable[[random.Random], str]
