@@ -29,6 +29,7 @@ LAYERS = (
     ("apply",),
     ("java",),
     ("session",),
+    ("row_changes",),
     ("sink",),
     ("applier_status", "plan"),
     ("spark_source", "snapshot", "xa_parts", "workers", "statements", "status", "retry", "stops"),
@@ -58,6 +59,7 @@ ONLY_IN = {
 NEVER_IN = {
     "binlog": ("pyspark", "py4j", "socket", "pymysql"),
     "apply": ("pyspark", "py4j", "socket", "pymysql"),
+    "row_changes": ("pyspark", "py4j", "socket", "pymysql"),
     "gtid": ("pyspark",),
     "config": ("pyspark",),
     "errors": ("pyspark",),
