@@ -29,6 +29,7 @@ from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, gtid_text
 from .relay.log import RelayLog
 from .sink.control import Cut
+from .sink.copies import Copy
 from .sink.crash_points import reach
 from .sink.delta_log import ConcurrentChangeError
 from .sink.history import History
@@ -68,6 +69,7 @@ class _Group:
     staged: Future[list[Staged]] | None = None
     already: int = 0
     folder: str | None = None
+    idempotent: bool = False
 
     @property
     def start(self) -> int:
@@ -97,6 +99,8 @@ class Coordinator:
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
         self.stopping = False
+        self.copy: Copy | None = None
+        """a first copy whose tables are consistent only when the log is applied to its end"""
         self._estimate = RowEstimate()
         self._tables_last = 1
         self._lane = ThreadPoolExecutor(1, thread_name_prefix="stage")
@@ -152,6 +156,7 @@ class Coordinator:
 
     def _begin(self, group: _Group) -> None:
         if group.records["kind"][0] in WITH_ROWS + WITHOUT_ROWS and group.staged is None:
+            group.idempotent = self.config.apply.exec_mode == "idempotent" or self._catching_up
             group.staged = self._lane.submit(self._stage, group)
 
     def _stage(self, group: _Group) -> list[Staged]:
@@ -176,7 +181,7 @@ class Coordinator:
             skip,
             shards=shards,
             folder=folder,
-            idempotent=self.config.apply.exec_mode == "idempotent",
+            idempotent=group.idempotent,
             zero_dates=self.config.target.zero_dates,
         )
         began = time.perf_counter()
@@ -192,7 +197,17 @@ class Coordinator:
                 mask = records["end"] <= table.position
                 if mask.any():
                     found[table.name] = mask
+        exact = self.copy.exact if self.copy and self._catching_up else {}
+        for name, had in exact.items():
+            mask = had.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            if mask.any():
+                found[name] = mask | found.get(name, mask)
         return found
+
+    @property
+    def _catching_up(self) -> bool:
+        until = self.copy.until if self.copy else None
+        return until is not None and not until.issubset(self.executed)
 
     def _finish(self, group: _Group) -> None:
         kind = Kind(int(group.records["kind"][0]))
@@ -230,7 +245,7 @@ class Coordinator:
         cut = self._cut(group)
         for attempt in range(self.config.apply.transaction_retries + 1):
             try:
-                changes = self._writer.write(staged, group.start, cut)
+                changes = self._writer.write(staged, group.start, cut, idempotent=group.idempotent)
                 break
             except ConcurrentChangeError as error:
                 if attempt == self.config.apply.transaction_retries:
@@ -283,7 +298,7 @@ class Coordinator:
         counted.waves += len(np.unique(group.wave))
         tables = self.tracking.tables
         # After a crash a table may be ahead: until the others have caught up there is no cut.
-        if all(table.position <= cut.position for table in tables.values()):
+        if not self._catching_up and all(t.position <= cut.position for t in tables.values()):
             versions = {name: table.version() for name, table in sorted(tables.items())}
             counts = {"transactions": len(group.records), "waves": len(np.unique(group.wave))}
             reach("before_cut")
@@ -293,6 +308,15 @@ class Coordinator:
             reach("after_cut")
             counted.cuts += 1
         self.on_group(counted, cut.position)
+
+    def publish_copy(self, position: int) -> None:
+        """The first cut of a copy behind which nothing has to be applied: the source was idle."""
+        if self._catching_up:
+            return
+        self.position = position
+        versions = {name: table.version() for name, table in sorted(self.tracking.tables.items())}
+        executed, log_id = str(self.executed), self.history.log_id
+        self.tracking.control.publish(Cut(position, executed, log_id, {}, versions))
 
     def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
         """Names the transaction: its GTID, file and position."""

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from .config import Config
 from .coordinator import Coordinator, Counters
-from .errors import LogError, SparkReplError
+from .errors import HistoryError, LogError, SparkReplError
 from .gtid import GtidSet
 from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
 from .sink.control import Control, Cut
+from .sink.copies import Copy, last_copy
 from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
 from .sink.layout import Layout
@@ -109,7 +110,10 @@ class Replica:
         executed = check_continuity(self.history, self.relay, self.index, cut)
         record(control, self.history)
         begun = 0 if cut is None or self.history.renewed else cut.position
-        if cut is None and executed:
+        copy = last_copy(control)
+        if copy is not None:
+            executed = self._behind_copy(copy, executed, cut)
+        elif cut is None and executed:
             log.warning("the log begins in mid-history: %s counts as executed", executed)
         self.coordinator = Coordinator(
             self.config,
@@ -121,6 +125,31 @@ class Replica:
             begun,
             self.on_group,
         )
+        self.coordinator.copy = copy
+        if copy is not None and cut is None:
+            first = self.relay.files[0].number
+            begin = RelayPosition(self.history.base + first, self.relay.head(first).length)
+            self.coordinator.publish_copy(begin.packed)
+
+    def _behind_copy(self, copy: Copy, executed: GtidSet, cut: Cut | None) -> GtidSet:
+        """What counts as executed behind a first copy. Raises HistoryError for a gap, and for a
+        copy that is not finished."""
+        if copy.until is None:
+            raise HistoryError(
+                "the first copy is not finished",
+                file=self.layout.target,
+                hint="run spark-repl snapshot again: it goes on where it stopped",
+            )
+        if cut is not None:
+            return executed
+        if missing := executed.subtract(copy.start):
+            raise HistoryError(
+                f"transactions are missing between the copy and the log: {missing}",
+                file=self.relay_path,
+                hint="give a log that begins before the copy, or copy into an empty target",
+            )
+        self.history = replace(self.history, renewed=True)  # what the copy holds goes by GTID
+        return copy.start
 
     def apply(self, *, follow: bool = False) -> Result:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""

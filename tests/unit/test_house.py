@@ -30,7 +30,7 @@ LAYERS = (
     ("session",),
     ("sink",),
     ("spark_source", "snapshot", "plan", "workers", "statements", "status"),
-    ("group",),
+    ("group", "copy"),
     ("coordinator",),
     ("replica", "verify", "progress"),
     ("bench", "inspect", "demo", "live"),
