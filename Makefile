@@ -39,7 +39,7 @@ check:
 	touch $@
 
 .venv/.jars: .venv/.installed
-	$(BIN)/python -m spark_repl.session
+	$(BIN)/python -m spark_repl.setup
 	touch $@
 
 setup: check

@@ -48,7 +48,9 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def bench_apply(relay: str, workers: int, runs: int, group_rows: int) -> dict[str, Any]:
+def bench_apply(
+    relay: str, workers: int, runs: int, group_rows: int, writer: str = "direct"
+) -> dict[str, Any]:
     """The whole job into fresh targets, ``runs`` times in one session; the last run is reported."""
     from .replica import Replica
     from .session import build_session
@@ -58,7 +60,7 @@ def bench_apply(relay: str, workers: int, runs: int, group_rows: int) -> dict[st
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, _Memory() as memory:
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
-            settings = {"workers": workers, "group_max_rows": group_rows}
+            settings = {"workers": workers, "group_max_rows": group_rows, "writer": writer}
             config = Config.from_mapping(
                 {"relay": {"path": relay}, "target": {"path": target}, "apply": settings}
             )

@@ -69,27 +69,19 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--config", metavar="FILE", help="TOML file, see conf/replica.toml")
     apply.add_argument("--workers", type=int, metavar="N")
     apply.add_argument("--writer", choices=("direct", "merge"))
+    apply.add_argument(
+        "--until", metavar="U", help="before-gtids:SET, after-gtids:SET, source|relay:FILE:POS"
+    )
     apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
     apply.add_argument("--master", help="Spark master (default: local[WORKERS])")
     apply.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
     apply.add_argument("--verbose", action="store_true")
-    live = command("run", _run, "follow a live MySQL server, until stopped (SIGTERM)")
-    live.add_argument("--config", metavar="FILE", required=True)
-    live.add_argument("--master", help="Spark master (default: local[WORKERS])")
-    live.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
-    live.add_argument("--verbose", action="store_true")
-    copy = command("snapshot", _snapshot, "the first copy of all tables into an empty target")
-    copy.add_argument("--config", metavar="FILE", required=True)
-    copy.add_argument("--table", metavar="DB.TABLE", action="append", default=[])
-    copy.add_argument("--master", help="Spark master (default: local[WORKERS])")
-    copy.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
-    copy.add_argument("--verbose", action="store_true")
-    receive = command("receive", _receive, "the receiver alone: from the server to the relay log")
-    receive.add_argument("--config", metavar="FILE", required=True)
-    receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
-    receive.add_argument("--verbose", action="store_true")
+    _live(command)
     status = command("status", inspect.show_status, "one look at the applier and its tables")
     _target_options(status)
+    skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
+    skip.add_argument("--gtid", required=True, metavar="GTID", help="or a set of them")
+    skip.add_argument("--target", required=True, metavar="DIR")
     cut = commands.add_parser("cut", help="points at which all tables can be read together")
     cuts = cut.add_subparsers(dest="action", required=True, metavar="ACTION")
     _target_options(command("list", inspect.list_cuts, "all cuts, oldest first", cuts))
@@ -111,6 +103,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _live(command: Any) -> None:
+    """The commands that talk to a server."""
+    run = command("run", _run, "follow a live MySQL server, until stopped (SIGTERM)")
+    copy = command("snapshot", _snapshot, "the first copy of all tables into an empty target")
+    copy.add_argument("--table", metavar="DB.TABLE", action="append", default=[])
+    receive = command("receive", _receive, "the receiver alone: from the server to the relay log")
+    receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
+    for parser in (run, copy, receive):
+        parser.add_argument("--config", metavar="FILE", required=True)
+        parser.add_argument("--verbose", action="store_true")
+    for parser in (run, copy):
+        parser.add_argument("--master", help="Spark master (default: local[WORKERS])")
+        parser.add_argument("--take-over", action="store_true", help="the other host is gone")
+
+
 def _bench(command: Any, commands: Any) -> None:
     bench = commands.add_parser("bench", help="what this machine does")
     kinds = bench.add_subparsers(dest="action", required=True, metavar="WHAT")
@@ -122,6 +129,7 @@ def _bench(command: Any, commands: Any) -> None:
     apply.add_argument("--workers", type=int, default=2)
     apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
     apply.add_argument("--group-rows", type=int, default=500_000)
+    apply.add_argument("--writer", choices=("direct", "merge"), default="direct")
 
 
 def _target_options(parser: argparse.ArgumentParser) -> None:
@@ -153,12 +161,14 @@ def _apply(options: argparse.Namespace) -> int:
     from .relay.log import open_log
     from .replica import Replica
     from .session import build_session
+    from .stops import Until
 
+    until = Until.parse(options.until) if options.until else None
     open_log(config.relay.path)  # a wrong folder is said before Spark starts
     master = options.master or f"local[{config.apply.workers}]"
     spark = build_session(master=master)
     with Progress(config) as progress:
-        replica = Replica(spark, config, progress.group, take_over=options.take_over)
+        replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: replica.stop())
         with replica:
@@ -234,7 +244,9 @@ def _bench_decode(options: argparse.Namespace) -> int:
 def _bench_apply(options: argparse.Namespace) -> int:
     from .bench import bench_apply
 
-    found = bench_apply(options.relay, options.workers, options.runs, options.group_rows)
+    found = bench_apply(
+        options.relay, options.workers, options.runs, options.group_rows, options.writer
+    )
     inspect.emit(found, options.json)
     return 0
 

@@ -138,7 +138,7 @@ class Apply:
 
     workers: int = _key(2, _integer(1, 1024))
     writer: str = _key("direct", _choice("direct", "merge"))
-    delay_s: int = _later(0, _integer(0, 2**31 - 1))
+    delay_s: int = _key(0, _integer(0, 2**31 - 1))
     preserve_commit_order: bool = _later(True, _flag)
     transaction_retries: int = _key(10, _integer(0))
     exec_mode: str = _key("strict", _choice("strict", "idempotent"))

@@ -2,39 +2,48 @@
 
 The two phases of WL#3970 here: a group is *staged* (decoded and folded by the workers, nothing
 visible), then written and committed table by table, then its cut is published. While one group
-commits, the next is being staged; a group's first commit waits for the cut of the one before.
+commits, the next is being staged, and waits for its turn (apply/commit_order).
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import shutil
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from .apply.schedule import GroupLimits, RowEstimate, groups, waves
+from .applier_status import (
+    APPLYING,
+    DELAYED,
+    STAGING,
+    WAITING_FOR_WORK,
+    ApplierStatus,
+    Counters,
+)
+from .apply.commit_order import WAITING, CommitOrder
 from .apply.stage import Staged, stage
 from .config import Config
-from .errors import DecodeError, LogError, SparkReplError, StatementError, TargetError
+from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
-from .plan import WITH_ROWS, WITHOUT_ROWS, Mask, Records, stage_tasks
+from .plan import Group, Mask, Planner, Records, stage_tasks
 from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, gtid_text
 from .relay.log import RelayLog
+from .retry import Retries, Stopped, disk_full, temporary
 from .sink.control import Cut
 from .sink.copies import Copy
 from .sink.crash_points import reach
-from .sink.delta_log import ConcurrentChangeError
 from .sink.history import History
 from .sink.tracking import Tracking
 from .statements import Statements
+from .stops import Until, due_in, left_out
 from .workers import Workers
 
 log = logging.getLogger(__name__)
@@ -42,42 +51,10 @@ log = logging.getLogger(__name__)
 # Below this many bytes the work takes less time than starting a Spark job for it.
 HERE_BYTES = 1 << 19
 _SHARD_BYTES = 8 << 20
-_PAUSE_MAX_S = 5
-
-
-@dataclass
-class Counters:
-    """What this run has done. ``already``: transactions that some table had from before."""
-
-    transactions: int = 0
-    row_changes: int = 0
-    groups: int = 0
-    cuts: int = 0
-    statements: int = 0
-    retries: int = 0
-    already: int = 0
-    at_start: int = 0
-    zero_dates: int = 0
-    warnings: list[str] = field(default_factory=list)
-    waves: int = 0
-
-
-@dataclass
-class _Group:
-    records: Records
-    wave: np.ndarray
-    staged: Future[list[Staged]] | None = None
-    already: int = 0
-    folder: str | None = None
-    idempotent: bool = False
-
-    @property
-    def start(self) -> int:
-        return int(self.records["position"][0])
-
-    @property
-    def end(self) -> int:
-        return int(self.records["end"][-1])
+# Groups between their dispatch and their cut: one commits while the next is staged and waits.
+_DISPATCHED_MAX = 2
+# With preserve_commit_order off a table's lane may be this far ahead of the slowest one.
+_UNORDERED_MAX = 4
 
 
 class Coordinator:
@@ -93,17 +70,27 @@ class Coordinator:
         executed: GtidSet,
         position: int,
         on_group: Callable[[Counters, int], None] | None = None,
+        *,
+        until: Until | None = None,
+        skip: GtidSet | None = None,
     ) -> None:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
         self.workers, self.executed, self.position = workers, executed, position
+        self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
+        self.copy: Copy | None = None
+        """a first copy, whose tables are consistent when the log is applied to its end"""
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
-        self.stopping = False
-        self.copy: Copy | None = None
-        """a first copy whose tables are consistent only when the log is applied to its end"""
-        self._estimate = RowEstimate()
+        self.stopping = threading.Event()
+        self.status = ApplierStatus(
+            tracking.layout.status, config.channel, min(workers.count, config.apply.workers)
+        )
+        self._retries = Retries(config.apply.transaction_retries, self.stopping, self._transient)
+        self._order = CommitOrder(lambda slot: self.status.state(WAITING))
+        self._planner = Planner(config.apply)
         self._tables_last = 1
-        self._lane = ThreadPoolExecutor(1, thread_name_prefix="stage")
+        self._staging = ThreadPoolExecutor(1, thread_name_prefix="stage")
+        self._landing = ThreadPoolExecutor(_UNORDERED_MAX, thread_name_prefix="land")
         self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking, relay, history.base)
         self._number = 0
@@ -116,50 +103,86 @@ class Coordinator:
         Raises SparkReplError with the transaction's place when one can't be applied: everything
         before it has been committed then, nothing behind it.
         """
+        records = self._wanted(records)
+        if not len(records):
+            return
+        batch = self._planner.batch(records)
+        for text in batch.warnings:
+            self.counters.warnings.append(text)
+            log.warning("%s", text)
+        dispatched: deque[tuple[Group, Future[None]]] = deque()
+        group = self._planner.group(batch, 0)
+        try:
+            while group is not None and not self.stopping.is_set():
+                if not self._due(group):
+                    break
+                reach("before_stage")
+                self._dispatch(group)
+                self._learn(group)
+                dispatched.append((group, self._landing.submit(self._land, group)))
+                while len(dispatched) >= _DISPATCHED_MAX:
+                    dispatched.popleft()[1].result()
+                group = self._planner.group(batch, group.last)
+            for _, landing in dispatched:
+                landing.result()
+        except Stopped:
+            self.stopping.set()
+        finally:
+            for later, landing in dispatched:
+                landing.exception()
+                if later.folder is not None:
+                    shutil.rmtree(later.folder, ignore_errors=True)
+        self.status.state(WAITING_FOR_WORK, "")
+
+    def _wanted(self, records: Records) -> Records:
+        """Without what the target has already, what is behind --until, what is left out."""
         records = records[records["end"] > self.position]
+        if self.until is not None:
+            most = self.until.take(records, self.executed, self.relay, self.history.base)
+            if most is not None:
+                records = records[:most]
+                self.reached_until = True
         if self.history.renewed and len(records):
             had = self.executed.contains_arrays(records["uuid"], records["gno"], records["tag"])
             records = records[~had]
-        if not len(records):
+        records, skipped = left_out(records, self.skip)
+        self.counters.skipped += skipped
+        return records
+
+    def _due(self, group: Group) -> bool:
+        """Waits until the group is ``delay_s`` old; False when stop() came first."""
+        left = due_in(group.records, self.config.apply.delay_s)
+        if left > 0:
+            self.status.state(DELAYED, str(group.gtids))
+            return not self.stopping.wait(left)
+        return True
+
+    def _learn(self, group: Group) -> None:
+        """Corrects the estimate before the next group is cut, by what this one was found to hold.
+        It costs no time: one group is staged at a time."""
+        if group.staged is None:
             return
-        planned = list(self._plan(records))
-        for i, group in enumerate(planned):
-            if self.stopping:
-                return
-            if group.staged is None:
-                self._begin(group)
-            ahead = planned[i + 1] if i + 1 < len(planned) else None
-            if ahead is not None:
-                self._begin(ahead)
-            self._finish(group)
+        began = time.perf_counter()
+        failed = group.staged.exception() is not None
+        self._wait_seconds += time.perf_counter() - began
+        if failed:
+            return  # raised in its turn, by _land
+        changes = sum(sum(part.changes.values()) for part in group.staged.result())
+        self._planner.observe(group, changes)
 
-    def _plan(self, records: Records) -> Iterator[_Group]:
-        barrier = ~np.isin(records["kind"], WITH_ROWS + WITHOUT_ROWS)
-        wave, warnings = waves(
-            records["position"] >> OFFSET_BITS,
-            records["last_committed"],
-            records["sequence_number"],
-            barrier,
-        )
-        for at, text in warnings:
-            place = RelayPosition.unpack(int(records["position"][at]))
-            self.counters.warnings.append(f"{text} [position {place}]")
-            log.warning("%s at %s", text, place)
-        apply = self.config.apply
-        limits = GroupLimits(
-            apply.group_max_transactions, apply.group_max_rows, apply.group_max_bytes
-        )
-        rows = self._estimate.rows(records["uncompressed"])
-        edges = groups(barrier, records["uncompressed"], rows, limits)
-        for a, b in itertools.pairwise(edges):
-            yield _Group(records[a:b], wave[a:b])
+    def _dispatch(self, group: Group) -> None:
+        group.slot = self._order.dispatch()
+        group.idempotent = self.config.apply.exec_mode == "idempotent" or self._catching_up
+        if group.with_rows:
+            group.staged = self._staging.submit(self._retries.run, lambda: self._stage(group))
 
-    def _begin(self, group: _Group) -> None:
-        if group.records["kind"][0] in WITH_ROWS + WITHOUT_ROWS and group.staged is None:
-            group.idempotent = self.config.apply.exec_mode == "idempotent" or self._catching_up
-            group.staged = self._lane.submit(self._stage, group)
+    def _transient(self, error: BaseException, attempt: int) -> None:
+        self.counters.retries += 1
+        self.status.transient(error, attempt)
 
-    def _stage(self, group: _Group) -> list[Staged]:
+    def _stage(self, group: Group) -> list[Staged]:
+        """Reads the group from the relay log, from its first position to its last."""
+        self.status.state(STAGING, str(group.gtids))
         size = int(group.records["length"].sum())
         here = size <= HERE_BYTES
         folder = None
@@ -167,6 +190,8 @@ class Coordinator:
             self._number += 1
             folder = os.path.join(self.tracking.layout.staging, f"group-{self._number}")
             os.makedirs(folder, exist_ok=True)
+            if group.folder is not None:  # of an attempt that failed
+                shutil.rmtree(group.folder, ignore_errors=True)
             group.folder = folder
         count = self.workers.count
         shards = count if size > _SHARD_BYTES and self._tables_last < count else 1
@@ -209,59 +234,68 @@ class Coordinator:
         until = self.copy.until if self.copy else None
         return until is not None and not until.issubset(self.executed)
 
-    def _finish(self, group: _Group) -> None:
-        kind = Kind(int(group.records["kind"][0]))
+    def _land(self, group: Group) -> None:
+        """A group's commits and its cut, in its turn. Raises what stops the applier."""
         try:
-            if kind in WITH_ROWS + WITHOUT_ROWS:
+            if group.with_rows:
                 self._rows(group)
             else:
-                self._statement(group, kind)
+                self._statement(group)
+        except CommitOrderError as error:
+            log.warning("%s: %s", group.gtids, error)
+            raise
         except SparkReplError as error:
+            self._order.fail(group.slot)
             raise self._place(error, group.records) from error
+        except BaseException:
+            self._order.fail(group.slot)
+            raise
+        self._order.done(group.slot)
 
-    def _statement(self, group: _Group, kind: Kind) -> None:
+    def _statement(self, group: Group) -> None:
+        self._order.wait(group.slot)
         cut = self._cut(group)
+        kind = Kind(int(group.records["kind"][0]))
+        reach("before_statement")
         self._statements.apply(group.records[0], kind, cut)
+        reach("after_statement")
         self.counters.statements += 1
         self._publish(group, cut)
 
-    def _rows(self, group: _Group) -> None:
+    def _rows(self, group: Group) -> None:
         try:
             assert group.staged is not None
-            began = time.perf_counter()
-            staged = group.staged.result()
-            self._wait_seconds += time.perf_counter() - began
+            group.staged.result()
             reach("staged")
-            changes = self._write(group, staged)
+            self._order.wait(group.slot)
+            self._retries.run(lambda: self._write(group))
         except (RowFault, DecodeError, LogError) as fault:
+            self._order.wait(group.slot)
             self._prefix(group, fault)
             raise
         if group.folder is not None:
             shutil.rmtree(group.folder, ignore_errors=True)
-        self._estimate = self._estimate.observe(int(group.records["uncompressed"].sum()), changes)
         self._publish(group, self._cut(group))
 
-    def _write(self, group: _Group, staged: list[Staged]) -> int:
-        cut = self._cut(group)
-        for attempt in range(self.config.apply.transaction_retries + 1):
-            try:
-                changes = self._writer.write(staged, group.start, cut, idempotent=group.idempotent)
-                break
-            except ConcurrentChangeError as error:
-                if attempt == self.config.apply.transaction_retries:
-                    raise TargetError(
-                        f"worker thread retried transaction {attempt} time(s) in vain, giving up."
-                        " Consider raising the value of the transaction_retries variable."
-                        f" Last: {error.message}"
-                    ) from error
-                self.counters.retries += 1
-                time.sleep(min(attempt + 1, _PAUSE_MAX_S))
+    def _write(self, group: Group) -> None:
+        if group.staged is None:  # a retry begins with the relay log again
+            staged = self._stage(group)
+        else:
+            staged = group.staged.result()
+        self.status.state(APPLYING, str(group.gtids))
+        try:
+            changes = self._writer.write(
+                staged, group.start, self._cut(group), idempotent=group.idempotent
+            )
+        except Exception as error:
+            if temporary(error) or disk_full(error):
+                group.staged = None
+            raise
         self._tables_last = max(1, len(changes))
         self.counters.row_changes += sum(changes.values())
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
-        return sum(changes.values())
 
-    def _prefix(self, group: _Group, fault: SparkReplError) -> None:
+    def _prefix(self, group: Group, fault: SparkReplError) -> None:
         """Lands what stands before the transaction that failed: the committed set is a prefix."""
         if fault.position is None:
             return
@@ -271,32 +305,33 @@ class Coordinator:
         if not inside.any() or not before.any() or not (before & ~inside).any():
             return
         keep = before & ~inside
-        part = _Group(group.records[keep], group.wave[keep])
-        self._begin(part)
-        self._rows(part)
+        part = Group(group.records[keep], group.wave[keep], group.last, group.slot)
+        part.idempotent = group.idempotent
+        self._retries.run(lambda: self._write(part))
+        self._publish(part, self._cut(part))
 
-    def _cut(self, group: _Group) -> Cut:
-        records = group.records
-        gtids = GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
-        end = group.end
+    def _cut(self, group: Group) -> Cut:
+        records, end = group.records, group.end
         file = self.relay.file((end >> OFFSET_BITS) - self.history.base).name
+        offset = RelayPosition.unpack(end).offset
         source = {
             "server_uuid": self.relay.source_uuid,
             "file": file,
-            "position": RelayPosition.unpack(end).offset,
+            "position": offset,
+            "relay": f"{file}:{offset}",
             "commit_time": int(records["commit_time"][-1]),
         }
-        executed = str(self.executed.union(gtids))
+        executed = str(self.executed.union(group.gtids))
         return Cut(end, executed, self.history.log_id, source, {})
 
-    def _publish(self, group: _Group, cut: Cut) -> None:
+    def _publish(self, group: Group, cut: Cut) -> None:
         self.executed, self.position = GtidSet.parse(cut.gtid_executed), cut.position
         counted = self.counters
         counted.transactions += len(group.records)
         counted.groups += 1
         counted.already += group.already
         counted.waves += len(np.unique(group.wave))
-        tables = self.tracking.tables
+        tables = dict(self.tracking.tables)
         # After a crash a table may be ahead: until the others have caught up there is no cut.
         if not self._catching_up and all(t.position <= cut.position for t in tables.values()):
             versions = {name: table.version() for name, table in sorted(tables.items())}
@@ -307,6 +342,7 @@ class Coordinator:
             )
             reach("after_cut")
             counted.cuts += 1
+        self.status.applied(str(group.gtids))
         self.on_group(counted, cut.position)
 
     def publish_copy(self, position: int) -> None:
@@ -341,6 +377,8 @@ class Coordinator:
         }
         return {name: round(value, 3) for name, value in found.items()}
 
-    def close(self) -> None:
-        self._lane.shutdown(wait=True, cancel_futures=True)
+    def close(self, error: BaseException | None = None) -> None:
+        self._landing.shutdown(wait=True, cancel_futures=True)
+        self._staging.shutdown(wait=True, cancel_futures=True)
+        self.status.stopped(error)
         shutil.rmtree(self.tracking.layout.staging, ignore_errors=True)

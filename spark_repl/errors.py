@@ -101,6 +101,10 @@ class TargetError(SparkReplError):
     """A target table was changed, restored or removed by somebody else, or can't be written."""
 
 
+class CommitOrderError(SparkReplError):
+    """3030: an earlier group failed, so this one was not committed."""
+
+
 class FencedError(SparkReplError):
     """Another applier owns this target."""
 

@@ -6,10 +6,12 @@ import logging
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
 from .binlog.definition import TableDefinition
+from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .errors import RowError, SchemaError
 from .position import RelayPosition
@@ -71,18 +73,30 @@ class GroupWriter:
             self._lanes.idempotent = idempotent
         function = stage_net if self._lanes else write
         written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
-        self.write_seconds += time.perf_counter() - began
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:
             faults = self._check(tables, written)
+        self.write_seconds += time.perf_counter() - began
         faults.sort(key=lambda fault: fault.position)
         if faults:
             self._discard(written)
             raise self._fault(faults[0], tables[faults[0].table])
         began = time.perf_counter()
-        self._commit(tables, written, cut)
+        try:
+            self._commit(tables, written, cut)
+        except Exception:
+            self._settle(tables, written, cut.position)
+            raise
         self.commit_seconds += time.perf_counter() - began
         return changes
+
+    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> None:
+        """After a commit that failed, or whose answer was lost: looks which tables have landed,
+        and removes the files of the others."""
+        mine = _by_table(tables, written)
+        for name, table in tables.items():
+            if not self.tracking.settle(table, position):
+                self._discard(mine[name])
 
     def _tables(
         self, staged: list[Staged], parts: dict[str, list[Part]], start: int, cut: Cut
@@ -111,8 +125,9 @@ class GroupWriter:
 
     def _tasks(self, table: Table, parts: list[Part], *, idempotent: bool) -> list[WriteTask]:
         shards: dict[int, list[Part]] = {}
+        together = any(part.whole for part in parts)
         for part in parts:
-            shards.setdefault(part.shard, []).append(part)
+            shards.setdefault(0 if together else part.shard, []).append(part)
         files = () if self._lanes else self.tracking.live_files(table)
         return [
             WriteTask(
@@ -125,6 +140,7 @@ class GroupWriter:
                 files,
                 idempotent,
                 table.complete and not idempotent,
+                table.definition,
                 os.path.join(self.tracking.layout.staging, "merge"),
             )
             for _, pieces in sorted(shards.items())
@@ -146,6 +162,7 @@ class GroupWriter:
         errors = [found for found in (future.exception() for future in waiting) if found]
         if errors:
             raise errors[0]
+        reach("after_commit")
         for path in (path for part in written for path in part.staged):
             os.remove(path)
 
@@ -169,14 +186,16 @@ class GroupWriter:
         """Removes the files of a group that will not be committed."""
         for part in written:
             folder = self.tracking.tables[part.table].folder
-            for add in part.adds:
-                os.remove(os.path.join(folder, add["path"]))
-            for path in part.staged:
-                os.remove(path)
+            for path in [*(os.path.join(folder, add["path"]) for add in part.adds), *part.staged]:
+                with suppress(FileNotFoundError):  # gone with the storage that failed
+                    os.remove(path)
 
     def _fault(self, found: Violation, table: Table) -> RowFault:
         hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
-        if found.number == DUPLICATE_KEY:
+        if found.number == CANNOT_APPLY:
+            message = f"Could not apply JSON diff in table {table.definition.table} ({found.key})"
+            hint = "the target's document is not the source's: copy the table again"
+        elif found.number == DUPLICATE_KEY:
             message = f"Duplicate entry ({found.key}) for key 'PRIMARY'"
         else:
             message = f"Can't find record in '{table.definition.table}' ({found.key})"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
+import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from .config import load
 from .errors import ConfigError, TargetError
-from .position import RelayPosition
+from .gtid import GtidSet
 from .relay.index import build_index
 from .relay.log import open_log
 from .relay.verify import dump, list_files, verify_log
@@ -23,7 +22,7 @@ from .sink.control import Control, Cut
 from .sink.cut import find_cut
 from .sink.layout import Layout
 from .spark_source import cache_index_folder
-from .status import status
+from .status import position_text, status
 
 
 def emit(found: Any, as_json: bool) -> None:
@@ -54,9 +53,10 @@ def print_result(result: Result, as_json: bool) -> None:
         "statements": counted.statements,
         "seconds": round(result.seconds, 3),
         "gtid_executed": result.gtid_executed,
-        "relay_position": str(result.position),
+        "relay_position": result.relay_position,
         "retries": counted.retries,
         "already_there": counted.already,
+        "skipped": counted.skipped,
         "applied_at_start": counted.at_start,
         "zero_dates": counted.zero_dates,
         "warnings": counted.warnings,
@@ -93,6 +93,24 @@ def show_status(options: argparse.Namespace) -> int:
     return 0
 
 
+def skip(options: argparse.Namespace) -> int:
+    """Records GTIDs that are to be left out, as the target's owner: its applier must be stopped."""
+    gtids = GtidSet.parse(options.gtid)
+    if not gtids:
+        raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
+    control = Control(Layout(options.target).control)
+    if not control.exists():
+        raise TargetError("nothing has been applied to this target yet", file=options.target)
+    control.claim()
+    try:
+        by = {"user": getpass.getuser(), "host": platform.node()}
+        control.write("skip", gtid_executed=str(gtids), detail=json.dumps(by))
+    finally:
+        control.release()
+    emit({"skipped": str(control.skipped())}, options.json)
+    return 0
+
+
 def list_cuts(options: argparse.Namespace) -> int:
     cuts = Control(Layout(target_of(options)).control).cuts()
     if not cuts:
@@ -101,8 +119,7 @@ def list_cuts(options: argparse.Namespace) -> int:
         print(json.dumps({"cuts": [cut_json(found) for found in cuts]}, default=str))
         return 0
     rows = [
-        (str(found.at), str(RelayPosition.unpack(found.position)), found.gtid_executed,
-         str(len(found.tables)))
+        (str(found.at), position_text(found), found.gtid_executed, str(len(found.tables)))
         for found in cuts
     ]  # fmt: skip
     _table(("published", "position", "gtid_executed", "tables"), rows)
@@ -116,7 +133,7 @@ def show_cut(options: argparse.Namespace) -> int:
         print(json.dumps(cut_json(found), default=str))
         return 0
     print(f"gtid_executed: {found.gtid_executed}")
-    print(f"position: {RelayPosition.unpack(found.position)}")
+    print(f"position: {position_text(found)}")
     rows = [(name, at.path, str(at.version)) for name, at in found.tables.items()]
     _table(("table", "path", "version"), rows)
     return 0
@@ -125,7 +142,7 @@ def show_cut(options: argparse.Namespace) -> int:
 def cut_json(found: Cut) -> dict[str, Any]:
     return {
         "gtid_executed": found.gtid_executed,
-        "position": str(RelayPosition.unpack(found.position)),
+        "position": position_text(found),
         "source": dict(found.source),
         "at": found.at,
         "tables": {
@@ -172,7 +189,8 @@ def verify_relay(options: argparse.Namespace) -> int:
 
 
 def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    table = Table(*names)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    """As wide as it needs to be: what is said here is copied, into another command or a mail."""
+    width = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    for row in (names, *rows):
+        cells = (cell.ljust(size) for cell, size in zip(row, width, strict=True))
+        print("  ".join(cells).rstrip())

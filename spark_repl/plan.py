@@ -1,16 +1,20 @@
-"""Plan of a group: which worker re-reads which spans, and which tables already have what."""
+"""Plan: where groups begin and end, which worker re-reads which spans, what a table already has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .apply.schedule import assign, runs
-from .apply.stage import Span, StageTask
-from .position import OFFSET_BITS
+from .apply.schedule import GroupLimits, RowEstimate, assign, groups, runs, waves
+from .apply.stage import Span, Staged, StageTask
+from .config import Apply
+from .gtid import GtidSet
+from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Flag, Kind
 from .relay.log import RelayLog
 
@@ -21,6 +25,88 @@ _OFFSET_MASK = (1 << OFFSET_BITS) - 1
 # Kinds whose row events are applied; ROLLBACK holds some that never happened.
 WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE)
 WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK)
+
+
+@dataclass
+class Group:
+    """Transactions that are committed together. ``last``: the index, in its batch, of the one
+    behind the group; ``slot``: its place in the commit order; ``folder``: its staged
+    files; ``idempotent``: missing rows and duplicate keys are no errors."""
+
+    records: Records
+    wave: npt.NDArray[np.int32]
+    last: int
+    slot: int = -1
+    staged: Future[list[Staged]] | None = None
+    already: int = 0
+    folder: str | None = None
+    idempotent: bool = False
+
+    @property
+    def start(self) -> int:
+        return int(self.records["position"][0])
+
+    @property
+    def end(self) -> int:
+        return int(self.records["end"][-1])
+
+    @property
+    def with_rows(self) -> bool:
+        return bool(self.records["kind"][0] in WITH_ROWS + WITHOUT_ROWS)
+
+    @property
+    def gtids(self) -> GtidSet:
+        found = self.records
+        return GtidSet.from_arrays(found["uuid"], found["gno"], found["tag"])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records [n] with their waves [n]; ``barrier`` [n]: applied alone, in a group of their own."""
+
+    records: Records
+    wave: npt.NDArray[np.int32]
+    barrier: Mask
+    warnings: list[str]
+
+
+class Planner:
+    """Cuts batches into groups, bounded by what the groups before were found to hold."""
+
+    def __init__(self, apply: Apply) -> None:
+        self._limits = GroupLimits(
+            apply.group_max_transactions, apply.group_max_rows, apply.group_max_bytes
+        )
+        self._estimate = RowEstimate()
+
+    def batch(self, records: Records) -> Batch:
+        barrier = ~np.isin(records["kind"], WITH_ROWS + WITHOUT_ROWS)
+        wave, found = waves(
+            records["position"] >> OFFSET_BITS,
+            records["last_committed"],
+            records["sequence_number"],
+            barrier,
+        )
+        warnings = [
+            f"{text} [position {RelayPosition.unpack(int(records['position'][at]))}]"
+            for at, text in found
+        ]
+        return Batch(records, wave, barrier, warnings)
+
+    def group(self, batch: Batch, first: int) -> Group | None:
+        """The group that begins with transaction ``first``; None behind the last one."""
+        if first == len(batch.records):
+            return None
+        most = slice(first, first + self._limits.transactions + 1)
+        sizes = batch.records["uncompressed"][most]
+        rows = self._estimate.rows(sizes)
+        last = first + int(groups(batch.barrier[most], sizes, rows, self._limits)[1])
+        return Group(batch.records[first:last], batch.wave[first:last], last)
+
+    def observe(self, group: Group, changes: int) -> None:
+        """Corrects the estimate by the row changes that a group was found to hold."""
+        size = int(group.records["uncompressed"].sum())
+        self._estimate = self._estimate.observe(size, changes)
 
 
 def stage_tasks(

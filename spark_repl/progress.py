@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from .applier_status import Counters
 from .config import Config
-from .coordinator import Counters
 from .position import RelayPosition
 
 if TYPE_CHECKING:

@@ -9,14 +9,18 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
+from .applier_status import Counters
 from .config import Config
-from .coordinator import Coordinator, Counters
+from .coordinator import Coordinator
 from .errors import HistoryError, LogError, SparkReplError
 from .gtid import GtidSet
 from .position import RelayPosition
@@ -24,11 +28,13 @@ from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
 from .sink.control import Control, Cut
 from .sink.copies import Copy, last_copy
+from .sink.crash_points import reach
 from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
 from .sink.layout import Layout
 from .sink.tracking import TableOptions, Tracking
 from .spark_source import MySQLRelaySource
+from .stops import Until
 from .workers import Workers
 
 log = logging.getLogger(__name__)
@@ -39,12 +45,14 @@ _BATCH_GROUPS = 8
 
 @dataclass(frozen=True)
 class Result:
-    """What one run did. ``tail``: bytes at the end of the log that are no whole transaction."""
+    """What one run did. ``relay_position``: FILE:OFFSET up to which everything is applied;
+    ``tail``: bytes at the end of the log that are no whole transaction."""
 
     counters: Counters
     seconds: float
     gtid_executed: str
     position: RelayPosition
+    relay_position: str
     tail: str | None
 
 
@@ -62,12 +70,13 @@ class Replica:
         on_group: Callable[[Counters, int], None] | None = None,
         *,
         take_over: bool = False,
+        until: Until | None = None,
     ) -> None:
         config.check_supported()
         self.spark, self.config, self.take_over = spark, config, take_over
         self.layout = Layout(config.target.path)
         self.relay_path = os.path.abspath(config.relay.path)
-        self.on_group = on_group
+        self.on_group, self.until = on_group, until
         self.error: BaseException | None = None
         self._stop = threading.Event()
 
@@ -79,8 +88,8 @@ class Replica:
             raise
         return self
 
-    def __exit__(self, *args: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close(error)
 
     def start(self) -> None:
         """Opens the log, claims the target, reads the tables' positions.
@@ -88,6 +97,15 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError.
         """
         self.relay: RelayLog = open_log(self.relay_path)
+        if self.until is not None:
+            self.until.check(self.relay)
+        # Spark's first Python data source costs a second or two: meanwhile the tables are read.
+        with ThreadPoolExecutor(1) as meanwhile:
+            registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
+            self._open_target()
+        registered.result()
+
+    def _open_target(self) -> None:
         self.control = control = Control(self.layout.control, self.config.channel)
         control.claim(take_over=self.take_over)
         cuts = control.cuts()
@@ -124,6 +142,8 @@ class Replica:
             executed,
             begun,
             self.on_group,
+            until=self.until,
+            skip=control.skipped(),
         )
         self.coordinator.copy = copy
         if copy is not None and cut is None:
@@ -155,7 +175,8 @@ class Replica:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""
         began = time.perf_counter()
         self._catch_up()
-        self._stream(follow)
+        if not self.coordinator.reached_until:
+            self._stream(follow)
         if self.error is not None and not isinstance(self.error, _Ended):
             raise self.error
         coordinator = self.coordinator
@@ -164,8 +185,15 @@ class Replica:
             time.perf_counter() - began,
             str(coordinator.executed),
             RelayPosition.unpack(coordinator.position),
-            self._tail(),
+            self._relay_position(),
+            None if coordinator.reached_until else self._tail(),
         )
+
+    def _relay_position(self) -> str:
+        at = RelayPosition.unpack(self.coordinator.position)
+        number = at.file_no - self.history.base
+        names = {file.number: file.name for file in self.relay.files}
+        return f"{names[number]}:{at.offset}" if number in names else str(at)
 
     def _tail(self) -> str | None:
         tail = self._refresh().tail
@@ -177,12 +205,13 @@ class Replica:
         """Ends ``apply`` after the group that is being committed. Safe from any thread."""
         self._stop.set()
         if hasattr(self, "coordinator"):
-            self.coordinator.stopping = True
+            self.coordinator.stopping.set()
 
-    def close(self) -> None:
-        """Gives the target back: another applier, also in this process, may start on it."""
+    def close(self, error: BaseException | None = None) -> None:
+        """Gives the target back: another applier, also in this process, may start on it. ``error``
+        is what ended the run, for the status."""
         if hasattr(self, "coordinator"):
-            self.coordinator.close()
+            self.coordinator.close(error)
         if hasattr(self, "control"):
             self.control.release()
 
@@ -231,7 +260,6 @@ class Replica:
             self.coordinator.apply(records)
 
     def _stream(self, follow: bool) -> None:
-        self.spark.dataSource.register(MySQLRelaySource)
         limit = self.config.apply.group_max_bytes * _BATCH_GROUPS
         source = (
             self.spark.readStream.format("mysql_relay")
@@ -259,7 +287,8 @@ class Replica:
         except Exception as error:  # noqa: BLE001 - whatever ended the stream is said once
             self.error = self.error or _translate(error, self.relay_path)
         finally:
-            query.stop()
+            with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
+                query.stop()
 
     def _forget_foreign_checkpoint(self) -> None:
         """A checkpoint of another history says nothing about this log."""
@@ -287,9 +316,13 @@ class Replica:
                     hint="was a file replaced while the applier ran?",
                 )
             self.coordinator.apply(records)
-            if self.coordinator.stopping and self.coordinator.position < last:
+            if self.coordinator.reached_until:
+                self._stop.set()
+                raise _Stopped
+            if self.coordinator.stopping.is_set() and self.coordinator.position < last:
                 # Not to be recorded as done by the checkpoint; at the next start it comes again.
                 raise _Stopped
+            reach("before_checkpoint")
         except BaseException as error:
             if not isinstance(error, _Stopped):
                 self.error = error
@@ -334,6 +367,12 @@ def _numbers(folder: str) -> list[int]:
 def _translate(error: Exception, path: str) -> BaseException:
     """What stopped the stream outside of foreachBatch: errors of the source come as text."""
     text = str(error)
+    if isinstance(error, ConnectionError | Py4JNetworkError):
+        return SparkReplError(
+            "Spark's JVM has ended",
+            hint="start again: what was not committed is applied then; was it killed, or short of"
+            " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
+        )
     if "_Stopped" in text:
         return _Ended()
     found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)

@@ -1,25 +1,18 @@
-"""The Spark session: Java and the Delta jars are there, and the settings that the applier needs.
-
-``python -m spark_repl.session`` fetches the jars once; every later start is offline.
-"""
+"""The Spark session with the settings that the applier needs."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from .errors import SetupError
+from .java import archive, check_java, class_path, delta_jars
 
-SCALA = "2.13"
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -40,104 +33,60 @@ _SETTINGS = {
 }
 
 
-def delta_package() -> str:
-    """Maven coordinates of the Delta jar that fits the installed pyspark and delta-spark."""
-    spark = ".".join(version("pyspark").split(".")[:2])
-    return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
-
-
-def jar_folder() -> Path:
-    """``$SPARK_REPL_CACHE`` or the user's cache folder, with a folder for each Delta version."""
-    root = os.environ.get("SPARK_REPL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "spark_repl"
-    )
-    return Path(root) / "jars" / delta_package().replace(":", "_")
-
-
-def check_java() -> str:
-    """The major version of the Java that Spark will use. Raises SetupError unless 17 or 21."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    hint = "install OpenJDK 17 or 21 and put java on the PATH (or set JAVA_HOME)"
-    if not java or not os.path.exists(java):
-        raise SetupError("Java is not installed", hint=hint)
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', said)
-    major = found.group(1) if found else "unknown"
-    if major not in ("17", "21"):
-        raise SetupError(f"Java {major} found, Spark 4.2 needs 17 or 21", hint=hint)
-    return major
-
-
-def delta_jars() -> list[str]:
-    """The jars of Delta, fetched by Ivy when they are not in the cache yet."""
-    folder = jar_folder()
-    if not (folder / "complete").exists():
-        _fetch(folder)
-    return sorted(str(jar) for jar in folder.glob("*.jar"))
-
-
-def _fetch(folder: Path) -> None:
-    check_java()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        script = (
-            "from pyspark.sql import SparkSession;"
-            "SparkSession.builder.master('local[1]').config('spark.ui.enabled','false')"
-            f".config('spark.jars.packages',{delta_package()!r})"
-            f".config('spark.jars.ivy',{work + '/ivy'!r}).getOrCreate().stop()"
-        )
-        ran = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=False
-        )
-        jars = list(Path(work, "ivy", "jars").glob("*.jar"))
-        if ran.returncode or not any("delta-spark" in jar.name for jar in jars):
-            raise SetupError(
-                f"could not fetch {delta_package()}: " + "\n".join(ran.stderr.splitlines()[-8:]),
-                hint="check the network; a half-filled local Maven repository (~/.m2) also breaks"
-                " Ivy's resolution: move it away and try again",
-            )
-        ready = Path(work, "ready")
-        ready.mkdir()
-        for jar in jars:
-            # Ivy names its copies org_name-version.jar.
-            shutil.copy(jar, ready / jar.name)
-        (ready / "complete").touch()
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(ready, folder)
-
-
 def build_session(
-    name: str = "spark_repl", *, master: str | None = None, settings: Mapping[str, str] = {}
+    name: str = "spark_repl",
+    *,
+    master: str | None = None,
+    settings: Mapping[str, str] = {},
+    java_options: str = "",
 ) -> SparkSession:
     """A session with Delta and the applier's settings; ``settings`` win over ours.
 
-    Under spark-submit the running session's master and jars are kept. Raises SetupError.
+    Under spark-submit the running session's master and jars are kept. ``java_options`` go to the
+    driver's JVM. Raises SetupError.
     """
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
+    wanted = {**_SETTINGS, **settings}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
-        builder = builder.master(master or "local[*]").config("spark.driver.memory", "2g")
-        builder = builder.config("spark.jars", ",".join(delta_jars()))
-        logging = Path(__file__).with_name("log4j2.properties")
-        builder = builder.config(
-            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}"
-        )
-        if (master or "").startswith("local"):
-            builder = builder.config("spark.driver.host", "127.0.0.1")
-            builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-        if (master or "").startswith("local-cluster"):
-            import pyspark
-
-            os.environ.setdefault("SPARK_HOME", os.path.dirname(pyspark.__file__))
-    for key, value in {**_SETTINGS, **settings}.items():
+        master = master or "local[*]"
+        wanted = {"spark.master": master, **_own_jvm(master, java_options), **wanted}
+        _launch({"spark.app.name": name, **wanted})
+    builder = SparkSession.builder.appName(name)
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-if __name__ == "__main__":
-    print(f"Java {check_java()}, {len(delta_jars())} Delta jars in {jar_folder()}")
+def _launch(settings: Mapping[str, str]) -> None:
+    """Starts the JVM out of reach of a signal to our process group: SIGTERM and Ctrl-C are for us,
+    who finish the group first. It ends with us all the same, by the end of its input."""
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _own_jvm(master: str, java_options: str) -> dict[str, str]:
+    """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
+    logging = Path(__file__).with_name("log4j2.properties")
+    options = [f"-Dlog4j2.configurationFile={logging}", java_options]
+    found = {"spark.driver.memory": "2g"}
+    if master.startswith("local["):
+        found["spark.driver.host"] = found["spark.driver.bindAddress"] = "127.0.0.1"
+        found["spark.driver.extraClassPath"] = class_path()
+        if archive().exists() and not java_options:
+            # Java says nothing and starts without it when the archive doesn't fit.
+            options.append(f"-XX:SharedArchiveFile={archive()} -Xlog:cds=off -Xlog:cds+dynamic=off")
+    else:
+        found["spark.jars"] = ",".join(delta_jars())
+    if master.startswith("local-cluster"):
+        import pyspark
+
+        found["spark.driver.host"] = found["spark.driver.bindAddress"] = "127.0.0.1"
+        os.environ.setdefault("SPARK_HOME", os.path.dirname(pyspark.__file__))
+    found["spark.driver.extraJavaOptions"] = " ".join(options).strip()
+    return found

@@ -31,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from .errors import ConfigError
+from .java import cache_folder
 from .position import START
 from .relay.index import Kind, TransactionIndex, build_index, gtid_text
 from .relay.log import open_log
@@ -46,11 +47,8 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
 def cache_index_folder(path: str) -> str:
     """Where the index of a log without a target lies: nothing is written beside the log."""
-    root = os.environ.get("SPARK_REPL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "spark_repl"
-    )
     folder = os.path.abspath(path).strip("/").replace("/", "-")
-    return os.path.join(root, "index", folder)
+    return str(cache_folder() / "index" / folder)
 
 
 @dataclass

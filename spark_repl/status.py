@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from .applier_status import read
 from .errors import TargetError
 from .position import RelayPosition
 from .relay.report import read_report
@@ -18,7 +19,8 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
 
     ``relay``: the receiver's folder, for its part.
     """
-    control = Control(Layout(target).control)
+    layout = Layout(target)
+    control = Control(layout.control)
     if not control.exists():
         raise TargetError("nothing has been applied to this target yet", file=target)
     cuts = control.cuts()
@@ -26,26 +28,38 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
     held = control.owner()
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"
-    channel = control.channel
+    live = read(layout.status) or {"retries": 0, "coordinator": {}, "workers": []}
+    off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
     receiver = read_report(relay) if relay else None
     return {
         "replication_connection_status": [receiver] if receiver else [],
         "replication_applier_status": [
-            {"CHANNEL_NAME": channel, "SERVICE_STATE": state, "REMAINING_DELAY": None}
+            {
+                "CHANNEL_NAME": control.channel,
+                "SERVICE_STATE": state,
+                "REMAINING_DELAY": None,
+                "COUNT_TRANSACTIONS_RETRIES": live["retries"],
+            }
         ],
         "replication_applier_status_by_coordinator": [
             {
-                "CHANNEL_NAME": channel,
+                "CHANNEL_NAME": control.channel,
                 "THREAD_ID": held[1].pid if held and running else None,
                 "SERVICE_STATE": state,
+                **live["coordinator"],
                 "LAST_PROCESSED_TRANSACTION": last.gtid_executed if last else "",
                 "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP": _commit_time(last),
                 "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP": _text(last.at) if last else None,
+                **off,
             }
+        ],
+        "replication_applier_status_by_worker": [
+            {**worker, **{k: v for k, v in off.items() if k in worker}}
+            for worker in live["workers"]
         ],
         "owner": {**asdict(held[1]), "epoch": held[0], "alive": running} if held else None,
         "gtid_executed": last.gtid_executed if last else "",
-        "relay_position": str(RelayPosition.unpack(last.position)) if last else None,
+        "relay_position": position_text(last) if last else None,
         "source": dict(last.source) if last else {},
         "cuts": len(cuts),
         "tables": {
@@ -57,6 +71,11 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
             for name, found in (last.tables.items() if last else ())
         },
     }
+
+
+def position_text(cut: Cut) -> str:
+    """FILE:OFFSET in the relay log, up to which a cut holds everything."""
+    return str(cut.source.get("relay") or RelayPosition.unpack(cut.position))
 
 
 def _commit_time(last: Cut | None) -> str | None:

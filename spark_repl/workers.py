@@ -30,7 +30,7 @@ class Workers:
         guarded = _Guarded(function)
         found = self.spark.sparkContext.parallelize(list(tasks), len(tasks)).map(guarded).collect()
         for result in found:
-            if isinstance(result, SparkReplError):
+            if isinstance(result, SparkReplError | OSError):
                 raise result
         return found  # type: ignore[return-value]
 
@@ -41,11 +41,11 @@ class _Guarded:
     def __init__(self, function: Callable[[T], R]) -> None:
         self.function = function
 
-    def __call__(self, task: T) -> R | SparkReplError:
+    def __call__(self, task: T) -> R | SparkReplError | OSError:
         _settle()
         try:
             return self.function(task)  # type: ignore[return-value,arg-type]
-        except SparkReplError as error:
+        except (SparkReplError, OSError) as error:
             return error
 
 

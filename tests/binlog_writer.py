@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-Row = Sequence[int | str | None]
+Row = Sequence[int | str | None] | Mapping[int, int | str | None]
+"""All values, or (binlog_row_image=MINIMAL) column number -> value."""
 
 SERVER = "9.7.0"
 _UTF8MB4 = 255
@@ -193,13 +194,17 @@ def _table_id(table: Table) -> int:
 def _rows_event(change: Change) -> bytes:
     count = len(change.table.columns)
     out = struct.pack("<IHHH", _table_id(change.table), 0, 1, 2) + bytes([count])
-    out += _bits([True] * count) * (2 if change.kind == _UPDATE else 1)
+    for row in change.images[: 2 if change.kind == _UPDATE else 1]:
+        held = row if isinstance(row, Mapping) else range(count)
+        out += _bits([i in held for i in range(count)])
     return out + b"".join(_image(change.table, row) for row in change.images)
 
 
 def _image(table: Table, row: Row) -> bytes:
-    out = _bits([value is None for value in row])
-    for value, (_, kind) in zip(row, table.columns, strict=True):
+    held = sorted(row.items()) if isinstance(row, Mapping) else list(enumerate(row))
+    out = _bits([value is None for _, value in held])
+    for i, value in held:
+        kind = table.columns[i][1]
         if isinstance(value, int):
             out += struct.pack("<i", value)
         elif value is not None:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from numba import njit
 
 EXISTED, EXISTS, CERTAIN = 1, 2, 4
+CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
 Bits = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

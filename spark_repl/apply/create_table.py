@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..binlog.definition import (
+    CHARACTER_TYPES,
+    NUMERIC_TYPES,
+    Column,
+    ColumnType,
+    TableDefinition,
+)
 from ..errors import StatementError
 from . import column_type
 from .alter_table import option
@@ -35,6 +41,8 @@ class _Column:
     charset: str = ""
     visible: bool = True
     virtual: bool = False
+    has_default: bool = False
+    default: str | None = None
 
 
 @dataclass(slots=True)
@@ -170,7 +178,8 @@ def _attribute(cursor: Cursor, column: _Column, table: _Table) -> None:
     elif any(cursor.phrase(text) for text in ("NULL", "NOT SECONDARY", "GENERATED ALWAYS")):
         pass
     elif cursor.word("DEFAULT"):
-        _value(cursor)
+        column.default = _value(cursor)
+        column.has_default = True
     elif cursor.phrase("SERIAL DEFAULT VALUE"):
         column.nullable = False
         table.unique.append({column.name: 0})
@@ -209,26 +218,30 @@ def _character_set(cursor: Cursor, column: _Column) -> bool:
     return True
 
 
-def _value(cursor: Cursor) -> None:
-    """The value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n)."""
+def _value(cursor: Cursor) -> str | None:
+    """The value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n).
+
+    Returns a literal as ``Column.default`` has it; None for the others: their values are logged.
+    """
     if cursor.at_mark("("):
         cursor.parentheses()
-        return
-    if not cursor.mark("-"):
-        cursor.mark("+")
+        return None
+    sign = "-" if cursor.mark("-") else ""
+    cursor.mark("+")
     token = cursor.peek()
     if token and token.kind == NUMBER:
-        cursor.next()
-    elif cursor.word("TRUE", "FALSE", "NULL"):
-        pass
-    elif cursor.word("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE"):
+        return sign + cursor.next().text
+    if word := cursor.word("TRUE", "FALSE", "NULL"):
+        return {"TRUE": "1", "FALSE": "0"}.get(word, word)
+    if cursor.word("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE"):
         if cursor.at_mark("("):
             cursor.parentheses()
-    elif token and token.raw[:2].lower() in ("0x", "0b"):
-        cursor.next()
-    else:
-        cursor.word("X", "B", "DATE", "TIME", "TIMESTAMP")
-        cursor.string()
+        return None
+    if token and token.raw[:2].lower() in ("0x", "0b"):
+        return cursor.next().raw.lower()
+    word = cursor.word("X", "B", "DATE", "TIME", "TIMESTAMP")
+    text = cursor.string()
+    return f"0{word.lower()}{text.lower()}" if word in ("X", "B") else f"'{text}"
 
 
 def _other(cursor: Cursor) -> bool:
@@ -279,7 +292,20 @@ def _finish(column: _Column, table: _Table) -> Column:
         collation=number,
         literals=kind.literals,
         visible=column.visible,
+        default=column.default if column.has_default else _implicit(column),
     )
+
+
+def _implicit(column: _Column) -> str | None:
+    """What a column without DEFAULT gets: NULL, or its type's zero (outside of strict mode)."""
+    kind = column.type
+    if column.nullable:
+        return "NULL"
+    if kind.code in CHARACTER_TYPES or kind.code == ColumnType.SET:
+        return "'"
+    if kind.code == ColumnType.ENUM:
+        return f"'{kind.literals[0]}"
+    return "0" if kind.code in NUMERIC_TYPES or kind.code == ColumnType.BIT else None
 
 
 def _key(table: _Table) -> tuple[int, ...]:

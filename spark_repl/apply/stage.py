@@ -18,12 +18,15 @@ import pyarrow as pa
 
 from ..binlog.crc import event_crc_ok
 from ..binlog.definition import TableDefinition
+from ..binlog.partial_rows import PartialImages
 from ..binlog.payload import decompress
-from ..binlog.rows import RowImages, walk
+from ..binlog.row_images import RowImages
+from ..binlog.rows import walk
 from ..errors import DecodeError, SparkReplError
 from ..position import OFFSET_BITS, RelayPosition
-from .changes import EXISTS, certain, chains
+from .changes import CHANGE_BITS, EXISTS, certain, chains
 from .key_hash import hash_binary
+from .lineage import MOVED
 
 Longs = npt.NDArray[np.int64]
 
@@ -32,8 +35,9 @@ _SLICE_BYTES = 48 << 20
 _BATCH_ROWS = 1 << 17
 _PAYLOAD_EVENT = 40
 # Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
-# and packed positions), rows added or gone (tables without a key), the key's wire bytes.
-EXTRA = ("flags", "positions", "count", "key")
+# and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
+# image without all columns those it holds, and its JSON diffs (``PartialImages.held``).
+EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,10 @@ class StageTask:
 
 @dataclass(frozen=True)
 class Part:
-    """Net changes of one table and shard: an Arrow IPC stream in a file, or here."""
+    """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
+
+    ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
+    """
 
     table: str
     shard: int
@@ -75,6 +82,7 @@ class Part:
     offset: int = 0
     length: int = 0
     blob: bytes | None = None
+    whole: bool = False
 
     def read(self) -> pa.Table:
         if self.blob is not None:
@@ -205,8 +213,14 @@ class _Output:
             entries = np.flatnonzero(~skipped[ordinals[images.transaction]])
         share = len(entries) / max(1, len(images.flags))
         self.changes[name] = self.changes.get(name, 0) + round(images.changes * share)
-        if len(entries):
-            self._fold(name, images, entries, positions[images.transaction[entries]])
+        if not len(entries):
+            return
+        at = positions[images.transaction[entries]]
+        if isinstance(images, PartialImages):
+            self._keep(name, images, entries, at)
+        else:
+            self._fold(name, images, entries, at)
+        self.zero_dates += images.zero_dates
 
     def _fold(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
         key, flags = images.key().take(pa.array(entries)), images.flags[entries]
@@ -224,18 +238,56 @@ class _Output:
             "positions": pa.ListArray.from_arrays(edges, pa.array(at[found.order])),
             "count": pa.array(count),
             "key": key.take(pa.array(found.last)).cast(pa.large_binary()),
+            "held": pa.nulls(len(count), pa.binary()),
+            "diffs": pa.nulls(len(count), pa.binary()),
         }
-        shard = np.zeros(len(count), np.int64)
-        if self.task.shards > 1:
-            shard = (hash_binary(extra["key"]) >> 17) % self.task.shards
+        for number, chosen in self._shards(extra["key"]):
+            rows = images.decode(entries[found.last[chosen]], self.task.zero_dates)
+            picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
+            self._write(name, number, rows, picked)
+
+    def _keep(self, name: str, images: PartialImages, entries: Longs, at: Longs) -> None:
+        """Every change by itself: the columns of a row may come from several of them, and from
+        those of other workers."""
+        key, flags = images.key().take(pa.array(entries)), images.flags[entries]
+        keyed = bool(images.definition.primary_key)
+        whole = not keyed or bool((flags & MOVED).any())
+        bits = flags & np.uint8(CHANGE_BITS)
+        if self.task.idempotent:
+            bits = certain(bits)
+        bits |= flags & np.uint8(MOVED)
+        step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
+        edges = pa.array(np.arange(len(entries) + 1, dtype=np.int32))
+        extra = {
+            "flags": pa.ListArray.from_arrays(edges, pa.array(bits)),
+            "positions": pa.ListArray.from_arrays(edges, pa.array(at)),
+            "count": pa.array(np.ones_like(step) if keyed else step),
+            "key": key.cast(pa.large_binary()),
+        }
+        for number, chosen in self._shards(extra["key"], whole=whole):
+            rows = images.decode(entries[chosen], self.task.zero_dates)
+            picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
+            picked["held"], picked["diffs"] = images.held(entries[chosen])
+            self._write(name, number, rows, picked, whole=whole)
+
+    def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
+        """(shard, indexes of its keys) in batches."""
+        shard = np.zeros(len(key), np.int64)
+        if self.task.shards > 1 and not whole:
+            shard = (hash_binary(key) >> 17) % self.task.shards
         for number in np.unique(shard):
             for chosen in _batches(np.flatnonzero(shard == number)):
-                rows = images.decode(entries[found.last[chosen]], self.task.zero_dates)
-                picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
-                self._write(name, int(number), rows, picked)
-        self.zero_dates += images.zero_dates
+                yield int(number), chosen
 
-    def _write(self, name: str, shard: int, rows: pa.RecordBatch, extra: dict[str, Any]) -> None:
+    def _write(
+        self,
+        name: str,
+        shard: int,
+        rows: pa.RecordBatch,
+        extra: dict[str, Any],
+        *,
+        whole: bool = False,
+    ) -> None:
         names = [str(i) for i in range(rows.num_columns)] + list(extra)
         batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
         sink = pa.BufferOutputStream()
@@ -243,10 +295,11 @@ class _Output:
             stream.write_batch(batch)
         data = sink.getvalue()
         if self.file is None:
-            self.parts.append(Part(name, shard, len(rows), blob=data.to_pybytes()))
+            part = Part(name, shard, len(rows), blob=data.to_pybytes(), whole=whole)
+            self.parts.append(part)
         else:
             self.file.write(data)
-            part = Part(name, shard, len(rows), self.path, self.offset, data.size)
+            part = Part(name, shard, len(rows), self.path, self.offset, data.size, whole=whole)
             self.parts.append(part)
             self.offset += data.size
         self.bytes += data.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -97,6 +97,8 @@ class Column:
     collation: int = 0
     literals: tuple[str, ...] = ()
     visible: bool = True
+    default: str | None = field(default=None, compare=False)
+    """what an INSERT means that leaves the column out (``apply.defaults``); None: not known"""
 
     @property
     def precision(self) -> int:

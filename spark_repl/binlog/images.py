@@ -12,6 +12,7 @@ from .kernels import (
     FULL,
     KIND,
     PARTIAL_IMAGE,
+    PARTIAL_UPDATE,
     TRANSACTION,
     UPDATE,
     WIDTH,
@@ -25,6 +26,9 @@ from .kernels import (
     number,
     same,
 )
+
+# Flag of the second entry of an UPDATE that is two.
+MOVED = 8
 
 
 @jit
@@ -99,6 +103,8 @@ def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -
         at += 2
     if count != columns:
         return WIDTH, 0
+    if kind == PARTIAL_UPDATE:
+        return PARTIAL_IMAGE, 0
     for _ in range(2 if kind == UPDATE else 1):
         if at + (columns + 7) // 8 > end:
             return BODY_CUT, 0
@@ -115,6 +121,7 @@ def walk_images(
     events: Ints,
     wire: Lengths,
     bounds: Ints,
+    pairs: bool,
     state: Ints,
     flags: Bytes,
     transaction: Lengths,
@@ -124,13 +131,13 @@ def walk_images(
     """Row images of the events of one table map.
 
     wire int32[columns]: bytes of a value, or minus the bytes of its length prefix. bounds: where
-    the ranges of key columns begin and end, empty for a table without key. state int64[4]: event,
+    the ranges of key columns begin and end, empty for a table without key. pairs: each UPDATE is
+    two entries, and the second has MOVED. state int64[4]: event,
     offset in it (0 = at its beginning), entries so far, row changes so far; goes on from there
     after FULL. Out: flags uint8[n], transaction int32[n], image int64[n] (where its null bits
     begin), key int64[n, max(2, bounds)] (begin and end of each range of key bytes).
     """
-    before = np.empty(max(2, bounds.size), np.int64)
-    after = np.empty(max(2, bounds.size), np.int64)
+    before, after = np.empty(max(2, bounds.size), np.int64), np.empty(max(2, bounds.size), np.int64)
     keyless = bounds.size == 0
     e, at, n, changes = state[0], state[1], state[2], state[3]
     code: Int = DONE
@@ -160,8 +167,8 @@ def walk_images(
                     break
                 if keyless:
                     after[0], after[1] = second, at
-                if keyless or not same_key(buffer, before, after):
-                    flags[n], flags[n + 1] = 1, 2
+                if keyless or pairs or not same_key(buffer, before, after):
+                    flags[n], flags[n + 1] = 1, (2 | MOVED if pairs else 2)
                     image[n], image[n + 1] = first, second
                     put(key, n, before)
                     put(key, n + 1, after)

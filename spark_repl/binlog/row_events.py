@@ -15,11 +15,13 @@ from .kernels import (
     END,
     HEADER,
     HEADER_CUT,
+    INCIDENT,
     KIND,
     MAP,
+    MARIADB,
     NO_MAP,
     OUTSIDE,
-    PARTIAL_JSON,
+    PARTIAL_UPDATE,
     STATEMENT,
     TRANSACTION,
     UNKNOWN_EVENT,
@@ -81,15 +83,25 @@ def note_id(ids: Ints, count: Int, table: Int, found: Int) -> tuple[Ints, Int]:
 @jit
 def known_event(kind: Int) -> Int:
     """DONE for an event that may stand in a transaction of rows, else the complaint."""
-    if kind == 39:
-        return PARTIAL_JSON
     if kind == 40:
         return COMPRESSED
-    if kind in (6, 7, 8, 9, 10, 11, 12, 17, 18, 20, 21, 22, 26):
+    if kind == 26:
+        return INCIDENT
+    if kind in (6, 7, 8, 9, 10, 11, 12, 17, 18, 20, 21, 22):
         return STATEMENT
-    if kind == 0 or kind > 42:
+    if 160 <= kind <= 171:
+        return MARIADB
+    if kind == 0 or kind > 43:
         return UNKNOWN_EVENT
     return DONE
+
+
+@jit
+def kind_of(kind: Int) -> Int:
+    """WRITE, UPDATE, DELETE or PARTIAL_UPDATE of a rows event's type."""
+    if kind == 39:
+        return PARTIAL_UPDATE
+    return kind - 30 if kind >= 30 else kind - 23
 
 
 @jit
@@ -165,7 +177,7 @@ def scan_events(
                     buffer, maps, map_count, guesses, table, body + 8, end
                 )
                 ids, id_count = note_id(ids, id_count, table, found)
-            elif 30 <= kind <= 32 or 23 <= kind <= 25:
+            elif 30 <= kind <= 32 or 23 <= kind <= 25 or kind == 39:
                 if body + 8 > end:
                     return BODY_CUT, transaction, at, maps[:0], events[:0]
                 table = number(buffer, body, 6)
@@ -179,7 +191,7 @@ def scan_events(
                     if count == events.shape[0]:
                         events = doubled(events)
                     events[count, BEGIN], events[count, END] = begin, end
-                    events[count, KIND] = kind - 30 if kind >= 30 else kind - 23
+                    events[count, KIND] = kind_of(kind)
                     events[count, MAP], events[count, TRANSACTION] = ids[i, 1], transaction
                     count += 1
             else:

@@ -6,21 +6,22 @@ Two passes: ``walk`` finds every row image and its key, without looking at other
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ..errors import DecodeError
+from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from . import kernels
-from .columns import decode_column
 from .definition import ColumnType, TableDefinition
-from .images import key_bytes, key_offsets, locate, walk_images
-from .kernels import Bytes, Int, Ints, Lengths
+from .images import walk_images
+from .kernels import Bytes, Int, Ints
+from .partial_images import walk_partial
+from .partial_rows import PartialImages
 from .row_events import scan_events
+from .row_images import RowImages
 from .table_map import parse_table_map
-from .values import Values
 
 _T = ColumnType
 _FIXED = {
@@ -41,9 +42,6 @@ _FIXED = {
 }
 _FRACTIONAL = {_T.TIME: 3, _T.DATETIME: 5, _T.TIMESTAMP: 4}
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-# Cells of the offset table that decode keeps at a time: 12 bytes each.
-_CELLS_MAX = 4 << 20
-
 _COMPLAINTS = {
     kernels.OUTSIDE: "the transaction does not lie inside the buffer",
     kernels.HEADER_CUT: "an event reaches beyond the transaction's end",
@@ -51,101 +49,41 @@ _COMPLAINTS = {
     kernels.BODY_CUT: "an event ends inside its data",
     kernels.NO_MAP: "a row event has no TABLE_MAP before it in its transaction",
     kernels.UNKNOWN_EVENT: "an unknown event without the ignorable flag",
-    kernels.PARTIAL_JSON: "PARTIAL_UPDATE_ROWS events are not supported",
     kernels.COMPRESSED: "a compressed transaction was not decompressed before its rows were read",
-    kernels.STATEMENT: "a statement-based or incident event stands among the row events",
-    kernels.PARTIAL_IMAGE: "row image MINIMAL/NOBLOB: a row event does not hold all columns",
+    kernels.STATEMENT: "a statement-based event stands among the row events",
     kernels.WIDTH: "a row event has another number of columns than its TABLE_MAP",
+    kernels.KEY_ABSENT: "a row image lacks the columns that identify the row",
+    kernels.INCIDENT: "an incident occurred on the source: it may have lost events",
+    kernels.MARIADB: "an event of MariaDB, whose logs are not supported",
 }
 _DAMAGED = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
 _HINTS = {
-    kernels.PARTIAL_JSON: "set binlog_row_value_options='' on the source",
     kernels.STATEMENT: "set binlog_format=ROW on the source",
-    kernels.PARTIAL_IMAGE: "set binlog_row_image=FULL on the source",
+    kernels.KEY_ABSENT: "set binlog_row_image=FULL on the source, or name the key in the INSERT",
     kernels.UNKNOWN_EVENT: "the source may be newer than this version knows",
+    kernels.INCIDENT: "copy the tables anew from behind this event",
+    kernels.MARIADB: "only logs of MySQL and its forks with the same format are read",
 }
-
-
-@dataclass(eq=False)
-class RowImages:
-    """The row images of one table definition in one span, in log order.
-
-    flags uint8[n]: bit 0 the row existed before, bit 1 it exists after. INSERT 2, DELETE 1 (before
-    image), UPDATE 3 (after image); an UPDATE that changes the key, or of a table without key, is
-    two entries, 1 then 2. transaction int32[n]: index into ``walk``'s starts.
-    """
-
-    definition: TableDefinition
-    flags: Bytes
-    transaction: Lengths
-    changes: int
-    zero_dates: int = field(default=0, init=False)  # dates that decode("null") made NULL so far
-    _buffer: Bytes = field(repr=False, kw_only=True)
-    _image: Ints = field(repr=False, kw_only=True)
-    _key: Ints = field(repr=False, kw_only=True)
-    _wire: Lengths = field(repr=False, kw_only=True)
-
-    def key(self) -> pa.Array:
-        """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
-
-        Equal iff the same key. BinaryArray[n], LargeBinaryArray above 2 GiB.
-        """
-        offsets = key_offsets(self._key)
-        out = np.empty(int(offsets[-1]), np.uint8)
-        key_bytes(self._buffer, self._key, out)
-        large = offsets[-1] > np.iinfo(np.int32).max
-        kind = pa.LargeBinaryArray if large else pa.BinaryArray
-        places = offsets if large else offsets.astype(np.int32)
-        return kind.from_buffers(
-            pa.large_binary() if large else pa.binary(),
-            len(self.flags),
-            [None, pa.py_buffer(places), pa.py_buffer(out)],
-        )
-
-    def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
-        """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.
-
-        zero_dates: "error" = DecodeError for a date that no calendar has; "null" = NULL, counted in
-        ``self.zero_dates`` (all fields nullable then), but for key columns still an error.
-        """
-        image = np.ascontiguousarray(self._image[entries])
-        cursor = image + (len(self._wire) + 7) // 8
-        columns = self.definition.columns
-        schema = self.definition.arrow_schema()
-        step = max(1, _CELLS_MAX // max(1, len(image)))
-        arrays = []
-        for first in range(0, len(columns), step):
-            last = min(first + step, len(columns))
-            offset = np.empty((last - first, len(image)), np.int64)
-            length = np.empty((last - first, len(image)), np.int32)
-            locate(self._buffer, image, cursor, self._wire, first, last, offset, length)
-            for i in range(first, last):
-                values = Values(self._buffer, offset[i - first], length[i - first])
-                arrays.append(self._column(i, values, zero_dates))
-        if zero_dates == "null":
-            schema = pa.schema([f.with_nullable(True) for f in schema])
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    def _column(self, i: int, values: Values, zero_dates: str) -> pa.Array:
-        column = self.definition.columns[i]
-        try:
-            # Two keys that become NULL would become one.
-            policy = "error" if i in self.definition.primary_key else zero_dates
-            array, replaced = decode_column(column, values, policy)
-        except DecodeError as error:
-            error.message = f"column {column.name}: {error.message}"
-            raise error.at(table=self.definition.name) from error
-        self.zero_dates += replaced
-        return array
+_NUMBERS = {kernels.INCIDENT: 13119}
+_TYPED = (kernels.UNKNOWN_EVENT, kernels.STATEMENT, kernels.MARIADB)
 
 
 def walk(
-    buffer: Bytes, starts: Ints, ends: Ints, positions: Ints, checksum: bool
+    buffer: Bytes,
+    starts: Ints,
+    ends: Ints,
+    positions: Ints,
+    checksum: bool,
+    *,
+    known: Mapping[str, TableDefinition] | None = None,
+    pairs: bool = False,
 ) -> list[RowImages]:
     """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
 
     buffer uint8[n] of plain events, with a 4-byte CRC behind each iff ``checksum`` (then it is
-    verified); positions int64: packed RelayPosition of each transaction, for errors only.
+    verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
+    definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). pairs:
+    every UPDATE is two entries, 1 then 2, the second with bit 3 (MOVED).
     DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
@@ -158,7 +96,7 @@ def walk(
     definitions: dict[TableDefinition, list[int]] = {}
     for i, (begin, end) in enumerate(maps):
         try:
-            definition = parse_table_map(bytes(8) + data[begin:end].tobytes())
+            definition = parse_table_map(bytes(8) + data[begin:end].tobytes(), known)
         except DecodeError as error:
             first = events[np.argmax(events[:, kernels.MAP] == i)] if len(events) else None
             place = None if first is None else positions[first[kernels.TRANSACTION]]
@@ -172,12 +110,17 @@ def walk(
         high = np.searchsorted(grouped[:, kernels.MAP], indexes, "right")
         rows = np.sort(np.concatenate([order[a:b] for a, b in zip(low, high, strict=True)]))
         if len(rows):
-            found.append(_walk_table(definition, data, events[rows], starts, positions))
+            found.append(_walk_table(definition, data, events[rows], starts, positions, pairs))
     return found
 
 
 def _walk_table(
-    definition: TableDefinition, data: Bytes, events: Ints, starts: Ints, positions: Ints
+    definition: TableDefinition,
+    data: Bytes,
+    events: Ints,
+    starts: Ints,
+    positions: Ints,
+    pairs: bool,
 ) -> RowImages:
     wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
     bounds = _key_bounds(definition)
@@ -188,17 +131,15 @@ def _walk_table(
     key = np.empty((size, max(2, len(bounds))), np.int64)
     state = np.zeros(4, np.int64)
     while True:
-        code = walk_images(data, events, wire, bounds, state, flags, transaction, image, key)
+        code = walk_images(data, events, wire, bounds, pairs, state, flags, transaction, image, key)
         if code != kernels.FULL:
             break
-        flags, transaction, image, key = (
-            np.concatenate([a, np.empty_like(a)]) for a in (flags, transaction, image, key)
-        )
-    event, at, n, changes = (int(x) for x in state)
+        flags, transaction, image, key = map(_doubled, (flags, transaction, image, key))
+    if code == kernels.PARTIAL_IMAGE:
+        return _walk_partial(definition, data, events, starts, positions, pairs)
     if code != kernels.DONE:
-        begin, owner = events[event, kernels.BEGIN], events[event, kernels.TRANSACTION]
-        error = _error(code, data, starts, positions, owner, at or begin)
-        raise error.at(table=definition.name)
+        raise _image_error(code, definition, data, events, starts, positions, state)
+    n, changes = int(state[2]), int(state[3])
     return RowImages(
         definition,
         flags[:n],
@@ -209,6 +150,64 @@ def _walk_table(
         _key=key[:n],
         _wire=wire,
     )
+
+
+def _walk_partial(
+    definition: TableDefinition,
+    data: Bytes,
+    events: Ints,
+    starts: Ints,
+    positions: Ints,
+    pairs: bool,
+) -> RowImages:
+    """As _walk_table, when an event does not hold all columns."""
+    wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
+    keys = np.array(sorted(definition.primary_key), np.int64)
+    documents = sum(column.type == _T.JSON for column in definition.columns)
+    flags = np.empty(1024, np.uint8)
+    transaction = np.empty(1024, np.int32)
+    place = np.empty((1024, 5), np.int64)
+    key = np.zeros((1024, max(2, 2 * len(keys))), np.int64)
+    state = np.zeros(4, np.int64)
+    while True:
+        code = walk_partial(
+            data, events, wire, keys, documents, pairs, state, flags, transaction, place, key
+        )
+        if code != kernels.FULL:
+            break
+        flags, transaction, place, key = map(_doubled, (flags, transaction, place, key))
+    if code != kernels.DONE:
+        raise _image_error(code, definition, data, events, starts, positions, state)
+    n, changes = int(state[2]), int(state[3])
+    return PartialImages(
+        definition,
+        flags[:n],
+        transaction[:n],
+        changes,
+        _buffer=data,
+        _image=place[:n, 0],
+        _key=key[:n],
+        _wire=wire,
+        _place=place[:n],
+    )
+
+
+def _doubled(array: Any) -> Any:
+    return np.concatenate([array, np.zeros_like(array)])
+
+
+def _image_error(
+    code: Int,
+    definition: TableDefinition,
+    data: Bytes,
+    events: Ints,
+    starts: Ints,
+    positions: Ints,
+    state: Ints,
+) -> SparkReplError:
+    begin, owner = events[state[0], kernels.BEGIN], events[state[0], kernels.TRANSACTION]
+    error = _error(code, data, starts, positions, owner, state[1] or begin)
+    return error.at(table=definition.name)
 
 
 def _wire(kind: int, meta: int) -> int:
@@ -248,10 +247,11 @@ def _error(
 ) -> DecodeError:
     offset = int(at) - int(starts[transaction])
     what = _COMPLAINTS[int(code)]
-    if code in (kernels.UNKNOWN_EVENT, kernels.STATEMENT):
+    if code in _TYPED:
         what += f" (type {data[at + 4]})"
     return DecodeError(
         f"{what}, at byte {offset} of the transaction (byte {int(at)} of the buffer)",
         position=_position(positions[transaction]),
         hint=_HINTS.get(int(code), _DAMAGED),
+        number=_NUMBERS.get(int(code)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from ..errors import DecodeError
@@ -32,21 +33,38 @@ _META_BYTES = {
 # Tags of the optional metadata.
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET = 1, 2, 3
 _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = 4, 5, 6
+_FORGOTTEN = (
+    "a statement that was not seen changed the table: set binlog_row_metadata=FULL on the source"
+)
 _SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILITY = range(8, 13)
 
 
-@lru_cache(maxsize=4096)
-def parse_table_map(body: bytes) -> TableDefinition:
+def parse_table_map(
+    body: bytes, known: Mapping[str, TableDefinition] | None = None
+) -> TableDefinition:
     """``body``: the event without its 19-byte header and without checksum.
 
-    DecodeError for a body that is cut or inconsistent, and for one without column names.
+    known: definitions by ``database.table``, from the schema history: with binlog_row_metadata=
+    MINIMAL the event itself names neither columns nor key. DecodeError for a body that is cut or
+    inconsistent, and for one without column names that ``known`` lacks or contradicts.
     """
+    return _parsed(body, known.get(table_name(body)) if known else None)
+
+
+def table_name(body: bytes) -> str:
+    """``database.table`` of a TABLE_MAP body."""
     packed = Packed(body, "TABLE_MAP event")
     packed.skip(8)
-    database = _name(packed)
-    table = _name(packed)
+    return f"{_name(packed)}.{_name(packed)}"
+
+
+@lru_cache(maxsize=4096)
+def _parsed(body: bytes, known: TableDefinition | None) -> TableDefinition:
+    packed = Packed(body, "TABLE_MAP event")
+    packed.skip(8)
+    database, table = _name(packed), _name(packed)
     try:
-        return _definition(packed, database, table)
+        return _definition(packed, database, table, known)
     except DecodeError as error:
         raise error.at(table=f"{database}.{table}") from error
 
@@ -57,7 +75,9 @@ def _name(packed: Packed) -> str:
     return text
 
 
-def _definition(packed: Packed, database: str, table: str) -> TableDefinition:
+def _definition(
+    packed: Packed, database: str, table: str, known: TableDefinition | None
+) -> TableDefinition:
     count = packed.number()
     wire = packed.take(count)
     metadata = Packed(packed.take(packed.number()), "TABLE_MAP metadata")
@@ -67,30 +87,62 @@ def _definition(packed: Packed, database: str, table: str) -> TableDefinition:
     while packed.left:
         tag = packed.take(1)[0]
         fields[tag] = Packed(packed.take(packed.number()), f"TABLE_MAP field {tag}")
-    if _COLUMN_NAME not in fields:
-        raise DecodeError(
-            "the binary log names no columns",
-            hint="set binlog_row_metadata=FULL on the source, then start from a log made since",
-        )
+    if _COLUMN_NAME in fields:
+        known = None
+    else:
+        _check_known(known, kinds, strict=not fields.keys() & {_DEFAULT_CHARSET, _COLUMN_CHARSET})
     types = [kind for kind, _ in kinds]
-    collations = _collations(types, fields)
+    collations = _collations(types, fields, known)
     unsigned = _bits(fields.get(_SIGNEDNESS), [kind in NUMERIC_TYPES for kind in types], False)
+    if known and _SIGNEDNESS not in fields:
+        unsigned = [column.unsigned for column in known.columns]
     visible = _bits(fields.get(_VISIBILITY), [True] * count, True)
-    literals = _literals(types, collations, fields)
+    literals = _literals(types, collations, fields, known)
     columns = tuple(
         Column(
-            name=_text(fields[_COLUMN_NAME]),
+            name=known.columns[i].name if known else _text(fields[_COLUMN_NAME]),
             type=int(kind),
             meta=meta,
             nullable=bool(nullable[i >> 3] >> (i & 7) & 1),
             unsigned=unsigned[i],
             collation=collations[i] if kind in CHARACTER_TYPES else 0,
             literals=literals[i],
-            visible=visible[i],
+            visible=known.columns[i].visible if known else visible[i],
         )
         for i, (kind, meta) in enumerate(kinds)
     )
-    return TableDefinition(database, table, columns, _primary_key(fields, count))
+    key = known.primary_key if known else _primary_key(fields, count)
+    return TableDefinition(database, table, columns, key)
+
+
+def _check_known(
+    known: TableDefinition | None, kinds: list[tuple[int, int]], *, strict: bool
+) -> None:
+    """The schema history must agree with what the event does say: types and lengths.
+
+    strict: the event names no character sets, so lengths in bytes have to agree too.
+    """
+    if known is None:
+        raise DecodeError(
+            "the binary log names no columns, and no statement seen so far does",
+            hint="set binlog_row_metadata=FULL on the source, then start from a log made since;"
+            " or read the log from the table's CREATE TABLE on",
+        )
+    loose = () if strict else (_T.STRING, _T.VARCHAR, _T.BLOB)
+    have = [(c.type, 0 if c.type in loose else c.meta) for c in known.columns]
+    want = [(int(kind), 0 if kind in loose else meta) for kind, meta in kinds]
+    for i, (mine, theirs) in enumerate(zip(have, want, strict=False)):
+        if mine != theirs:
+            raise DecodeError(
+                f"column {known.columns[i].name} is {known.columns[i].type_name} by the statements"
+                f" seen so far, but the log has type {theirs[0]} ({theirs[1]}) in its place",
+                hint=_FORGOTTEN,
+            )
+    if len(have) != len(want):
+        raise DecodeError(
+            f"the log has {len(want)} columns, the statements seen so far give {len(have)}",
+            hint=_FORGOTTEN,
+        )
 
 
 def _real_type(code: int, metadata: Packed) -> tuple[int, int]:
@@ -153,7 +205,9 @@ def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]
     ]
 
 
-def _collations(types: list[int], fields: dict[int, Packed]) -> list[int]:
+def _collations(
+    types: list[int], fields: dict[int, Packed], known: TableDefinition | None
+) -> list[int]:
     """Collation id per column, 0 where the type has none."""
     collations = [0] * len(types)
     texts = [i for i, kind in enumerate(types) if kind in CHARACTER_TYPES or kind == _T.VECTOR]
@@ -177,6 +231,9 @@ def _collations(types: list[int], fields: dict[int, Packed]) -> list[int]:
                 if ordinal >= len(columns):
                     raise DecodeError(f"character set of column {ordinal} of {len(columns)}")
                 collations[columns[ordinal]] = collation
+        elif known:
+            for column in columns:
+                collations[column] = known.columns[column].collation
         else:
             raise DecodeError(
                 "the binary log does not say the columns' character sets",
@@ -186,9 +243,14 @@ def _collations(types: list[int], fields: dict[int, Packed]) -> list[int]:
 
 
 def _literals(
-    types: list[int], collations: list[int], fields: dict[int, Packed]
+    types: list[int],
+    collations: list[int],
+    fields: dict[int, Packed],
+    known: TableDefinition | None,
 ) -> list[tuple[str, ...]]:
     """ENUM and SET literals per column, in Unicode."""
+    if known:
+        return [column.literals for column in known.columns]
     literals: list[tuple[str, ...]] = [()] * len(types)
     for kind, tag in ((_T.ENUM, _ENUM_VALUES), (_T.SET, _SET_VALUES)):
         columns = [i for i, other in enumerate(types) if other == kind]

@@ -6,9 +6,12 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -120,6 +123,28 @@ def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
         "dataChange": True,
         "stats": json.dumps(_statistics(table)),
     }
+
+
+def read_rows(
+    folder: str, path: str, physical: Sequence[str], rows: npt.NDArray[np.int64]
+) -> list[pa.Array]:
+    """The columns ``physical`` of ``rows`` of one data file, in that order; reads no more than the
+    row groups that hold them."""
+    file = pq.ParquetFile(os.path.join(folder, path))
+    metadata = file.metadata
+    counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    edges = np.concatenate(([0], np.cumsum(counts)))
+    group = np.searchsorted(edges, rows, "right") - 1
+    order = np.argsort(group, kind="stable")
+    parts = [
+        file.read_row_group(int(number), columns=list(physical)).take(
+            pa.array(rows[group == number] - edges[number])
+        )
+        for number in np.unique(group)
+    ]
+    back = pa.array(np.argsort(order, kind="stable"))
+    table = pa.concat_tables(parts).take(back).combine_chunks()
+    return [pa.concat_arrays(table.column(name).chunks) for name in physical]
 
 
 def _statistics(table: pa.Table) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from ..errors import FencedError, HistoryError
+from ..gtid import GtidSet
 
 _OWNER_APP = "spark_repl:owner"
 _SCHEMA = pa.schema(
@@ -150,6 +151,13 @@ class Control:
 
     def cuts(self) -> list[Cut]:
         return [Cut.of(row) for row in self.rows("cut")]
+
+    def skipped(self) -> GtidSet:
+        """The transactions that somebody told the applier to leave out."""
+        found = GtidSet()
+        for row in self.rows("skip"):
+            found = found.union(GtidSet.parse(row["gtid_executed"]))
+        return found
 
     def claim(self, *, take_over: bool = False) -> int:
         """Makes this process the owner; returns the new epoch.

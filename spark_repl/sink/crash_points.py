@@ -10,7 +10,18 @@ import os
 import signal
 import threading
 
-POINTS = ("staged", "before_commit", "between_tables", "before_cut", "after_cut")
+POINTS = (
+    "before_stage",
+    "staged",
+    "before_commit",
+    "between_tables",
+    "after_commit",
+    "before_cut",
+    "after_cut",
+    "before_checkpoint",
+    "before_statement",
+    "after_statement",
+)
 
 _lock = threading.Lock()
 _hits: dict[str, int] = {}

@@ -59,7 +59,7 @@ class DeltaLog:
         except (Py4JJavaError, TypeError) as error:
             raise SetupError(
                 "Delta Lake is not on Spark's class path",
-                hint="run python -m spark_repl.session once, or pass the Delta jars to spark-submit"
+                hint="run python -m spark_repl.setup once, or pass the Delta jars to spark-submit"
                 " with --packages",
             ) from error
         if not release.startswith(KNOWN_DELTA):

@@ -18,6 +18,7 @@ from pyroaring import BitMap
 
 from ..apply.changes import (
     CERTAIN,
+    CHANGE_BITS,
     DUPLICATE_KEY,
     EXISTED,
     EXISTS,
@@ -28,9 +29,13 @@ from ..apply.changes import (
     fold_bag,
 )
 from ..apply.stage import EXTRA, Part
+from ..binlog.definition import TableDefinition
+from ..binlog.json_diff import CANNOT_APPLY
 from ..errors import TargetError
 from . import deletion_vector
-from .columns import Columns, write_file
+from .bags import value_codes, whole_bag
+from .columns import Columns, read_rows, write_file
+from .gaps import ChangeLog, Gaps, assemble, one_chunk
 from .key_index import KeyIndex, hash_keys, is_exact
 
 Longs = npt.NDArray[np.int64]
@@ -60,6 +65,7 @@ class WriteTask:
     files: tuple[LiveFile, ...]
     idempotent: bool
     complete: bool
+    definition: TableDefinition
     staging: str = ""
 
 
@@ -75,8 +81,9 @@ class Violation:
 
 @dataclass
 class Written:
-    """``marks``: data file -> serialized roaring bitmap of rows that go. ``staged`` and
-    ``inserts_only``: net changes in Parquet, for the merge writer."""
+    """``marks``: data file -> serialized roaring bitmap of rows that go. ``staged``,
+    ``inserts_only`` and ``gaps`` (rows that lack columns): net changes in Parquet, for the merge
+    writer."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -85,6 +92,7 @@ class Written:
     net: int = 0
     staged: list[str] = field(default_factory=list)
     inserts_only: bool = False
+    gaps: bool = False
 
     @property
     def changes_table(self) -> bool:
@@ -93,11 +101,21 @@ class Written:
 
 @dataclass
 class Changes:
-    """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position."""
+    """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position.
+    ``gaps``: what the images lack, if any lacks something."""
 
     rows: pa.Table
     net: Net
     at: Longs
+    gaps: Gaps | None = None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the target's row of each net row is: index into the task's files (-1: nowhere), row."""
+
+    file: Longs
+    row: Longs
 
 
 def write(task: WriteTask) -> Written:
@@ -105,10 +123,14 @@ def write(task: WriteTask) -> Written:
     out = Written(task.table)
     found = fold_task(task, out)
     out.net = len(found.net.entry)
-    hit = _locate(task, found, out)
+    hit, places = _locate(task, found, out)
     if out.violations:
         return out
     keep = found.net.flags & EXISTS != 0
+    if found.gaps:
+        keep &= _complete(task, found, found.gaps, places, out)
+        if out.violations:
+            return out
     if task.key and task.idempotent:
         # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
         keep &= hit | (found.net.flags & CERTAIN != 0)
@@ -133,46 +155,89 @@ def _index(task: WriteTask) -> KeyIndex:
     return KeyIndex(task.index_folder, task.folder, [task.columns.physical[i] for i in chosen])
 
 
+def _complete(
+    task: WriteTask, found: Changes, gaps: Gaps, places: Places, out: Written
+) -> npt.NDArray[np.bool_]:
+    """Takes what the images lack from the target's rows; returns which rows are whole then."""
+    needed = gaps.rows
+    at = np.full(len(needed), -1, np.int64)
+    origins = np.unique(gaps.origin[needed & (gaps.origin >= 0)])
+    old: dict[int, list[pa.Array]] = {column: [] for column in gaps.wanted}
+    known = 0
+    for number in np.unique(places.file[origins]):
+        mine = origins[places.file[origins] == number]
+        if number < 0:
+            continue
+        physical = [task.columns.physical[column] for column in old]
+        read = read_rows(task.folder, task.files[number].path, physical, places.row[mine])
+        for (column, parts), values in zip(old.items(), read, strict=True):
+            parts.append(values.cast(found.rows.column(column).type))
+        at[mine] = known + np.arange(len(mine))
+        known += len(mine)
+    at = np.where(needed & (gaps.origin >= 0), at[gaps.origin], -1)
+    if known:
+        whole = {column: pa.concat_arrays(parts) for column, parts in old.items()}
+        found.rows = gaps.fill(found.rows, whole, at)
+    found.rows, bad = gaps.patch(found.rows, task.definition)
+    for row in bad:
+        if not needed[row] or at[row] >= 0:
+            out.violations.append(_violation(task, found, row, CANNOT_APPLY))
+    complete: npt.NDArray[np.bool_] = ~needed | (at >= 0)
+    return complete
+
+
 def fold_task(task: WriteTask, out: Written) -> Changes:
     """One net change per key over all parts of a task; breaks in the log become violations."""
     staged = pa.concat_tables([part.read() for part in task.parts])
     staged = staged.combine_chunks()
-    code, distinct = codes(_one(staged.column("key")))
-    if task.key:
-        flags_list = _one(staged.column("flags"))
-        length = np.diff(flags_list.offsets.to_numpy())
-        parent = np.repeat(np.arange(len(code)), length)
-        flags = flags_list.flatten().to_numpy(zero_copy_only=False)
-        position = _one(staged.column("positions")).flatten().to_numpy()
-        order = np.argsort(position, kind="stable")
-        parent, flags, position = parent[order], flags[order], position[order]
-        net = fold(code[parent], distinct, flags)
-        broken = [] if task.idempotent else net.breaks
-        entry, first = parent[net.entry], position[net.first]
-        bad = [(number, int(position[at]), int(parent[at])) for at, number in broken]
-    else:
-        net = fold_bag(code, distinct, staged.column("count").to_numpy())
-        entry, bad = net.entry, []
-        first = _heads(staged.column("positions"))[net.first]
+    partial = staged.column("held").null_count < staged.num_rows
+    if not task.key:
+        return _fold_bag(task, staged, partial)
+    code, distinct = codes(one_chunk(staged.column("key")))
+    flags_list = one_chunk(staged.column("flags"))
+    length = np.diff(flags_list.offsets.to_numpy())
+    parent = np.repeat(np.arange(len(code)), length)
+    flags = flags_list.flatten().to_numpy(zero_copy_only=False)
+    position = one_chunk(staged.column("positions")).flatten().to_numpy()
+    order = np.argsort(position, kind="stable")
+    newest = np.zeros(len(parent), bool)
+    newest[np.cumsum(length) - 1] = True
+    parent, flags, position = parent[order], flags[order], position[order]
+    net = fold(code[parent], distinct, flags & CHANGE_BITS)
+    entry, first = parent[net.entry], position[net.first]
     rows = staged.drop_columns(list(EXTRA))
-    for number, at, row in bad:
-        out.violations.append(Violation(number, at, task.table, _describe(task, rows, row)))
+    for at, number in [] if task.idempotent else net.breaks:
+        key = _describe(task, rows, int(parent[at]))
+        out.violations.append(Violation(number, int(position[at]), task.table, key))
     folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
-    return Changes(rows.take(pa.array(entry)), folded, first)
+    if not partial or out.violations:
+        return Changes(rows.take(pa.array(entry)), folded, first)
+    changes = ChangeLog(parent, code[parent], flags, position, newest[order])
+    rows, gaps = assemble(staged, changes, distinct, net, task.definition)
+    return Changes(rows, folded, first, gaps)
+
+
+def _fold_bag(task: WriteTask, staged: pa.Table, partial: bool) -> Changes:
+    rows = staged.drop_columns(list(EXTRA))
+    positions = _heads(staged.column("positions"))
+    if partial:
+        rows = whole_bag(staged, _heads(staged.column("flags")), positions, task.definition)
+        code, distinct = value_codes(rows)
+    else:
+        code, distinct = codes(one_chunk(staged.column("key")))
+    net = fold_bag(code, distinct, staged.column("count").to_numpy())
+    folded = Net(np.arange(len(net.entry)), net.flags, net.count, net.first, [])
+    return Changes(rows.take(pa.array(net.entry)), folded, positions[net.first])
 
 
 def _heads(column: pa.ChunkedArray) -> Longs:
-    lists = _one(column)
+    lists = one_chunk(column)
     heads: Longs = lists.values.to_numpy()[lists.offsets.to_numpy()[:-1]]
     return heads
 
 
-def _one(column: pa.ChunkedArray) -> Any:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-
-
-def _locate(task: WriteTask, found: Changes, out: Written) -> npt.NDArray[np.bool_]:
-    """Marks the rows that go; returns which entries have a row in the table."""
+def _locate(task: WriteTask, found: Changes, out: Written) -> tuple[npt.NDArray[np.bool_], Places]:
+    """Marks the rows that go; returns which entries have a row in the table, and where."""
     flags, n = found.net.flags, len(found.net.entry)
     gone = flags & EXISTED != 0
     look = np.ones(n, bool) if task.idempotent and task.key else gone.copy()
@@ -180,8 +245,9 @@ def _locate(task: WriteTask, found: Changes, out: Written) -> npt.NDArray[np.boo
         look[:] = True  # a group of nothing but INSERTs needs no look-up in a complete table
     needed = np.flatnonzero(look)
     have = np.zeros(n, np.int64)
+    places = Places(np.full(n, -1, np.int64), np.zeros(n, np.int64))
     if len(needed) and task.files:
-        _search(task, found, needed, have, out)
+        _search(task, found, needed, have, places, out)
     if not task.idempotent:
         wanted = np.abs(found.net.count) if not task.key else np.ones(n, np.int64)
         for entry in np.flatnonzero(gone & (have < wanted)):
@@ -189,10 +255,12 @@ def _locate(task: WriteTask, found: Changes, out: Written) -> npt.NDArray[np.boo
         if task.key:
             for entry in np.flatnonzero(look & ~gone & (have > 0)):
                 out.violations.append(_violation(task, found, int(entry), DUPLICATE_KEY))
-    return have > 0
+    return have > 0, places
 
 
-def _search(task: WriteTask, found: Changes, needed: Longs, have: Longs, out: Written) -> None:
+def _search(
+    task: WriteTask, found: Changes, needed: Longs, have: Longs, places: Places, out: Written
+) -> None:
     index = _index(task)
     keys = _key_columns(task, found.rows.take(pa.array(needed)))
     hashes = hash_keys(keys)
@@ -204,7 +272,7 @@ def _search(task: WriteTask, found: Changes, needed: Longs, have: Longs, out: Wr
     limit = np.ones(len(have), np.int64)
     if not task.key:
         limit = np.abs(found.net.count)
-    for file in task.files:
+    for number, file in enumerate(task.files):
         at, rows = index.candidates(file.path, hashes)
         if not len(at):
             continue
@@ -215,17 +283,19 @@ def _search(task: WriteTask, found: Changes, needed: Longs, have: Longs, out: Wr
         if len(at) and not exact:
             same = index.same(file.path, keys, at, rows)
             at, rows = at[same], rows[same]
-        picked = _take(entries[at], rows, have, limit, bool(task.key), task)
+        owner, picked = _take(entries[at], rows, have, limit, bool(task.key), task)
         if len(picked):
+            places.file[owner], places.row[owner] = number, picked
             out.marks[file.path] = BitMap(array.array("I", picked.tolist())).serialize()
 
 
 def _take(
     entry: Longs, rows: Longs, have: Longs, limit: Longs, keyed: bool, task: WriteTask
-) -> Longs:
-    """Rows of one file to mark: all that match for a key, as many as must go for a bag."""
+) -> tuple[Longs, Longs]:
+    """Entries, and the row of one file to mark for each: all that match for a key, as many as must
+    go for a bag."""
     if not len(entry):
-        return rows
+        return entry, rows
     order = np.argsort(entry, kind="stable")
     entry, rows = entry[order], rows[order]
     new = np.concatenate(([True], entry[1:] != entry[:-1]))
@@ -240,7 +310,7 @@ def _take(
         )
     chosen = rank < limit[entry]
     np.add.at(have, entry[chosen], 1)
-    return rows[chosen]
+    return entry[chosen], rows[chosen]
 
 
 def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:

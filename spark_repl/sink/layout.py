@@ -52,6 +52,10 @@ class Layout:
         return os.path.join(self.state, "checkpoint")
 
     @property
+    def status(self) -> str:
+        return os.path.join(self.state, "status.json")
+
+    @property
     def staging(self) -> str:
         return os.path.join(self.state, "staging")
 

@@ -14,17 +14,30 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from delta.exceptions import (
+    ConcurrentTransactionException,
+    DeltaConcurrentModificationException,
+)
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from ..binlog.json_diff import CANNOT_APPLY
+from ..errors import FencedError
+from .completion import PATCHED, completed, pack
+from .delta_log import ConcurrentChangeError
 from .direct import Violation, WriteTask, Written, fold_task
 from .tracking import Table, Tracking
 
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
 _SESSION_APP = "spark.databricks.delta.write.txnAppId"
 _SESSION_VERSION = "spark.databricks.delta.write.txnVersion"
+# A group's net changes fit into memory: hash joins instead of sorting both sides.
+_BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "128m")
+# A group's files never change: copying the source before a MERGE protects from nothing. (Where the
+# source reads the target, without a key, Delta's plan needs the copy.)
+_NO_COPY = ("spark.databricks.delta.merge.materializeSource", "none")
 _SESSION_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -41,6 +54,11 @@ def stage_net(task: WriteTask) -> Written:
         pa.array(found.net.count),
         pa.array(found.at),
     ]
+    if found.gaps:
+        out.gaps = True
+        packed = pack(found.rows, found.gaps, task.key)
+        names += packed.column_names
+        extra += packed.columns
     rows = pa.Table.from_arrays([*found.rows.columns, *extra], names=names)
     os.makedirs(task.staging, exist_ok=True)
     path = os.path.join(task.staging, f"net-{uuid.uuid4().hex}.parquet")
@@ -61,15 +79,23 @@ class MergeLanes:
     def _session(self, table: Table) -> SparkSession:
         with self._lock:
             if table.name not in self._sessions:
-                self._sessions[table.name] = self._spark.newSession()
+                self._sessions[table.name] = made = self._spark.newSession()
+                made.conf.set(*_BROADCAST)
+                if table.definition.primary_key:
+                    made.conf.set(*_NO_COPY)
             return self._sessions[table.name]
 
     def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
         session = self._session(table)
         paths = [path for part in written for path in part.staged]
-        frame = session.read.parquet(*paths)
-        names = [*table.columns.names, _FLAGS, _COUNT, _FIRST]
-        return frame.toDF(*names)
+        frame = session.read.option("mergeSchema", True).parquet(*paths)
+        chosen = [F.col(f"c{i}").alias(name) for i, name in enumerate(table.columns.names)]
+        net = [F.col(name) for name in (_FLAGS, _COUNT, _FIRST)]
+        if not any(part.gaps for part in written):
+            return frame.select(*chosen, *net)
+        target = DeltaTable.forPath(session, table.folder).toDF()
+        whole = completed(frame, target, table.definition, idempotent=self.idempotent)
+        return whole.select(*chosen, *net, PATCHED)
 
     def appends(self, table: Table, written: Sequence[Written]) -> bool:
         """Whether the group only adds keys to a table known complete: no look-up is needed."""
@@ -84,6 +110,8 @@ class MergeLanes:
         target = DeltaTable.forPath(self._session(table), table.folder).toDF()
         if table.definition.primary_key:
             bad = self._misfits(table, net, target)
+            if PATCHED in net.columns:
+                bad = bad.unionByName(_unpatched(table, net))
         else:
             have = _counted(target, table).withColumnRenamed("__n", "__have")
             bad = (
@@ -126,16 +154,27 @@ class MergeLanes:
         session.conf.set(_SESSION_VERSION, str(position))
         session.conf.set(_SESSION_METADATA, metadata)
         net = self._net(table, written)
-        names = table.columns.names
+        try:
+            self._change(table, written, net)
+        except ConcurrentTransactionException as error:
+            raise FencedError(
+                "another applier has committed to this table",
+                table=table.name,
+                hint="only one applier may work on a channel: stop the other one",
+            ) from error
+        except DeltaConcurrentModificationException as error:
+            raise ConcurrentChangeError(f"{type(error).__name__} at {table.folder}") from error
+        self._tracking.merged(table, position)
+
+    def _change(self, table: Table, written: Sequence[Written], net: DataFrame) -> None:
         if self.appends(table, written):
             copies = net.withColumn(_COUNT, F.expr(f"explode(sequence(1L, {_COUNT}))"))
-            rows = copies.select(*[F.col(_quoted(name)) for name in names])
+            rows = copies.select(*[F.col(_quoted(name)) for name in table.columns.names])
             rows.write.format("delta").mode("append").save(table.folder)
         elif table.definition.primary_key:
             self._merge(table, net)
         else:
             self._merge_bag(table, net)
-        self._tracking.merged(table, position)
 
     def _merge(self, table: Table, net: DataFrame) -> None:
         names = table.columns.names
@@ -176,6 +215,12 @@ class MergeLanes:
             .whenNotMatchedInsert("NOT s.__goes", values)
             .execute()
         )
+
+
+def _unpatched(table: Table, net: DataFrame) -> DataFrame:
+    """Rows whose JSON diffs do not fit the target's documents."""
+    chosen = net.where(~F.col(PATCHED))
+    return chosen.select(*_described(chosen, table), _FIRST, F.lit(CANNOT_APPLY).alias("__number"))
 
 
 def _quoted(name: str) -> str:

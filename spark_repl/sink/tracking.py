@@ -228,6 +228,18 @@ class Tracking:
             table._files = None  # others committed before or after ours: read the list anew
         table.snapshot, table.position = snapshot, position
 
+    def settle(self, table: Table, position: int) -> bool:
+        """Whether our commit at ``position`` is in the table, whatever its caller was told."""
+        if table.position >= position:
+            return True
+        snapshot = self.delta.snapshot(table.folder)
+        assert snapshot is not None
+        found = self.delta.last_txn(snapshot, self.app)
+        if found is None or found < position:
+            return False
+        table.snapshot, table.position, table._files = snapshot, found, None
+        return True
+
     def merged(self, table: Table, position: int) -> None:
         """Looks at what MERGE has committed: it must be ours, and next to what we knew.
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_repl.binlog import rows
+from spark_repl.binlog import row_images
 from spark_repl.binlog.definition import TableDefinition
-from spark_repl.binlog.rows import RowImages, walk
+from spark_repl.binlog.row_images import RowImages
+from spark_repl.binlog.rows import walk
 from spark_repl.errors import DecodeError
 from tests.decoder_log import payloads, printed, read_log
 
@@ -82,7 +83,7 @@ def test_columns_are_located_in_strips(
         entries = np.arange(len(tables[name].flags))
         whole = tables[name].decode(entries)
         with monkeypatch.context() as patch:
-            patch.setattr(rows, "_CELLS_MAX", cells)
+            patch.setattr(row_images, "_CELLS_MAX", cells)
             assert tables[name].decode(entries).equals(whole)
 
 

@@ -1,0 +1,164 @@
+"""ApplierStatus: what the running applier is doing, kept in ``_repl/status.json`` for `status`.
+
+The file is replaced atomically and says nothing that a restart needs: positions are in the tables.
+Column names are those of MySQL's performance_schema (replication_applier_status_by_worker).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from .errors import SparkReplError
+
+WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
+STAGING = "Reading event from the relay log"
+APPLYING = "Applying batch of row changes"
+DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
+
+_EVERY_S = 0.5
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+@dataclass
+class Counters:
+    """What this run has done. ``already``: transactions that some table had from before."""
+
+    transactions: int = 0
+    row_changes: int = 0
+    groups: int = 0
+    cuts: int = 0
+    statements: int = 0
+    retries: int = 0
+    already: int = 0
+    skipped: int = 0
+    at_start: int = 0
+    zero_dates: int = 0
+    warnings: list[str] = field(default_factory=list)
+    waves: int = 0
+
+
+class ApplierStatus:
+    """One row per worker; any thread may report. Writes at most twice a second, and at the end."""
+
+    def __init__(self, path: str, channel: str, workers: int) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._written = 0.0
+        self.retries = 0
+        self.coordinator: dict[str, Any] = {
+            "CHANNEL_NAME": channel,
+            "THREAD_ID": os.getpid(),
+            "SERVICE_STATE": "ON",
+            "PROCESSLIST_STATE": WAITING_FOR_WORK,
+            "LAST_ERROR_NUMBER": 0,
+            "LAST_ERROR_MESSAGE": "",
+            "LAST_ERROR_TIMESTAMP": None,
+            "PROCESSING_TRANSACTION": "",
+        }
+        self.workers = [
+            {
+                "CHANNEL_NAME": channel,
+                "WORKER_ID": number + 1,
+                "SERVICE_STATE": "ON",
+                "PROCESSLIST_STATE": "Waiting for an event from Coordinator",
+                "LAST_ERROR_NUMBER": 0,
+                "LAST_ERROR_MESSAGE": "",
+                "LAST_ERROR_TIMESTAMP": None,
+                "LAST_APPLIED_TRANSACTION": "",
+                "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP": None,
+                "APPLYING_TRANSACTION": "",
+                "APPLYING_TRANSACTION_START_APPLY_TIMESTAMP": None,
+                "APPLYING_TRANSACTION_RETRIES_COUNT": 0,
+                "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_NUMBER": 0,
+                "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE": "",
+                "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_TIMESTAMP": None,
+            }
+            for number in range(workers)
+        ]
+
+    def state(self, text: str, applying: str | None = None) -> None:
+        """What all workers do now, and on which transactions (a GTID set)."""
+        with self._lock:
+            self.coordinator["PROCESSLIST_STATE"] = text
+            for worker in self.workers:
+                worker["PROCESSLIST_STATE"] = text
+                if applying is not None and worker["APPLYING_TRANSACTION"] != applying:
+                    worker["APPLYING_TRANSACTION"] = applying
+                    worker["APPLYING_TRANSACTION_START_APPLY_TIMESTAMP"] = _now()
+            if applying is not None:
+                self.coordinator["PROCESSING_TRANSACTION"] = applying
+        self._write()
+
+    def applied(self, gtids: str) -> None:
+        with self._lock:
+            for worker in self.workers:
+                worker["LAST_APPLIED_TRANSACTION"] = gtids
+                worker["LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP"] = _now()
+                worker["APPLYING_TRANSACTION"] = ""
+                worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = 0
+            self.coordinator["PROCESSING_TRANSACTION"] = ""
+        self._write()
+
+    def transient(self, error: BaseException, attempt: int) -> None:
+        """A temporary error, before its ``attempt``-th retry."""
+        with self._lock:
+            self.retries += 1
+            for worker in self.workers:
+                worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = attempt
+                name = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_"
+                worker[name + "NUMBER"] = getattr(error, "number", 0)
+                worker[name + "MESSAGE"] = str(error).partition("\n")[0]
+                worker[name + "TIMESTAMP"] = _now()
+        self._write(at_once=True)
+
+    def stopped(self, error: BaseException | None) -> None:
+        with self._lock:
+            for row in (self.coordinator, *self.workers):
+                row["SERVICE_STATE"] = "OFF"
+                row["PROCESSLIST_STATE"] = ""
+                if error is not None:
+                    row["LAST_ERROR_NUMBER"] = getattr(error, "number", 0)
+                    row["LAST_ERROR_MESSAGE"] = str(error)
+                    row["LAST_ERROR_TIMESTAMP"] = _now()
+        self._write(at_once=True)
+
+    def _write(self, *, at_once: bool = False) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if not at_once and now - self._written < _EVERY_S:
+                return
+            self._written = now
+            found = {
+                "at": _now(),
+                "retries": self.retries,
+                "coordinator": self.coordinator,
+                "workers": self.workers,
+            }
+            fresh = f"{self.path}.{os.getpid()}.new"
+            try:
+                with open(fresh, "w", encoding="utf-8") as file:
+                    json.dump(found, file)
+                os.replace(fresh, self.path)
+            except OSError:
+                return  # only a look at it is lost; what fails for good fails where data is written
+
+
+def read(path: str) -> dict[str, Any] | None:
+    """What the applier wrote last; None when it never did. Raises SparkReplError for damage."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found: dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise SparkReplError("the status file is damaged", file=path) from error
+    return found

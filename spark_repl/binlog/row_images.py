@@ -1,0 +1,91 @@
+"""RowImages: the row images that ``walk`` found, with keys, and their values as Arrow batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import DecodeError
+from .columns import decode_column
+from .definition import TableDefinition
+from .images import key_bytes, key_offsets, locate
+from .kernels import Bytes, Ints, Lengths
+from .values import Values
+
+# Cells of the offset table that decode keeps at a time: 12 bytes each.
+_CELLS_MAX = 4 << 20
+
+
+@dataclass(eq=False)
+class RowImages:
+    """The row images of one table definition in one span, in log order.
+
+    flags uint8[n]: bit 0 the row existed before, bit 1 it exists after. INSERT 2, DELETE 1 (before
+    image), UPDATE 3 (after image); an UPDATE that changes the key, or of a table without key, is
+    two entries, 1 then 2. transaction int32[n]: index into ``walk``'s starts.
+    """
+
+    definition: TableDefinition
+    flags: Bytes
+    transaction: Lengths
+    changes: int
+    zero_dates: int = field(default=0, init=False)  # dates that decode("null") made NULL so far
+    _buffer: Bytes = field(repr=False, kw_only=True)
+    _image: Ints = field(repr=False, kw_only=True)
+    _key: Ints = field(repr=False, kw_only=True)
+    _wire: Lengths = field(repr=False, kw_only=True)
+
+    def key(self) -> pa.Array:
+        """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
+
+        Equal iff the same key. BinaryArray[n], LargeBinaryArray above 2 GiB.
+        """
+        offsets = key_offsets(self._key)
+        out = np.empty(int(offsets[-1]), np.uint8)
+        key_bytes(self._buffer, self._key, out)
+        large = offsets[-1] > np.iinfo(np.int32).max
+        kind = pa.LargeBinaryArray if large else pa.BinaryArray
+        places = offsets if large else offsets.astype(np.int32)
+        return kind.from_buffers(
+            pa.large_binary() if large else pa.binary(),
+            len(self.flags),
+            [None, pa.py_buffer(places), pa.py_buffer(out)],
+        )
+
+    def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
+        """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.
+
+        zero_dates: "error" = DecodeError for a date that no calendar has; "null" = NULL, counted in
+        ``self.zero_dates`` (all fields nullable then), but for key columns still an error.
+        """
+        image = np.ascontiguousarray(self._image[entries])
+        cursor = image + (len(self._wire) + 7) // 8
+        columns = self.definition.columns
+        schema = self.definition.arrow_schema()
+        step = max(1, _CELLS_MAX // max(1, len(image)))
+        arrays = []
+        for first in range(0, len(columns), step):
+            last = min(first + step, len(columns))
+            offset = np.empty((last - first, len(image)), np.int64)
+            length = np.empty((last - first, len(image)), np.int32)
+            locate(self._buffer, image, cursor, self._wire, first, last, offset, length)
+            for i in range(first, last):
+                values = Values(self._buffer, offset[i - first], length[i - first])
+                arrays.append(self._column(i, values, zero_dates))
+        if zero_dates == "null":
+            schema = pa.schema([f.with_nullable(True) for f in schema])
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _column(self, i: int, values: Values, zero_dates: str) -> pa.Array:
+        column = self.definition.columns[i]
+        try:
+            # Two keys that become NULL would become one.
+            policy = "error" if i in self.definition.primary_key else zero_dates
+            array, replaced = decode_column(column, values, policy)
+        except DecodeError as error:
+            error.message = f"column {column.name}: {error.message}"
+            raise error.at(table=self.definition.name) from error
+        self.zero_dates += replaced
+        return array

@@ -1,0 +1,125 @@
+"""Retry: the one place that decides which errors are temporary (WL#6964), and how often.
+
+Temporary is what a new attempt, re-read from the relay log and planned on fresh snapshots, can
+cure: storage that was slow or throttled, somebody's OPTIMIZE, a worker that died. Not temporary:
+another applier, damage in the log, rows that don't fit. A full disk is neither: it is waited for,
+as MySQL does, and not counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+
+from .errors import FencedError, SparkReplError, TargetError
+from .sink.delta_log import ConcurrentChangeError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PAUSE_MAX_S = 5
+_DISK_PAUSE_S = 5
+_DISK_SAID_EVERY_S = 600
+_TEMPORARY_ERRNO = frozenset(
+    {
+        errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE,
+        errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED, errno.EHOSTUNREACH,
+        errno.ENETUNREACH, errno.ENETDOWN, errno.EPIPE,
+    }
+)  # fmt: skip
+_TEMPORARY_JAVA = re.compile(
+    r"ExecutorLost|Python worker (exited|failed)|FetchFailed|SocketTimeout|TimeoutException"
+    r"|SocketException|ConnectException|SlowDown|TooManyRequests|ServiceUnavailable|Throttl"
+    r"|Task .* was lost|Worker lost|Input/output error|EOFException"
+)
+_FULL_JAVA = "No space left on device"
+
+
+class Stopped(Exception):
+    """stop() came while a retry waited."""
+
+
+def disk_full(error: BaseException) -> bool:
+    """Whether storage is full, said by Python or through the JVM."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, Py4JJavaError) and _FULL_JAVA in str(error.java_exception)
+
+
+def temporary(error: BaseException) -> bool:
+    """Whether a new attempt can succeed without anybody mending anything."""
+    if isinstance(error, ConcurrentChangeError):
+        return True
+    if isinstance(error, SparkReplError | Py4JNetworkError):
+        return False
+    if isinstance(error, OSError):
+        return isinstance(error, TimeoutError) or error.errno in _TEMPORARY_ERRNO
+    if isinstance(error, Py4JJavaError):
+        return bool(_TEMPORARY_JAVA.search(str(error.java_exception)))
+    return False
+
+
+class Retries:
+    """``transaction_retries`` attempts more, after min(n, 5) s each; ``run`` from any thread."""
+
+    def __init__(
+        self,
+        most: int,
+        stopping: threading.Event,
+        on_retry: Callable[[BaseException, int], None],
+    ) -> None:
+        self.most, self._stopping, self._on_retry = most, stopping, on_retry
+
+    def run(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, called anew after each temporary failure.
+
+        Raises what is not temporary as it is; TargetError with MySQL's words when all attempts were
+        in vain; Stopped when stop() came in between.
+        """
+        attempt = 0
+        said_at = -float(_DISK_SAID_EVERY_S)
+        while True:
+            try:
+                return work()
+            except FencedError:
+                raise
+            except Exception as error:
+                if disk_full(error):
+                    if time.monotonic() - said_at >= _DISK_SAID_EVERY_S:
+                        log.error("disk is full (%s): waiting for someone to free space", error)
+                        said_at = time.monotonic()
+                    self._pause(_DISK_PAUSE_S)
+                    continue
+                if not temporary(error):
+                    raise
+                if attempt == self.most:
+                    raise self._in_vain(attempt, error) from error
+                attempt += 1
+                self._on_retry(error, attempt)
+                log.warning("attempt %d failed, retrying: %s", attempt, _first_line(error))
+                self._pause(min(attempt, PAUSE_MAX_S))
+
+    def _pause(self, seconds: float) -> None:
+        if self._stopping.wait(seconds):
+            raise Stopped
+
+    def _in_vain(self, attempt: int, error: BaseException) -> TargetError:
+        return TargetError(
+            f"worker thread retried transaction {attempt} time(s) in vain, giving up. Consider"
+            " raising the value of the transaction_retries variable."
+            f" Last error: {_first_line(error)}",
+            hint="mend the cause and start again: nothing of this transaction was left half done",
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(getattr(error, "java_exception", error)) or type(error).__name__
+    return text.splitlines()[0]

@@ -1,0 +1,73 @@
+"""Rows of tables without a key whose images lack columns: made whole, and told apart by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..apply.changes import EXISTED
+from ..apply.defaults import default_value
+from ..apply.lineage import MOVED
+from ..binlog.definition import TableDefinition
+from ..errors import DecodeError
+from ..position import RelayPosition
+from .gaps import bits, one_chunk
+
+Longs = npt.NDArray[np.int64]
+
+_BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
+
+
+def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableDefinition) -> Any:
+    """Rows of a table without key, with the defaults of what an INSERT leaves out; DecodeError
+    for a before image without all columns. ``flags`` and ``positions`` [n]: of each
+    row's change."""
+    held = one_chunk(staged.column("held"))
+    present, whole = bits(held, len(definition.columns)), np.asarray(held.is_null())
+    inserted = (flags & MOVED == 0) & (flags & EXISTED == 0)
+    arrays = []
+    for i, column in enumerate(definition.columns):
+        lacks = ~(whole | present[:, i])
+        if (bad := lacks & ~inserted).any():
+            raise DecodeError(
+                f"a row image of a table without key lacks column {column.name}",
+                position=RelayPosition.unpack(int(positions[np.argmax(bad)])),
+                table=definition.name,
+                hint=_BAG_HINT,
+            )
+        values = one_chunk(staged.column(i))
+        if lacks.any():
+            place = np.where(lacks, len(values), np.arange(len(values)))
+            at = RelayPosition.unpack(int(positions[np.argmax(lacks)]))
+            values = pa.concat_arrays([values, default_value(column, definition.name, at)])
+            values = values.take(pa.array(place))
+        arrays.append(values)
+    return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
+    """Numbers 0..n-1 for rows that differ in a value; equal rows have the same."""
+    total = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
+        for flat in _flat(one_chunk(column)):
+            encoded = flat.dictionary_encode()
+            index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            _, total = np.unique(
+                total * (len(encoded.dictionary) + 1) + index + 1, return_inverse=True
+            )
+    return total.astype(np.int32), int(total.max()) + 1 if len(total) else 0
+
+
+def _flat(array: pa.Array) -> list[pa.Array]:
+    """Arrays that dictionary_encode takes and that together tell the values apart."""
+    if pa.types.is_struct(array.type):
+        return [array.is_valid(), *(part for child in array.flatten() for part in _flat(child))]
+    if pa.types.is_list(array.type):
+        floats = np.ascontiguousarray(array.values.to_numpy(zero_copy_only=False))
+        offsets = array.offsets.to_numpy() * floats.itemsize
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(floats)]
+        return [array.is_valid(), pa.Array.from_buffers(pa.binary(), len(array), buffers)]
+    return [array]

@@ -1,0 +1,100 @@
+"""What is temporary, how often it is tried again, and how long in between (WL#6964)."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from spark_repl.errors import DecodeError, FencedError, RowError, TargetError
+from spark_repl.retry import Retries, Stopped, temporary
+from spark_repl.sink.delta_log import ConcurrentChangeError
+
+
+class Clock(threading.Event):
+    """Notes the pauses instead of sleeping."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.pauses.append(timeout)
+        return self.is_set()
+
+
+def failing(times: int, error: BaseException) -> Callable[[], str]:
+    left = [error] * times
+
+    def work() -> str:
+        if left:
+            raise left.pop()
+        return "done"
+
+    return work
+
+
+def test_waits_as_mysql_does():
+    # Scenario 37: retry count, and success in the end.
+    clock, seen = Clock(), []
+    retries = Retries(10, clock, lambda error, attempt: seen.append(attempt))
+    assert retries.run(failing(7, OSError(errno.EIO, "Input/output error"))) == "done"
+    assert clock.pauses == [1, 2, 3, 4, 5, 5, 5]
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("most", [0, 2, 10])
+def test_in_vain(most):
+    # Scenario 37: exhaustion; attempts are 1 + retries.
+    clock, calls = Clock(), []
+
+    def work() -> None:
+        calls.append(1)
+        raise TimeoutError("storage")
+
+    with pytest.raises(TargetError) as found:
+        Retries(most, clock, lambda *_: None).run(work)
+    assert len(calls) == most + 1
+    assert f"worker thread retried transaction {most} time(s) in vain" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FencedError("a second applier"),
+        RowError("missing row", number=1032),
+        DecodeError("damage"),
+        TargetError("somebody else changed the table"),
+        PermissionError(errno.EACCES, "denied"),
+        ValueError("a bug"),
+    ],
+)
+def test_not_temporary_is_not_retried(error):
+    # Scenario 37: a non-temporary error stops at once.
+    clock = Clock()
+    with pytest.raises(type(error)):
+        Retries(10, clock, lambda *_: None).run(failing(1, error))
+    assert clock.pauses == []
+
+
+def test_temporary():
+    assert temporary(ConcurrentChangeError("ConcurrentDeleteReadException"))
+    assert temporary(OSError(errno.ESTALE, "stale"))
+    assert not temporary(FileNotFoundError(errno.ENOENT, "gone"))
+
+
+def test_stop_interrupts_a_pause():
+    clock = Clock()
+    clock.set()
+    with pytest.raises(Stopped):
+        Retries(10, clock, lambda *_: None).run(failing(1, TimeoutError()))
+
+
+def test_full_disk_is_waited_for_and_not_counted():
+    clock, seen = Clock(), []
+    retries = Retries(0, clock, lambda error, attempt: seen.append(attempt))
+    assert retries.run(failing(3, OSError(errno.ENOSPC, "No space left on device"))) == "done"
+    assert clock.pauses == [5, 5, 5]
+    assert seen == []

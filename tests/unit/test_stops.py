@@ -1,0 +1,83 @@
+"""--until in its four forms, transactions that are left out, and the delay."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_repl.errors import ConfigError, LogError
+from spark_repl.gtid import GtidSet
+from spark_repl.relay.index import Kind, build_index
+from spark_repl.relay.log import open_log
+from spark_repl.stops import Until, due_in, left_out
+from tests.binlog_writer import LogWriter, Table, insert
+
+A = Table("a")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> LogWriter:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    for key in range(1, 6):
+        log.transaction(insert(A, (key, "x")))
+    log.rotate()
+    log.transaction(insert(A, (6, "x")))
+    return log
+
+
+def taken(made: LogWriter, tmp_path: Path, text: str, executed: str = "") -> int | None:
+    relay = open_log(str(made.folder))
+    records = build_index(relay, str(tmp_path / "index")).records
+    until = Until.parse(text.replace("S:", f"{made.source}:"))
+    until.check(relay)
+    have = GtidSet.parse(executed.replace("S:", f"{made.source}:"))
+    return until.take(records, have, relay, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "executed", "want"),
+    [
+        ("before-gtids:S:3", "", 2),
+        ("before-gtids:S:4-5", "", 3),
+        ("before-gtids:S:99", "", None),
+        ("after-gtids:S:3", "", 3),
+        ("after-gtids:S:2-3", "S:1-2", 3),
+        ("after-gtids:S:1-2", "S:1-2", 0),
+        ("after-gtids:S:6-99", "", None),
+        ("source:bin.000002:4", "", 6),
+        ("relay:bin.000001:4", "", 0),
+    ],
+)
+def test_until(made, tmp_path, text, executed, want):
+    # Scenario 12: UNTIL a position, SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS.
+    assert taken(made, tmp_path, text, executed) == want
+
+
+def test_until_that_nobody_understands(made, tmp_path):
+    for text in ("S:3", "until:S:3", "relay:bin.000001", "before-gtids:"):
+        with pytest.raises(ConfigError):
+            taken(made, tmp_path, text)
+    with pytest.raises(LogError, match="which this log has not"):
+        taken(made, tmp_path, "relay:other.000001:4")
+
+
+def test_left_out_keeps_the_slot(made, tmp_path):
+    records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records
+    left, count = left_out(records, GtidSet.parse(f"{made.source}:3"))
+    assert count == 1
+    assert len(left) == len(records)
+    changed = np.flatnonzero(left["kind"] != records["kind"])
+    assert changed.tolist() == [2]
+    assert left["kind"][2] == Kind.EMPTY
+
+
+def test_delay(made, tmp_path):
+    records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records.copy()
+    records["commit_time"] = int((time.time() - 10) * 1e6)
+    assert due_in(records, 5) == 0
+    assert 10 < due_in(records, 30) <= 20
+    assert due_in(records, 0) == 0
