@@ -124,6 +124,8 @@ def _bench(command: Any, commands: Any) -> None:
     command("decode", _bench_decode, "decode log files, no Spark", kinds).add_argument(
         "files", nargs="+", metavar="FILE"
     )
+    receive = command("receive", _bench_receive, "the source's whole log, to a folder", kinds)
+    receive.add_argument("--config", required=True, metavar="FILE")
     apply = command("apply", _bench_apply, "apply a log into fresh targets", kinds)
     apply.add_argument("--relay", required=True, metavar="DIR")
     apply.add_argument("--workers", type=int, default=2)
@@ -238,6 +240,13 @@ def _bench_decode(options: argparse.Namespace) -> int:
     from .bench import bench_decode
 
     inspect.emit(bench_decode(options.files), options.json)
+    return 0
+
+
+def _bench_receive(options: argparse.Namespace) -> int:
+    from .bench_live import bench_receive
+
+    inspect.emit(bench_receive(load(options.config)), options.json)
     return 0
 
 

@@ -35,7 +35,7 @@ LAYERS = (
     ("group", "copy"),
     ("coordinator",),
     ("replica", "verify", "progress"),
-    ("bench", "inspect", "demo", "live", "setup"),
+    ("bench", "inspect", "demo", "live", "bench_live", "setup"),
     ("cli",),
     ("__main__",),
 )
