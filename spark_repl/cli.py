@@ -76,15 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--master", help="Spark master (default: local[WORKERS])")
     apply.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
     apply.add_argument("--verbose", action="store_true")
-    live = command("run", _run, "follow a live MySQL server, until stopped (SIGTERM)")
-    live.add_argument("--config", metavar="FILE", required=True)
-    live.add_argument("--master", help="Spark master (default: local[WORKERS])")
-    live.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
-    live.add_argument("--verbose", action="store_true")
-    receive = command("receive", _receive, "the receiver alone: from the server to the relay log")
-    receive.add_argument("--config", metavar="FILE", required=True)
-    receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
-    receive.add_argument("--verbose", action="store_true")
+    _live(command)
     status = command("status", inspect.show_status, "one look at the applier and its tables")
     _target_options(status)
     skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
@@ -128,12 +120,29 @@ def _xa(command: Any, commands: Any) -> None:
         ended.add_argument("--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]", help="hex")
 
 
+def _live(command: Any) -> None:
+    """The commands that talk to a server."""
+    run = command("run", _run, "follow a live MySQL server, until stopped (SIGTERM)")
+    copy = command("snapshot", _snapshot, "the first copy of all tables into an empty target")
+    copy.add_argument("--table", metavar="DB.TABLE", action="append", default=[])
+    receive = command("receive", _receive, "the receiver alone: from the server to the relay log")
+    receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
+    for parser in (run, copy, receive):
+        parser.add_argument("--config", metavar="FILE", required=True)
+        parser.add_argument("--verbose", action="store_true")
+    for parser in (run, copy):
+        parser.add_argument("--master", help="Spark master (default: local[WORKERS])")
+        parser.add_argument("--take-over", action="store_true", help="the other host is gone")
+
+
 def _bench(command: Any, commands: Any) -> None:
     bench = commands.add_parser("bench", help="what this machine does")
     kinds = bench.add_subparsers(dest="action", required=True, metavar="WHAT")
     command("decode", _bench_decode, "decode log files, no Spark", kinds).add_argument(
         "files", nargs="+", metavar="FILE"
     )
+    receive = command("receive", _bench_receive, "the source's whole log, to a folder", kinds)
+    receive.add_argument("--config", required=True, metavar="FILE")
     apply = command("apply", _bench_apply, "apply a log into fresh targets", kinds)
     apply.add_argument("--relay", required=True, metavar="DIR")
     apply.add_argument("--workers", type=int, default=2)
@@ -199,6 +208,26 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _snapshot(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    config.check_supported()
+    from .live import snapshot
+
+    found = snapshot(
+        config, tuple(options.table), master=options.master, take_over=options.take_over
+    )
+    said = {
+        "tables": found.tables,
+        "rows": found.rows,
+        "seconds": round(found.seconds, 3),
+        "rows_per_s": round(found.rows / max(found.seconds, 1e-3)),
+        "start": str(found.start),
+        "high_water_mark": str(found.until),
+    }
+    inspect.emit(said, options.json)
+    return 0
+
+
 def _receive(options: argparse.Namespace) -> int:
     config = load(options.config)
     config.check_supported()
@@ -228,6 +257,13 @@ def _bench_decode(options: argparse.Namespace) -> int:
     from .bench import bench_decode
 
     inspect.emit(bench_decode(options.files), options.json)
+    return 0
+
+
+def _bench_receive(options: argparse.Namespace) -> int:
+    from .bench_live import bench_receive
+
+    inspect.emit(bench_receive(load(options.config)), options.json)
     return 0
 
 

@@ -8,8 +8,6 @@ commits, the next is being staged, and waits for its turn (apply/commit_order).
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import threading
 import time
 from collections import deque
@@ -29,20 +27,22 @@ from .applier_status import (
     Counters,
 )
 from .apply.commit_order import WAITING, CommitOrder
-from .apply.stage import Staged, stage
+from .apply.stage import Staged
 from .config import Config
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
-from .plan import Group, Mask, Planner, Records, branch_group, stage_tasks
+from .plan import Group, Planner, Records, branch_group
 from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, gtid_text
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
 from .sink.control import Cut
+from .sink.copies import Copy
 from .sink.crash_points import reach
 from .sink.history import History
 from .sink.tracking import Tracking
+from .stager import Stager
 from .statements import Statements
 from .stops import Until, due_in, left_out
 from .workers import Workers
@@ -50,9 +50,6 @@ from .xa_parts import XaParts
 
 log = logging.getLogger(__name__)
 
-# Below this many bytes the work takes less time than starting a Spark job for it.
-HERE_BYTES = 1 << 19
-_SHARD_BYTES = 8 << 20
 # Groups between their dispatch and their cut: one commits while the next is staged and waits.
 _DISPATCHED_MAX = 2
 # With preserve_commit_order off a table's lane may be this far ahead of the slowest one.
@@ -81,6 +78,8 @@ class Coordinator:
         self.workers, self.executed, self.position = workers, executed, position
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
         self.xa = xa
+        self.copy: Copy | None = None
+        """a first copy, whose tables are consistent when the log is applied to its end"""
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
         self.stopping = threading.Event()
@@ -90,14 +89,12 @@ class Coordinator:
         self._retries = Retries(config.apply.transaction_retries, self.stopping, self._transient)
         self._order = CommitOrder(lambda slot: self.status.state(WAITING))
         self._planner = Planner(config.apply)
-        self._tables_last = 1
         self._staging = ThreadPoolExecutor(1, thread_name_prefix="stage")
         self._landing = ThreadPoolExecutor(_UNORDERED_MAX, thread_name_prefix="land")
         self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking, relay, history.base)
-        self._number = 0
-        self._stage_seconds = self._wait_seconds = 0.0
-        shutil.rmtree(tracking.layout.staging, ignore_errors=True)
+        self._wait_seconds = 0.0
+        self._stager = Stager(config, tracking, workers)
 
     def apply(self, records: Records) -> None:
         """Applies index records in log order; those that every table has already are passed over.
@@ -124,7 +121,8 @@ class Coordinator:
                 self._dispatch(group)
                 self._learn(group)
                 dispatched.append((group, self._landing.submit(self._land, group)))
-                while len(dispatched) >= _DISPATCHED_MAX:
+                # What follows a statement may need the definitions that it makes.
+                while len(dispatched) >= (_DISPATCHED_MAX if group.with_rows else 1):
                     dispatched.popleft()[1].result()
                 group = self._planner.group(batch, group.last)
             for _, landing in dispatched:
@@ -134,8 +132,7 @@ class Coordinator:
         finally:
             for later, landing in dispatched:
                 landing.exception()
-                if later.folder is not None:
-                    shutil.rmtree(later.folder, ignore_errors=True)
+                self._stager.drop(later)
         if self.stopping.is_set():
             return
         if wrong is not None:
@@ -200,6 +197,7 @@ class Coordinator:
     def _dispatch(self, group: Group) -> None:
         group.slot = self._order.dispatch()
         group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
+        group.idempotent = self.config.apply.exec_mode == "idempotent" or self._catching_up
         if group.with_rows:
             group.staged = self._staging.submit(self._retries.run, lambda: self._stage(group))
 
@@ -208,49 +206,14 @@ class Coordinator:
         self.status.transient(error, attempt)
 
     def _stage(self, group: Group) -> list[Staged]:
-        """Reads the group from the relay log, from its first position to its last."""
         self.status.state(STAGING, str(group.gtids))
-        size = int(group.records["length"].sum())
-        here = size <= HERE_BYTES
-        folder = None
-        if not here:
-            self._number += 1
-            folder = os.path.join(self.tracking.layout.staging, f"group-{self._number}")
-            os.makedirs(folder, exist_ok=True)
-            if group.folder is not None:  # of an attempt that failed
-                shutil.rmtree(group.folder, ignore_errors=True)
-            group.folder = folder
-        count = self.workers.count
-        shards = count if size > _SHARD_BYTES and self._tables_last < count else 1
-        skip = self._skip(group.records)
-        group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
-        tasks = stage_tasks(
-            self.relay,
-            self.history.base,
-            group.records,
-            group.wave,
-            1 if here else count,
-            skip,
-            group.xa.commits,
-            shards=shards,
-            folder=folder,
-            idempotent=self.config.apply.exec_mode == "idempotent",
-            zero_dates=self.config.target.zero_dates,
-        )
-        began = time.perf_counter()
-        found = self.workers.run(stage, tasks, here=here)
-        self._stage_seconds += time.perf_counter() - began
-        return found
+        had = self.copy.exact if self.copy and self._catching_up else {}
+        return self._stager.stage(group, self.relay, self.history.base, had)
 
-    def _skip(self, records: Records) -> dict[str, Mask]:
-        """Which transactions each table has already (invariant 3): only after a crash are any."""
-        found = {}
-        for table in list(self.tracking.tables.values()):
-            if table.position > int(records["position"][0]):
-                mask = records["end"] <= table.position
-                if mask.any():
-                    found[table.name] = mask
-        return found
+    @property
+    def _catching_up(self) -> bool:
+        until = self.copy.until if self.copy else None
+        return until is not None and not until.issubset(self.executed)
 
     def _land(self, group: Group) -> None:
         """A group's commits and its cut, in its turn. Raises what stops the applier."""
@@ -291,8 +254,7 @@ class Coordinator:
             self._order.wait(group.slot)
             self._prefix(group, fault)
             raise
-        if group.folder is not None:
-            shutil.rmtree(group.folder, ignore_errors=True)
+        self._stager.drop(group)
         self._publish(group, self._cut(group))
 
     def _write(self, group: Group) -> None:
@@ -302,12 +264,14 @@ class Coordinator:
             staged = group.staged.result()
         self.status.state(APPLYING, str(group.gtids))
         try:
-            changes = self._writer.write(staged, group.start, self._cut(group))
+            changes = self._writer.write(
+                staged, group.start, self._cut(group), idempotent=group.idempotent
+            )
         except Exception as error:
             if temporary(error) or disk_full(error):
                 group.staged = None
             raise
-        self._tables_last = max(1, len(changes))
+        self._stager.tables = max(1, len(changes))
         self.counters.row_changes += sum(changes.values())
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
 
@@ -324,6 +288,7 @@ class Coordinator:
         count = int(np.count_nonzero(keep))
         part = Group(group.records[:count], group.wave[:count], group.last, group.slot)
         part.xa = self._retries.run(lambda: self.xa.prefix(group.xa, count))
+        part.idempotent = group.idempotent
         self._retries.run(lambda: self._write(part))
         self._publish(part, self._cut(part))
 
@@ -352,7 +317,7 @@ class Coordinator:
         counted.waves += len(np.unique(group.wave))
         tables = dict(self.tracking.tables)
         # After a crash a table may be ahead: until the others have caught up there is no cut.
-        if all(table.position <= group.end for table in tables.values()):
+        if not self._catching_up and all(t.position <= group.end for t in tables.values()):
             versions = {name: table.version() for name, table in sorted(tables.items())}
             counts = {"transactions": transactions, "waves": len(np.unique(group.wave))}
             reach("before_cut")
@@ -362,6 +327,15 @@ class Coordinator:
             counted.cuts += 1
         self.status.applied(str(group.gtids))
         self.on_group(counted, cut.position)
+
+    def publish_copy(self, position: int) -> None:
+        """The first cut of a copy behind which nothing has to be applied: the source was idle."""
+        if self._catching_up:
+            return
+        self.position = position
+        versions = {name: table.version() for name, table in sorted(self.tracking.tables.items())}
+        executed, log_id = str(self.executed), self.history.log_id
+        self.tracking.control.publish(Cut(position, executed, log_id, {}, versions))
 
     def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
         """Names the transaction: its GTID, file and position."""
@@ -379,7 +353,7 @@ class Coordinator:
     def phases(self) -> dict[str, float]:
         """Seconds: staging (beside the commits), waiting for it, writing files, committing."""
         found = {
-            "stage_s": self._stage_seconds,
+            "stage_s": self._stager.seconds,
             "wait_s": self._wait_seconds,
             "write_s": self._writer.write_seconds,
             "commit_s": self._writer.commit_seconds,
@@ -390,4 +364,4 @@ class Coordinator:
         self._landing.shutdown(wait=True, cancel_futures=True)
         self._staging.shutdown(wait=True, cancel_futures=True)
         self.status.stopped(error)
-        shutil.rmtree(self.tracking.layout.staging, ignore_errors=True)
+        self._stager.clean()

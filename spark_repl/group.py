@@ -45,7 +45,9 @@ class GroupWriter:
             self._lanes = MergeLanes(workers.spark, tracking, idempotent=idempotent)
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
-    def write(self, staged: list[Staged], start: int, cut: Cut) -> dict[str, int]:
+    def write(
+        self, staged: list[Staged], start: int, cut: Cut, *, idempotent: bool
+    ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; returns row changes per table.
 
         Raises RowFault (lowest failing transaction first) before anything is committed.
@@ -60,9 +62,15 @@ class GroupWriter:
         tables = self._tables(staged, parts, start, cut)
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
-        tasks = [task for name, table in tables.items() for task in self._tasks(table, parts[name])]
+        tasks = [
+            task
+            for name, table in tables.items()
+            for task in self._tasks(table, parts[name], idempotent=idempotent)
+        ]
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
         began = time.perf_counter()
+        if self._lanes:
+            self._lanes.idempotent = idempotent
         function = stage_net if self._lanes else write
         written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
         faults = [fault for part in written for fault in part.violations]
@@ -115,13 +123,12 @@ class GroupWriter:
             found[name] = table
         return found
 
-    def _tasks(self, table: Table, parts: list[Part]) -> list[WriteTask]:
+    def _tasks(self, table: Table, parts: list[Part], *, idempotent: bool) -> list[WriteTask]:
         shards: dict[int, list[Part]] = {}
         together = any(part.whole for part in parts)
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files = () if self._lanes else self.tracking.live_files(table)
-        idempotent = self.config.apply.exec_mode == "idempotent"
         return [
             WriteTask(
                 table.name,

@@ -22,13 +22,18 @@ from .errors import LogError, SourceError, SparkReplError
 from .gtid import GtidSet
 from .position import OFFSET_BITS
 from .relay.log import RelayLog, open_log
+from .relay.published import read_end
 from .relay.purge import Purged, purge
 from .relay.receiver import Receiver
 from .relay.report import read_report
 from .sink.control import Control
+from .sink.copies import last_copy
 from .sink.layout import Layout
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from .copy.first_copy import CopyResult
     from .replica import Replica, Result
 
 log = logging.getLogger(__name__)
@@ -47,7 +52,8 @@ def executed_of(config: Config) -> GtidSet | None:
     control = Control(Layout(config.target.path).control, config.channel)
     cuts = control.cuts() if control.exists() else []
     if not cuts:
-        return None
+        copy = last_copy(control)
+        return copy.start if copy else None
     return GtidSet.parse(cuts[-1].gtid_executed)
 
 
@@ -156,6 +162,44 @@ class Supervisor:
         return self._process.wait()
 
 
+def snapshot(
+    config: Config,
+    only: tuple[str, ...] = (),
+    *,
+    master: str | None = None,
+    take_over: bool = False,
+) -> CopyResult:
+    """The first copy, alone. Raises SourceError, SchemaError, TargetError, FencedError."""
+    from .copy.first_copy import plan_copy
+
+    plan_copy(config, only)
+    from .session import build_session
+
+    spark = build_session(master=master or f"local[{config.apply.workers}]")
+    return _copy(spark, config, take_over=take_over)
+
+
+def _copy(spark: SparkSession, config: Config, *, take_over: bool) -> CopyResult:
+    from .copy.first_copy import FirstCopy
+    from .progress import CopyProgress
+    from .workers import Workers
+
+    workers = Workers(spark, config.apply.workers)
+    with CopyProgress() as progress:
+        return FirstCopy(spark, config, workers.run, progress.told).copy(take_over=take_over)
+
+
+def _is_new(config: Config) -> bool:
+    """Whether neither target nor relay log hold anything, or a copy that isn't finished."""
+    control = Control(Layout(config.target.path).control, config.channel)
+    copy = last_copy(control)
+    if copy is not None:
+        return copy.until is None
+    if control.exists() and (control.cuts() or control.rows("table")):
+        return False
+    return read_end(config.relay.path) is None
+
+
 def run(
     config: Config, config_file: str, *, master: str | None = None, take_over: bool = False
 ) -> Result | None:
@@ -173,6 +217,11 @@ def run(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    first = _is_new(config) and config.source.auto_position
+    if first:
+        from .copy.first_copy import plan_copy
+
+        plan_copy(config)  # before the receiver starts: its log begins where the copy does
     with Supervisor(config, config_file) as receiver:
         if not _wait_for_log(config, receiver, stop):
             return None
@@ -181,6 +230,8 @@ def run(
         from .session import build_session
 
         spark = build_session(master=master or f"local[{config.apply.workers}]")
+        if first:
+            _copy(spark, config, take_over=take_over)
         with Progress(config) as progress:
             applier = Replica(spark, config, progress.group, take_over=take_over)
             replica.append(applier)

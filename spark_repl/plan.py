@@ -31,7 +31,8 @@ WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 @dataclass
 class Group:
     """Transactions that are committed together. ``last``: the index, in its batch, of the one
-    behind the group; ``slot``: its place in the commit order; ``folder``: its staged files."""
+    behind the group; ``slot``: its place in the commit order; ``folder``: its staged
+    files; ``idempotent``: missing rows and duplicate keys are no errors."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -41,6 +42,7 @@ class Group:
     already: int = 0
     folder: str | None = None
     xa: XaGroup = field(default_factory=XaGroup)
+    idempotent: bool = False
 
     @property
     def start(self) -> int:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from .applier_status import Counters
@@ -15,6 +15,35 @@ from .position import RelayPosition
 
 if TYPE_CHECKING:
     from .replica import Replica
+
+
+class CopyProgress:
+    """The first copy's bar: rows, rows a second, what is left."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bar = Bar(
+            TextColumn("copying"),
+            BarColumn(),
+            TextColumn("{task.fields[said]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task: Any = self._bar.add_task("copying", total=None, said="starting")
+        self._began = time.perf_counter()
+
+    def __enter__(self) -> CopyProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._bar.stop()
+
+    def told(self, rows: int, expected: int) -> None:
+        seconds = max(1e-3, time.perf_counter() - self._began)
+        said = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
+        self._bar.update(self._task, completed=rows, total=expected, said=said)
 
 
 class Progress:

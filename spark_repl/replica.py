@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from py4j.protocol import Py4JNetworkError
@@ -22,12 +20,13 @@ from .applier_status import Counters
 from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
-from .errors import LogError, SparkReplError
+from .errors import HistoryError, LogError
 from .gtid import GtidSet
 from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
 from .sink.control import Control, Cut
+from .sink.copies import Copy, last_copy
 from .sink.crash_points import reach
 from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
@@ -36,6 +35,7 @@ from .sink.tracking import TableOptions, Tracking
 from .sink.xa_store import XaStore
 from .spark_source import MySQLRelaySource
 from .stops import Until
+from .stream import Ended, Interrupted, resume_offset, translated
 from .workers import Workers
 from .xa_parts import ROLLBACK, XaParts
 
@@ -130,7 +130,10 @@ class Replica:
         executed = check_continuity(self.history, self.relay, self.index, cut)
         record(control, self.history)
         begun = 0 if cut is None or self.history.renewed else cut.position
-        if cut is None and executed:
+        copy = last_copy(control)
+        if copy is not None:
+            executed = self._behind_copy(copy, executed, cut)
+        elif cut is None and executed:
             log.warning("the log begins in mid-history: %s counts as executed", executed)
         self.coordinator = Coordinator(
             self.config,
@@ -145,6 +148,31 @@ class Replica:
             until=self.until,
             skip=control.skipped(),
         )
+        self.coordinator.copy = copy
+        if copy is not None and cut is None:
+            first = self.relay.files[0].number
+            begin = RelayPosition(self.history.base + first, self.relay.head(first).length)
+            self.coordinator.publish_copy(begin.packed)
+
+    def _behind_copy(self, copy: Copy, executed: GtidSet, cut: Cut | None) -> GtidSet:
+        """What counts as executed behind a first copy. Raises HistoryError for a gap, and for a
+        copy that is not finished."""
+        if copy.until is None:
+            raise HistoryError(
+                "the first copy is not finished",
+                file=self.layout.target,
+                hint="run spark-repl snapshot again: it goes on where it stopped",
+            )
+        if cut is not None:
+            return executed
+        if missing := executed.subtract(copy.start):
+            raise HistoryError(
+                f"transactions are missing between the copy and the log: {missing}",
+                file=self.relay_path,
+                hint="give a log that begins before the copy, or copy into an empty target",
+            )
+        self.history = replace(self.history, renewed=True)  # what the copy holds goes by GTID
+        return copy.start
 
     def apply(self, *, follow: bool = False) -> Result:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""
@@ -153,7 +181,7 @@ class Replica:
         self._catch_up()
         if not self.coordinator.reached_until:
             self._stream(follow)
-        if self.error is not None and not isinstance(self.error, _Ended):
+        if self.error is not None and not isinstance(self.error, Ended):
             raise self.error
         coordinator = self.coordinator
         return Result(
@@ -261,7 +289,7 @@ class Replica:
                 if self._stop.is_set() or self.error is not None:
                     break
         except Exception as error:  # noqa: BLE001 - whatever ended the stream is said once
-            self.error = self.error or _translate(error, self.relay_path)
+            self.error = self.error or translated(error, self.relay_path)
         finally:
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
                 query.stop()
@@ -294,13 +322,13 @@ class Replica:
             self.coordinator.apply(records)
             if self.coordinator.reached_until:
                 self._stop.set()
-                raise _Stopped
+                raise Interrupted
             if self.coordinator.stopping.is_set() and self.coordinator.position < last:
                 # Not to be recorded as done by the checkpoint; at the next start it comes again.
-                raise _Stopped
+                raise Interrupted
             reach("before_checkpoint")
         except BaseException as error:
-            if not isinstance(error, _Stopped):
+            if not isinstance(error, Interrupted):
                 self.error = error
             raise
 
@@ -319,10 +347,6 @@ def _xa_parts(control: Control, layout: Layout, cut: Cut | None) -> XaParts:
     return XaParts(store, prepared, decisions)
 
 
-class _Stopped(Exception):
-    """Ends a stream batch that stop() interrupted between two groups."""
-
-
 def _check_same(relay: RelayLog, before: Mapping[int, str], now: Mapping[int, str]) -> None:
     for number in before.keys() & now.keys():
         if before[number] != now[number]:
@@ -331,48 +355,6 @@ def _check_same(relay: RelayLog, before: Mapping[int, str], now: Mapping[int, st
                 file=relay.file(number).path,
                 hint="stop, and start the applier again",
             )
-
-
-def resume_offset(checkpoint: str) -> int | None:
-    """The packed position behind which a stream with this checkpoint resumes; None: none."""
-    done = _numbers(os.path.join(checkpoint, "commits"))
-    if not done:
-        return None
-    path = os.path.join(checkpoint, "offsets", str(max(done)))
-    try:
-        with open(path, encoding="utf-8") as lines:
-            offset: Any = json.loads(lines.read().splitlines()[-1])
-        return int(offset["position"])
-    except (OSError, ValueError, KeyError, IndexError):
-        return None  # a damaged checkpoint: Spark says so itself when the stream starts
-
-
-def _numbers(folder: str) -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
-    except FileNotFoundError:
-        return []
-
-
-def _translate(error: Exception, path: str) -> BaseException:
-    """What stopped the stream outside of foreachBatch: errors of the source come as text."""
-    text = str(error)
-    if isinstance(error, ConnectionError | Py4JNetworkError):
-        return SparkReplError(
-            "Spark's JVM has ended",
-            hint="start again: what was not committed is applied then; was it killed, or short of"
-            " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
-        )
-    if "_Stopped" in text:
-        return _Ended()
-    found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
-    if found:
-        return LogError(found.group(2).strip(), hint="see the message of the stream above")
-    return SparkReplError(f"the stream stopped: {text.splitlines()[0]}", file=path)
-
-
-class _Ended(Exception):
-    """A stop that is no error."""
 
 
 __all__ = ["Cut", "GtidSet", "Replica", "Result", "resume_offset"]

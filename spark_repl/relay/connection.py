@@ -106,6 +106,25 @@ def connect(source: Source, **options: Any) -> Any:
         ) from error
 
 
+def begin_query(connection: Any, before: list[str], statement: str) -> Any:
+    """Sends a query; returns the stream from which its rows can be read, as packets.
+
+    Raises SourceError, SourceLostError.
+    """
+    try:
+        with connection.cursor() as cursor:
+            for text in before:
+                cursor.execute(text)
+        connection._execute_command(0x03, statement)
+        result = pymysql.connections.MySQLResult(connection)
+        result.init_unbuffered_query()
+        result.unbuffered_active = False  # its rows are ours to read
+        return connection._rfile
+    except pymysql.err.MySQLError as error:
+        number, text = (*error.args, "", "")[:2]
+        raise error_of(number if isinstance(number, int) else 2013, str(text)) from error
+
+
 def _tls(source: Source) -> dict[str, Any]:
     if source.tls == "disabled":
         return {"ssl_disabled": True}
@@ -176,6 +195,10 @@ class DumpConnection:
         except pymysql.err.MySQLError as error:
             number, text = (*error.args, "", "")[:2]
             raise error_of(number if isinstance(number, int) else 2013, str(text)) from error
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Rows in the order of their columns."""
+        return [tuple(row.values()) for row in self.query(statement)]
 
     def server(self) -> Server:
         found = self.query("SHOW GLOBAL VARIABLES")

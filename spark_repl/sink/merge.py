@@ -72,7 +72,7 @@ class MergeLanes:
     """A Spark session per table; ``check`` and ``commit`` may be called from several threads."""
 
     def __init__(self, spark: SparkSession, tracking: Tracking, *, idempotent: bool) -> None:
-        self._spark, self._tracking, self._idempotent = spark, tracking, idempotent
+        self._spark, self._tracking, self.idempotent = spark, tracking, idempotent
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
 
@@ -94,7 +94,7 @@ class MergeLanes:
         if not any(part.gaps for part in written):
             return frame.select(*chosen, *net)
         target = DeltaTable.forPath(session, table.folder).toDF()
-        whole = completed(frame, target, table.definition, idempotent=self._idempotent)
+        whole = completed(frame, target, table.definition, idempotent=self.idempotent)
         return whole.select(*chosen, *net, PATCHED)
 
     def appends(self, table: Table, written: Sequence[Written]) -> bool:
@@ -104,7 +104,7 @@ class MergeLanes:
 
     def check(self, table: Table, written: Sequence[Written]) -> list[Violation]:
         """The first change that doesn't fit, if there is one: 1032 or 1062, strict mode only."""
-        if (self._idempotent and table.definition.primary_key) or self.appends(table, written):
+        if (self.idempotent and table.definition.primary_key) or self.appends(table, written):
             return []
         net = self._net(table, written)
         target = DeltaTable.forPath(self._session(table), table.folder).toDF()
@@ -181,7 +181,7 @@ class MergeLanes:
         keys = [_quoted(names[i]) for i in table.definition.primary_key]
         values: dict[str, str | Column] = {_quoted(name): f"s.{_quoted(name)}" for name in names}
         stays = f"(s.{_FLAGS} & {EXISTS}) != 0"
-        comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if self._idempotent else stays
+        comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if self.idempotent else stays
         (
             DeltaTable.forPath(self._session(table), table.folder)
             .alias("t")

@@ -82,8 +82,8 @@ def test_corpus_ends_as_the_server(spark, target):
 @pytest.mark.parametrize(("workers", "bound"), [(4, {}), (1, {"group_max_rows": 3000})])
 def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch, workers, bound):
     """With several workers and shards even for a small group."""
-    monkeypatch.setattr("spark_repl.coordinator.HERE_BYTES", 0)
-    monkeypatch.setattr("spark_repl.coordinator._SHARD_BYTES", 0)
+    monkeypatch.setattr("spark_repl.stager.HERE_BYTES", 0)
+    monkeypatch.setattr("spark_repl.stager._SHARD_BYTES", 0)
     monkeypatch.setattr("spark_repl.group._HERE_ROWS", 0)
     run(spark, bank, target, workers=workers, **bound)
     assert_server_state(spark, target, bank / "expected")

@@ -12,8 +12,8 @@ from tests.spark.lab import assert_applied_once, assert_server_state
 # in the driver; here every task has to go to an executor.
 _SCRIPT = """
 import sys
-import spark_repl.coordinator, spark_repl.group
-spark_repl.coordinator.HERE_BYTES = spark_repl.coordinator._SHARD_BYTES = 0
+import spark_repl.stager, spark_repl.group
+spark_repl.stager.HERE_BYTES = spark_repl.stager._SHARD_BYTES = 0
 spark_repl.group._HERE_ROWS = 0
 from spark_repl import Config, Replica
 from spark_repl.session import build_session

@@ -1,0 +1,77 @@
+"""One chunk of one table, read in one statement and written as data files; runs on a worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..binlog.definition import TableDefinition
+from ..config import Source
+from ..errors import SparkReplError
+from ..relay.connection import begin_query, connect
+from ..sink.columns import Columns, write_file
+from .source_tables import full_name
+from .text_rows import read_rows, select_list, to_arrow
+
+_FILE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class CopyTask:
+    source: Source
+    definition: TableDefinition
+    columns: Columns
+    folder: str
+    where: str
+    zero_dates: str
+
+
+@dataclass
+class Copied:
+    """``adds``: Delta's actions for the files; they are nothing until they are committed."""
+
+    adds: list[dict[str, Any]] = field(default_factory=list)
+    rows: int = 0
+
+
+def copy_chunk(task: CopyTask) -> Copied:
+    """Reads without a lock, the state of one moment. Raises SourceError, SchemaError."""
+    connection = connect(task.source)
+    try:
+        return copy_rows(task, connection)
+    finally:
+        connection.close()
+
+
+def copy_rows(task: CopyTask, connection: Any) -> Copied:
+    """The same over an open connection, in its transaction if it has one."""
+    definition, out = task.definition, Copied()
+    statement = (
+        f"SELECT {select_list(definition.columns)} FROM {full_name(definition)} {task.where}"
+    )
+    schema, parts, size = definition.arrow_schema(), list[pa.Table](), 0
+    try:
+        stream = begin_query(connection, ["SET time_zone = '+00:00'"], statement)
+        for columns in read_rows(stream, len(definition.columns)):
+            arrays = [
+                to_arrow(column, values, task.zero_dates)
+                for column, values in zip(definition.columns, columns, strict=True)
+            ]
+            part = pa.Table.from_arrays(arrays, schema=schema)
+            out.rows += part.num_rows
+            size += part.nbytes
+            parts.append(part)
+            if size >= _FILE_BYTES:
+                out.adds.append(_write(task, parts))
+                parts, size = [], 0
+    except SparkReplError as error:
+        raise error.at(table=definition.name) from None
+    if parts:
+        out.adds.append(_write(task, parts))
+    return out
+
+
+def _write(task: CopyTask, parts: list[pa.Table]) -> dict[str, Any]:
+    return write_file(task.folder, task.columns, pa.concat_tables(parts))

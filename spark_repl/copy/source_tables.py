@@ -1,0 +1,120 @@
+"""What there is to copy: the source's tables, their definitions, and where chunks end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ..apply.ddl import Effect, classify
+from ..binlog.charset import BINARY
+from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
+from ..errors import SchemaError
+
+Query = Callable[[str], list[tuple[Any, ...]]]
+
+_CHUNK_BYTES, _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 48 << 20, 2_000, 400_000
+_SYSTEM = "'mysql', 'sys', 'information_schema', 'performance_schema'"
+# First key columns whose order the server can also find from a literal.
+_TEXT_LITERALS = (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.TIME)
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    definition: TableDefinition
+    rows: int
+    """estimated"""
+    bytes_per_row: int
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def full_name(definition: TableDefinition) -> str:
+    return f"{quoted(definition.database)}.{quoted(definition.table)}"
+
+
+def list_tables(query: Query, only: tuple[str, ...] = ()) -> list[SourceTable]:
+    """All tables of the users, largest first. Raises SchemaError for one that can't be copied."""
+    rows = query(
+        "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0)"
+        " FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
+        f" AND table_schema NOT IN ({_SYSTEM}) ORDER BY data_length DESC, 1, 2"
+    )
+    found = []
+    for database, table, count, width in rows:
+        if not only or f"{database}.{table}" in only:
+            definition = _definition(query, str(database), str(table))
+            found.append(SourceTable(definition, int(count), int(width)))
+    return found
+
+
+def _definition(query: Query, database: str, table: str) -> TableDefinition:
+    ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
+    made = classify(statement, database)
+    if made.effect != Effect.CREATE_TABLE or made.definition is None:
+        raise SchemaError(
+            f"the table's definition is not understood: {made.reason}", table=f"{database}.{table}",
+            hint="leave the table out of the copy",
+        )  # fmt: skip
+    made.definition.arrow_schema()  # says which column has a type without a place
+    return made.definition
+
+
+def chunk_ends(query: Query, table: SourceTable) -> tuple[str, ...]:
+    """Upper ends (inclusive) of all chunks but the last, as SQL literals; () for one chunk."""
+    definition = table.definition
+    if not definition.primary_key:
+        return ()
+    column = definition.columns[definition.primary_key[0]]
+    if column.type not in (*NUMERIC_TYPES, *CHARACTER_TYPES, *_TEXT_LITERALS):
+        return ()
+    size = _CHUNK_BYTES // max(table.bytes_per_row, 1)
+    size = min(max(size, _CHUNK_ROWS_MIN), _CHUNK_ROWS_MAX)
+    if table.rows < size:
+        return ()
+    name, ends, where = quoted(column.name), list[str](), ""
+    hexed = f"HEX({_plain(column)})" if _is_text(column) else name
+    while True:
+        rows = query(
+            f"SELECT {hexed} FROM {full_name(definition)} {where} ORDER BY {name}"
+            f" LIMIT 1 OFFSET {size}"
+        )
+        if not rows:
+            return tuple(ends)
+        end = _literal(column, rows[0][0])
+        if ends and ends[-1] == end:
+            return tuple(ends)  # one value has more rows than a chunk: the rest goes in one
+        ends.append(end)
+        where = f"WHERE {name} > {end}"
+
+
+def _is_text(column: Column) -> bool:
+    return column.type in CHARACTER_TYPES
+
+
+def _plain(column: Column) -> str:
+    name = quoted(column.name)
+    return name if column.collation == BINARY else f"CONVERT({name} USING utf8mb4)"
+
+
+def _literal(column: Column, value: Any) -> str:
+    """Text as hex digits, so that nothing needs quoting; the column's collation compares it."""
+    if _is_text(column):
+        if column.collation == BINARY:
+            return f"X'{value}'"
+        return f"_utf8mb4 X'{value}'"
+    if column.type in NUMERIC_TYPES:
+        return str(value)
+    return f"'{value}'"
+
+
+def wheres(column: str, ends: tuple[str, ...]) -> list[str]:
+    """One condition per chunk; together they are every row, once."""
+    if not ends:
+        return [""]
+    found = [f"WHERE {column} <= {ends[0]}"]
+    found += [f"WHERE {column} > {a} AND {column} <= {b}" for a, b in pairwise(ends)]
+    return [*found, f"WHERE {column} > {ends[-1]}"]

@@ -1,0 +1,98 @@
+"""Stager: has a group read from the relay log and decoded by the workers, nothing visible yet."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from .apply.stage import Staged, stage
+from .config import Config
+from .gtid import GtidSet
+from .plan import Group, Mask, stage_tasks
+from .relay.log import RelayLog
+from .sink.tracking import Tracking
+from .workers import Workers
+
+# Below this many bytes the work takes less time than starting a Spark job for it.
+HERE_BYTES = 1 << 19
+_SHARD_BYTES = 8 << 20
+
+
+class Stager:
+    """Staged groups lie below ``_repl/staging``, each in a folder of its own; tiny ones nowhere.
+
+    ``tables``: how many tables the last group changed; with fewer than workers the keys of a table
+    are cut into shards.
+    """
+
+    def __init__(self, config: Config, tracking: Tracking, workers: Workers) -> None:
+        self.config, self.tracking, self.workers = config, tracking, workers
+        self.tables, self.seconds = 1, 0.0
+        self._number = 0
+        self.clean()
+
+    def stage(
+        self, group: Group, relay: RelayLog, base: int, had: Mapping[str, GtidSet]
+    ) -> list[Staged]:
+        """Reads the group from its first position to its last. ``had``: transactions that a table
+        has from its first copy. Raises LogError, DecodeError, OSError."""
+        size = int(group.records["length"].sum())
+        here = size <= HERE_BYTES
+        folder = None if here else self._folder(group)
+        count = self.workers.count
+        shards = count if size > _SHARD_BYTES and self.tables < count else 1
+        skip = self._skip(group, had)
+        group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
+        tasks = stage_tasks(
+            relay,
+            base,
+            group.records,
+            group.wave,
+            1 if here else count,
+            skip,
+            group.xa.commits,
+            shards=shards,
+            folder=folder,
+            idempotent=group.idempotent,
+            zero_dates=self.config.target.zero_dates,
+            # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
+            known={t.name: t.definition for t in list(self.tracking.tables.values())},
+        )
+        began = time.perf_counter()
+        found = self.workers.run(stage, tasks, here=here)
+        self.seconds += time.perf_counter() - began
+        return found
+
+    def _folder(self, group: Group) -> str:
+        self.drop(group)  # of an attempt that failed
+        self._number += 1
+        group.folder = os.path.join(self.tracking.layout.staging, f"group-{self._number}")
+        os.makedirs(group.folder, exist_ok=True)
+        return group.folder
+
+    def _skip(self, group: Group, had: Mapping[str, GtidSet]) -> dict[str, Mask]:
+        """Which transactions each table has already (invariant 3): only after a crash are any."""
+        records, found = group.records, dict[str, Mask]()
+        for table in list(self.tracking.tables.values()):
+            if table.position > group.start:
+                mask = records["end"] <= table.position
+                if mask.any():
+                    found[table.name] = mask
+        for name, gtids in had.items():
+            mask = gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            if mask.any():
+                found[name] = mask | found.get(name, mask)
+        return found
+
+    def drop(self, group: Group) -> None:
+        """Removes what was staged of a group."""
+        if group.folder is not None:
+            shutil.rmtree(group.folder, ignore_errors=True)
+
+    def clean(self) -> None:
+        """Removes what is staged of any group, also by a run before this one."""
+        shutil.rmtree(self.tracking.layout.staging, ignore_errors=True)

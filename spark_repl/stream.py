@@ -1,0 +1,58 @@
+"""The stream's own affairs: where its checkpoint stands, and what it means when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from py4j.protocol import Py4JNetworkError
+
+from .errors import LogError, SparkReplError
+
+
+class Interrupted(Exception):
+    """Ends a stream batch that stop() interrupted between two groups."""
+
+
+def resume_offset(checkpoint: str) -> int | None:
+    """The packed position behind which a stream with this checkpoint resumes; None: none."""
+    done = _numbers(os.path.join(checkpoint, "commits"))
+    if not done:
+        return None
+    path = os.path.join(checkpoint, "offsets", str(max(done)))
+    try:
+        with open(path, encoding="utf-8") as lines:
+            offset: Any = json.loads(lines.read().splitlines()[-1])
+        return int(offset["position"])
+    except (OSError, ValueError, KeyError, IndexError):
+        return None  # a damaged checkpoint: Spark says so itself when the stream starts
+
+
+def _numbers(folder: str) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
+    except FileNotFoundError:
+        return []
+
+
+def translated(error: Exception, path: str) -> BaseException:
+    """What stopped the stream outside of foreachBatch: errors of the source come as text."""
+    text = str(error)
+    if isinstance(error, ConnectionError | Py4JNetworkError):
+        return SparkReplError(
+            "Spark's JVM has ended",
+            hint="start again: what was not committed is applied then; was it killed, or short of"
+            " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
+        )
+    if "Interrupted" in text:
+        return Ended()
+    found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
+    if found:
+        return LogError(found.group(2).strip(), hint="see the message of the stream above")
+    return SparkReplError(f"the stream stopped: {text.splitlines()[0]}", file=path)
+
+
+class Ended(Exception):
+    """A stop that is no error."""

@@ -1,0 +1,158 @@
+"""The first copy under load: every table ends as the source's, with and without a key."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_repl import Replica, cut
+from spark_repl.config import Config
+from spark_repl.copy import source_tables
+from spark_repl.copy.chunk import copy_chunk
+from spark_repl.copy.first_copy import FirstCopy, plan_copy
+from spark_repl.errors import SourceError
+from spark_repl.live import executed_of
+from spark_repl.relay.log import open_log
+from spark_repl.workers import Workers
+
+from .receiving import Running, config_for
+from .server import Load, Server
+from .test_run import check_tables, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TYPES = """CREATE TABLE t.{} (id BIGINT UNSIGNED PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED,
+    c MEDIUMINT, d INT UNSIGNED, e DECIMAL(20,5), f FLOAT, g DOUBLE, h BIT(1), i BIT(12), j CHAR(8),
+    k VARCHAR(40) CHARACTER SET latin1, l TEXT, m BINARY(6), n VARBINARY(9), o BLOB, p DATE,
+    q DATETIME(6), r TIMESTAMP(3) NULL, s TIME(2), u YEAR, v ENUM('x','y'), w SET('p','q','r'),
+    x JSON, z DECIMAL(50,3), zz VECTOR(3))"""
+_VALUES = """({}, -7, 65535, -8388608, 4294967295, -123456789.01234, 0.1, 1e-300, b'1', b'101',
+    'é ', 'ñandú', REPEAT('ß', 300), 'ab', X'00FF', X'FEFD00', '2024-02-29',
+    '1999-12-31 23:59:59.999999', '2024-05-05 05:05:05.125', '-101:02:03.45', 2155, 'y', 'p,r',
+    '{{"k": [1, 2.5, "é"]}}',
+    12345678901234567890123456789012345678901234.125,
+    STRING_TO_VECTOR('[1,2.5,-3]'))"""
+_NULLS = "({}" + ", NULL" * 25 + ")"
+
+
+def _copy(spark: SparkSession, config: Config) -> Any:
+    plan_copy(config)
+    workers = Workers(spark, config.apply.workers)
+    return FirstCopy(spark, config, workers.run, lambda rows, expected: None).copy()
+
+
+def _catch_up(spark: SparkSession, config: Config, executed: str) -> None:
+    with Running(config, executed_of(config)) as running:
+        running.wait_for(executed)
+    with Replica(spark, config) as replica:
+        replica.apply()
+
+
+def _rows(spark: SparkSession, config: Config, table: str) -> list[tuple[Any, ...]]:
+    frame = cut(spark, config.target.path).table(table)
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_copy_under_load(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 400)
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 400)
+    server = make_server()
+    config = config_for(server, tmp_path)
+    with Load(server, 3):
+        server.query(
+            "CREATE TABLE t.bag (n INT, s VARCHAR(20))",
+            "CREATE TABLE t.words (w VARCHAR(40), n INT, PRIMARY KEY (w, n))",
+            "INSERT INTO t.words WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
+            " WHERE i < 900) SELECT CONCAT('é', i * 7919 % 1000), i FROM r",
+        )
+        stop = threading.Event()
+        changing = threading.Thread(target=_change, args=(server, stop))
+        changing.start()
+        time.sleep(1)
+        found = _copy(spark, config)
+        time.sleep(0.5)
+        stop.set()
+        changing.join()
+    assert found.rows > 1000 and found.tables == 4
+    assert found.start != found.until
+    _catch_up(spark, config, server.executed)
+    now = cut(spark, config.target.path)
+    assert now.gtid_executed == server.executed
+    check_tables(spark, config, server, ["t.a", "t.b"])
+    for table in ("t.bag", "t.words"):
+        assert _rows(spark, config, table) == sorted(server.query(f"SELECT * FROM {table}"))
+
+
+def _change(server: Server, stop: threading.Event) -> None:
+    """A bag, and keys that move from chunk to chunk."""
+    number = 0
+    while not stop.is_set():
+        number += 1
+        server.query(
+            f"INSERT INTO t.bag VALUES ({number % 5}, 'x'), ({number % 5}, 'x'), (9, NULL)",
+            f"DELETE FROM t.bag WHERE n = {(number + 2) % 5} LIMIT 1",
+            f"UPDATE t.words SET w = CONCAT('É', {number * 31 % 1000}) WHERE n = {number % 900}",
+            f"UPDATE IGNORE t.a SET id = id + 100000 WHERE id = {number % 200 * 8}",
+        )
+
+
+def test_copied_values_are_as_decoded_ones(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same rows once by the copy and once by the log."""
+    server = make_server()
+    config = config_for(server, tmp_path)
+    values = ", ".join([*(_VALUES.format(i) for i in (1, 2**64 - 1)), _NULLS.format(3)])
+    server.query("CREATE DATABASE t", _TYPES.format("one"), f"INSERT INTO t.one VALUES {values}")
+    found = _copy(spark, config)
+    assert (found.rows, found.start) == (3, found.until)
+    _catch_up(spark, config, server.executed)
+    # A cut is there though nothing had to be applied.
+    assert len(_rows(spark, config, "t.one")) == 3
+    server.query(_TYPES.format("two"), f"INSERT INTO t.two VALUES {values}")
+    _catch_up(spark, config, server.executed)
+    one, two = (cut(spark, config.target.path).table(f"t.{name}") for name in ("one", "two"))
+    assert one.schema == two.schema
+    have, want = (frame.orderBy("id").collect() for frame in (one, two))
+    assert have == want
+    assert open_log(config.relay.path).previous_gtids()
+
+
+def test_killed_copy_goes_on(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 100)
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 100)
+    server = make_server()
+    config = config_for(server, tmp_path)
+    server.query(
+        "CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, n INT, v VARCHAR(400))",
+        "INSERT INTO t.a WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE"
+        " i < 1000) SELECT i, i, 'x' FROM r",
+    )  # fmt: skip
+    plan_copy(config)
+    runs = list[int]()
+
+    def run(function: Any, tasks: list[Any]) -> list[Any]:
+        runs.append(len(tasks))
+        if len(runs) == 2:
+            raise SourceError("killed")
+        return [copy_chunk(task) for task in tasks]
+
+    with pytest.raises(SourceError, match="killed"):
+        FirstCopy(spark, config, run, lambda rows, expected: None).copy()
+    server.query("UPDATE t.a SET v = 'y' WHERE id < 500", "DELETE FROM t.a WHERE id > 900")
+    found = FirstCopy(spark, config, run, lambda rows, expected: None).copy()
+    assert found.rows < 1000
+    _catch_up(spark, config, server.executed)
+    assert _rows(spark, config, "t.a") == rows_of(server, "t.a")
