@@ -334,8 +334,8 @@ def check_gtids(server: Server, have: GtidSet) -> None:
             "Cannot replicate because the source purged required binary logs: the GTID set"
             f" {missing} is missing here",
             number=1236,
-            hint='make a new copy (spark-repl snapshot, or on_purged = "snapshot"), or add a server'
-            " that still has them to source.hosts",
+            hint="make a new copy (spark-repl snapshot into an empty target), or add a server that"
+            " still has them to source.hosts",
         )
     own = GtidSet.parse(f"{server.uuid}:1-9223372036854775806") if server.uuid else GtidSet()
     if extra := have.intersect(own).subtract(server.executed):

@@ -28,7 +28,7 @@ _ADVICE = (
     (
         "purged required",
         "the source has removed binary logs that are still needed: make a new copy (spark-repl"
-        ' snapshot, or on_purged = "snapshot"), or point to a replica that has them; raise'
+        " snapshot into an empty target), or point to a replica that has them; raise"
         " binlog_expire_logs_seconds on the source",
     ),
     (

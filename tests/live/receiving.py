@@ -58,6 +58,13 @@ class Running:
         if self.error and args[0] is None:
             raise self.error[0]
 
+    def wait_until_connected(self) -> None:
+        until = time.monotonic() + _WAIT_S
+        while (self.receiver.report.server is None or not self.receiver.writer.log_id) and (
+            time.monotonic() < until and not self.error
+        ):
+            time.sleep(0.02)
+
     def wait_for(self, executed: str) -> None:
         wait_for(self.receiver.config, executed, self)
 
