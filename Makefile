@@ -9,6 +9,8 @@ BIN := .venv/bin
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+# Tests start many short JVMs, that end before C2's code pays for itself.
+TEST_JAVA := JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1
 BENCH_LOG ?= spark_repl/demo/bank
 
 help:
@@ -52,10 +54,10 @@ test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest tests -m "not soak"
+	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak"
 
 soak: setup
-	$(BIN)/python -m pytest tests -m soak
+	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak
 
 bench: setup
 	$(BIN)/spark-repl bench decode $(BENCH_LOG)/*.0*

@@ -35,7 +35,7 @@ from .sink.tracking import TableOptions, Tracking
 from .sink.xa_store import XaStore
 from .spark_source import MySQLRelaySource
 from .stops import Until
-from .stream import Ended, Interrupted, resume_offset, translated
+from .stream import Ended, StoppedBetweenGroups, resume_offset, translated
 from .workers import Workers
 from .xa_parts import ROLLBACK, XaParts
 
@@ -322,13 +322,13 @@ class Replica:
             self.coordinator.apply(records)
             if self.coordinator.reached_until:
                 self._stop.set()
-                raise Interrupted
+                raise StoppedBetweenGroups
             if self.coordinator.stopping.is_set() and self.coordinator.position < last:
                 # Not to be recorded as done by the checkpoint; at the next start it comes again.
-                raise Interrupted
+                raise StoppedBetweenGroups
             reach("before_checkpoint")
         except BaseException as error:
-            if not isinstance(error, Interrupted):
+            if not isinstance(error, StoppedBetweenGroups):
                 self.error = error
             raise
 

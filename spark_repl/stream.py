@@ -12,7 +12,7 @@ from py4j.protocol import Py4JNetworkError
 from .errors import LogError, SparkReplError
 
 
-class Interrupted(Exception):
+class StoppedBetweenGroups(Exception):
     """Ends a stream batch that stop() interrupted between two groups."""
 
 
@@ -46,7 +46,7 @@ def translated(error: Exception, path: str) -> BaseException:
             hint="start again: what was not committed is applied then; was it killed, or short of"
             " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
         )
-    if "Interrupted" in text:
+    if "StoppedBetweenGroups" in text:
         return Ended()
     found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
     if found:
