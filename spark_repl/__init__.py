@@ -1,8 +1,9 @@
 """Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order.
 
 ``Replica`` applies a log to a target; ``cut`` reads all tables of a target at one source GTID set;
-``MySQLRelaySource`` is the streaming source of transactions. They are imported when first used, so
-that ``spark_repl.binlog`` can be used without Spark.
+``MySQLRelaySource`` is the streaming source of transactions; ``read_changes`` gives a log's row
+changes as Arrow batches, without Spark. They are imported when first used, so that
+``spark_repl.binlog`` and ``read_changes`` need no Spark.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .config import Config
     from .replica import Replica
+    from .row_changes import read_changes
     from .sink.cut import cut
     from .spark_source import MySQLRelaySource
 
 __version__ = "0.1.0"
-__all__ = ["Config", "MySQLRelaySource", "Replica", "cut"]
+__all__ = ["Config", "MySQLRelaySource", "Replica", "cut", "read_changes"]
 
 _HOME = {
     "Config": ".config",
     "MySQLRelaySource": ".spark_source",
     "Replica": ".replica",
     "cut": ".sink.cut",
+    "read_changes": ".row_changes",
 }
 
 

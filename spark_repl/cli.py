@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from . import inspect
+from . import inspect, xa_command
 from .config import Config, load
 from .errors import ConfigError, SetupError, SparkReplError
 
@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
     skip.add_argument("--gtid", required=True, metavar="GTID", help="or a set of them")
     skip.add_argument("--target", required=True, metavar="DIR")
+    _xa(command, commands)
     cut = commands.add_parser("cut", help="points at which all tables can be read together")
     cuts = cut.add_subparsers(dest="action", required=True, metavar="ACTION")
     _target_options(command("list", inspect.list_cuts, "all cuts, oldest first", cuts))
@@ -116,6 +117,22 @@ def _live(command: Any) -> None:
     for parser in (run, copy):
         parser.add_argument("--master", help="Spark master (default: local[WORKERS])")
         parser.add_argument("--take-over", action="store_true", help="the other host is gone")
+
+
+def _xa(command: Any, commands: Any) -> None:
+    xa = commands.add_parser("xa", help="prepared XA branches")
+    branches = xa.add_subparsers(dest="action", required=True, metavar="ACTION")
+    shown = command(
+        "list", xa_command.show, "prepared branches, as XA RECOVER shows them", branches
+    )
+    shown.add_argument("--target", required=True, metavar="DIR")
+    for name, text in (
+        ("commit", "end an orphan by hand: its rows appear when the applier starts next"),
+        ("rollback", "end an orphan by hand: its rows never appear"),
+    ):
+        ended = command(name, xa_command.end_by_hand, text, branches)
+        ended.add_argument("--target", required=True, metavar="DIR")
+        ended.add_argument("--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]", help="hex")
 
 
 def _bench(command: Any, commands: Any) -> None:

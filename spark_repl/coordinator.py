@@ -15,6 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -32,19 +34,20 @@ from .config import Config
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
-from .plan import Group, Mask, Planner, Records, stage_tasks
+from .plan import Group, Mask, Planner, Records, branch_group, stage_tasks
 from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, gtid_text
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
 from .sink.control import Cut
-from .sink.copies import Copy
+from .sink.copies import CatchUp
 from .sink.crash_points import reach
 from .sink.history import History
 from .sink.tracking import Tracking
 from .statements import Statements
 from .stops import Until, due_in, left_out
 from .workers import Workers
+from .xa_parts import XaParts
 
 log = logging.getLogger(__name__)
 
@@ -71,14 +74,15 @@ class Coordinator:
         position: int,
         on_group: Callable[[Counters, int], None] | None = None,
         *,
+        xa: XaParts,
         until: Until | None = None,
         skip: GtidSet | None = None,
     ) -> None:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
         self.workers, self.executed, self.position = workers, executed, position
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
-        self.copy: Copy | None = None
-        """a first copy, whose tables are consistent when the log is applied to its end"""
+        self.catch_up = CatchUp(None)
+        self.xa = xa
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
         self.stopping = threading.Event()
@@ -106,6 +110,8 @@ class Coordinator:
         records = self._wanted(records)
         if not len(records):
             return
+        found = self.xa.resolve(self.relay, self.history.base, records)
+        records, self._branches, wrong = found
         batch = self._planner.batch(records)
         for text in batch.warnings:
             self.counters.warnings.append(text)
@@ -132,7 +138,30 @@ class Coordinator:
                 landing.exception()
                 if later.folder is not None:
                     shutil.rmtree(later.folder, ignore_errors=True)
+        if self.stopping.is_set():
+            return
+        if wrong is not None:
+            raise wrong  # everything before it has landed
+        self.end_by_hand()
         self.status.state(WAITING_FOR_WORK, "")
+
+    def end_by_hand(self) -> None:
+        """Ends the XA branches that somebody has decided about, behind all that is in the tables.
+
+        Their rows land one byte behind the cut's position, so that a crash between two tables is
+        seen; the cut's own position stays the end of a transaction. While a table is ahead (after a
+        crash) there is no place that is behind all: then it is done after the next batch.
+        """
+        for branch in self.xa.waiting():
+            ahead = [t for t in self.tracking.tables.values() if t.position > self.position + 1]
+            if ahead:
+                return
+            commit = self.xa.ends_in_commit(branch)
+            group = branch_group(branch, self.position, self.xa.end_by_hand(branch))
+            if commit:
+                self._retries.run(partial(self._write, group))
+            log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
+            self._publish(group, replace(self._cut(group), position=self.position), 0)
 
     def _wanted(self, records: Records) -> Records:
         """Without what the target has already, what is behind --until, what is left out."""
@@ -172,7 +201,9 @@ class Coordinator:
 
     def _dispatch(self, group: Group) -> None:
         group.slot = self._order.dispatch()
-        group.idempotent = self.config.apply.exec_mode == "idempotent" or self._catching_up
+        group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
+        catching_up = self.catch_up.active(self.executed)
+        group.idempotent = self.config.apply.exec_mode == "idempotent" or catching_up
         if group.with_rows:
             group.staged = self._staging.submit(self._retries.run, lambda: self._stage(group))
 
@@ -204,6 +235,7 @@ class Coordinator:
             group.wave,
             1 if here else count,
             skip,
+            group.xa.commits,
             shards=shards,
             folder=folder,
             idempotent=group.idempotent,
@@ -222,17 +254,7 @@ class Coordinator:
                 mask = records["end"] <= table.position
                 if mask.any():
                     found[table.name] = mask
-        exact = self.copy.exact if self.copy and self._catching_up else {}
-        for name, had in exact.items():
-            mask = had.contains_arrays(records["uuid"], records["gno"], records["tag"])
-            if mask.any():
-                found[name] = mask | found.get(name, mask)
-        return found
-
-    @property
-    def _catching_up(self) -> bool:
-        until = self.copy.until if self.copy else None
-        return until is not None and not until.issubset(self.executed)
+        return self.catch_up.skip(records, self.executed, found)
 
     def _land(self, group: Group) -> None:
         """A group's commits and its cut, in its turn. Raises what stops the applier."""
@@ -284,9 +306,8 @@ class Coordinator:
             staged = group.staged.result()
         self.status.state(APPLYING, str(group.gtids))
         try:
-            changes = self._writer.write(
-                staged, group.start, self._cut(group), idempotent=group.idempotent
-            )
+            cut = self._cut(group)
+            changes = self._writer.write(staged, group.start, cut, idempotent=group.idempotent)
         except Exception as error:
             if temporary(error) or disk_full(error):
                 group.staged = None
@@ -305,7 +326,9 @@ class Coordinator:
         if not inside.any() or not before.any() or not (before & ~inside).any():
             return
         keep = before & ~inside
-        part = Group(group.records[keep], group.wave[keep], group.last, group.slot)
+        count = int(np.count_nonzero(keep))
+        part = Group(group.records[:count], group.wave[:count], group.last, group.slot)
+        part.xa = self._retries.run(lambda: self.xa.prefix(group.xa, count))
         part.idempotent = group.idempotent
         self._retries.run(lambda: self._write(part))
         self._publish(part, self._cut(part))
@@ -322,37 +345,30 @@ class Coordinator:
             "commit_time": int(records["commit_time"][-1]),
         }
         executed = str(self.executed.union(group.gtids))
-        return Cut(end, executed, self.history.log_id, source, {})
+        prepared = tuple(branch.to_json() for branch in group.xa.prepared)
+        return Cut(end, executed, self.history.log_id, source, {}, prepared=prepared)
 
-    def _publish(self, group: Group, cut: Cut) -> None:
+    def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
         self.executed, self.position = GtidSet.parse(cut.gtid_executed), cut.position
         counted = self.counters
-        counted.transactions += len(group.records)
+        transactions = len(group.records) if transactions is None else transactions
+        counted.transactions += transactions
         counted.groups += 1
         counted.already += group.already
         counted.waves += len(np.unique(group.wave))
         tables = dict(self.tracking.tables)
         # After a crash a table may be ahead: until the others have caught up there is no cut.
-        if not self._catching_up and all(t.position <= cut.position for t in tables.values()):
+        behind = self.catch_up.active(self.executed)
+        if not behind and all(t.position <= group.end for t in tables.values()):
             versions = {name: table.version() for name, table in sorted(tables.items())}
-            counts = {"transactions": len(group.records), "waves": len(np.unique(group.wave))}
+            counts = {"transactions": transactions, "waves": len(np.unique(group.wave))}
             reach("before_cut")
-            self.tracking.control.publish(
-                Cut(cut.position, cut.gtid_executed, cut.log_id, cut.source, versions, None, counts)
-            )
+            self.tracking.control.publish(replace(cut, tables=versions, counts=counts))
+            self.xa.store.forget(group.xa.ended)
             reach("after_cut")
             counted.cuts += 1
         self.status.applied(str(group.gtids))
         self.on_group(counted, cut.position)
-
-    def publish_copy(self, position: int) -> None:
-        """The first cut of a copy behind which nothing has to be applied: the source was idle."""
-        if self._catching_up:
-            return
-        self.position = position
-        versions = {name: table.version() for name, table in sorted(self.tracking.tables.items())}
-        executed, log_id = str(self.executed), self.history.log_id
-        self.tracking.control.publish(Cut(position, executed, log_id, {}, versions))
 
     def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
         """Names the transaction: its GTID, file and position."""

@@ -89,7 +89,7 @@ def show_status(options: argparse.Namespace) -> int:
         print(f"{name}: {found[name]}")
     print(f"source: {found['source'].get('file')}:{found['source'].get('position')}")
     rows = [(n, t["path"], str(t["version"]), t["position"]) for n, t in found["tables"].items()]
-    _table(("table", "path", "version", "position"), rows)
+    print_table(("table", "path", "version", "position"), rows)
     return 0
 
 
@@ -122,7 +122,7 @@ def list_cuts(options: argparse.Namespace) -> int:
         (str(found.at), position_text(found), found.gtid_executed, str(len(found.tables)))
         for found in cuts
     ]  # fmt: skip
-    _table(("published", "position", "gtid_executed", "tables"), rows)
+    print_table(("published", "position", "gtid_executed", "tables"), rows)
     return 0
 
 
@@ -135,7 +135,7 @@ def show_cut(options: argparse.Namespace) -> int:
     print(f"gtid_executed: {found.gtid_executed}")
     print(f"position: {position_text(found)}")
     rows = [(name, at.path, str(at.version)) for name, at in found.tables.items()]
-    _table(("table", "path", "version"), rows)
+    print_table(("table", "path", "version"), rows)
     return 0
 
 
@@ -159,7 +159,7 @@ def list_relay(options: argparse.Namespace) -> int:
         print(json.dumps({"files": found}, default=str))
         return 0
     names = ("file", "bytes", "server_version", "transactions", "first_gtid", "last_gtid", "closed")
-    _table(names, [tuple(str(line[name]) for name in names) for line in found])
+    print_table(names, [tuple(str(line[name]) for name in names) for line in found])
     if index.tail:
         print(f"tail: {index.tail.file}:{index.tail.offset}: {index.tail.reason}")
     return 0
@@ -188,7 +188,7 @@ def verify_relay(options: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+def print_table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """As wide as it needs to be: what is said here is copied, into another command or a mail."""
     width = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     for row in (names, *rows):

@@ -54,7 +54,7 @@ def executed_of(config: Config) -> GtidSet | None:
     if not cuts:
         copy = last_copy(control)
         return copy.start if copy else None
-    return GtidSet.parse(max(cuts, key=lambda found: found.position).gtid_executed)
+    return GtidSet.parse(cuts[-1].gtid_executed)
 
 
 def applied_file(config: Config, relay: RelayLog) -> int:
@@ -66,7 +66,7 @@ def applied_file(config: Config, relay: RelayLog) -> int:
     cuts = control.cuts() if control.exists() else []
     if not cuts:
         return 0
-    last = max(cuts, key=lambda found: found.position)
+    last = cuts[-1]
     for row in reversed(control.rows("history")):
         known = json.loads(row["detail"])
         number = (last.position >> OFFSET_BITS) - known["base"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from .apply.schedule import GroupLimits, RowEstimate, assign, groups, runs, waves
 from .apply.stage import Span, Staged, StageTask
+from .apply.xa import Branch, XaGroup
 from .config import Apply
 from .gtid import GtidSet
 from .position import OFFSET_BITS, RelayPosition
-from .relay.index import Flag, Kind
+from .relay.index import RECORD, Flag, Kind
 from .relay.log import RelayLog
 
 Records = npt.NDArray[Any]
@@ -23,8 +24,8 @@ Mask = npt.NDArray[np.bool_]
 
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
 # Kinds whose row events are applied; ROLLBACK holds some that never happened.
-WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE)
-WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK)
+WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)
+WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Group:
     already: int = 0
     folder: str | None = None
     idempotent: bool = False
+    xa: XaGroup = field(default_factory=XaGroup)
 
     @property
     def start(self) -> int:
@@ -68,6 +70,15 @@ class Batch:
     wave: npt.NDArray[np.int32]
     barrier: Mask
     warnings: list[str]
+
+
+def branch_group(branch: Branch, position: int, xa: XaGroup) -> Group:
+    """A group of one XA COMMIT that is in no log, behind everything up to ``position``."""
+    record = np.zeros(1, RECORD)
+    record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, position, position + 1
+    record["length"], record["uncompressed"] = branch.size, branch.uncompressed
+    record["commit_time"] = branch.prepared_at
+    return Group(record, np.zeros(1, np.int32), 0, xa=xa)
 
 
 class Planner:
@@ -116,16 +127,27 @@ def stage_tasks(
     wave: npt.NDArray[np.int32],
     workers: int,
     skip: Mapping[str, Mask],
+    commits: Mapping[int, Branch] = {},
     **options: Any,
 ) -> list[StageTask]:
-    """One task per worker that has work. ``records`` and ``wave`` [n], ``skip`` masks [n]."""
+    """One task per worker that has work. ``records`` and ``wave`` [n], ``skip`` masks [n].
+    ``commits``: the branch of each XA COMMIT, by its index."""
     holds = np.flatnonzero(np.isin(records["kind"], WITH_ROWS))
     records, wave = records[holds], wave[holds]
     skip = {table: mask[holds] for table, mask in skip.items()}
     worker = assign(wave, records["length"], workers)
+    branches = {i: commits[at] for i, at in enumerate(holds.tolist()) if at in commits}
+    position, end = records["position"].copy(), records["end"].copy()
+    for i in branches:  # lies somewhere else: a run of its own
+        position[i], end[i] = -2, -1
     tasks = []
-    for number, found in enumerate(runs(worker, records["position"], records["end"], workers)):
-        spans = tuple(_span(log, base, records[a:b]) for a, b in found)
+    for number, found in enumerate(runs(worker, position, end, workers)):
+        spans = tuple(
+            _branch_span(branches[a], records[a])
+            if a in branches
+            else _span(log, base, records[a:b])
+            for a, b in found.tolist()
+        )
         chosen = [np.arange(a, b) for a, b in found]
         if spans:
             picked = np.concatenate(chosen)
@@ -143,4 +165,16 @@ def _span(log: RelayLog, base: int, records: Records) -> Span:
         (records["end"] & _OFFSET_MASK).astype(np.int64),
         records["flags"] & Flag.COMPRESSED != 0,
         bool(records["flags"][0] & Flag.CHECKSUM),
+    )
+
+
+def _branch_span(branch: Branch, record: Any) -> Span:
+    return Span(
+        branch.path,
+        branch.position >> OFFSET_BITS,
+        np.array([branch.start], np.int64),
+        np.array([branch.end], np.int64),
+        np.array([branch.compressed]),
+        branch.checksum,
+        np.array([record["position"]], np.int64),
     )

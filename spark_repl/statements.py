@@ -19,9 +19,6 @@ log = logging.getLogger(__name__)
 
 _TEXT_MAX = 200
 _WHY = {
-    Kind.XA_PREPARE: "XA PREPARE is not supported by this version",
-    Kind.XA_COMMIT: "XA COMMIT is not supported by this version",
-    Kind.XA_ROLLBACK: "XA ROLLBACK is not supported by this version",
     Kind.STATEMENT: "the transaction changes rows by statements (binlog_format is not ROW)",
     Kind.INCIDENT: "the incident LOST_EVENTS occurred on the source",
     Kind.DDL_ROWS: "CREATE TABLE ... SELECT is not supported by this version",

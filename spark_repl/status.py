@@ -24,7 +24,7 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
     if not control.exists():
         raise TargetError("nothing has been applied to this target yet", file=target)
     cuts = control.cuts()
-    last = max(cuts, key=lambda found: found.position) if cuts else None
+    last = cuts[-1] if cuts else None
     held = control.owner()
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"

@@ -16,10 +16,13 @@ from pathlib import Path
 Row = Sequence[int | str | None] | Mapping[int, int | str | None]
 """All values, or (binlog_row_image=MINIMAL) column number -> value."""
 
+Xid = tuple[bytes, bytes, int]
+"""gtrid, bqual, format id."""
+
 SERVER = "9.7.0"
 _UTF8MB4 = 255
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
-_WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS = 30, 31, 32, 33, 35
+_WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38
 _EPOCH = 1_700_000_000
 SOURCE = "11111111-2222-3333-4444-555555555555"
 
@@ -103,6 +106,23 @@ class LogWriter:
             ]
         self._transaction(events + ([(_XID, struct.pack("<Q", self.gno))] if commit else []))
 
+    def xa_prepare(self, xid: Xid, *changes: Change, one_phase: bool = False) -> None:
+        """XA START, table maps and rows, XA END, XA_PREPARE."""
+        events = [(_QUERY, _query(f"XA START {_xid_text(xid)}", ""))]
+        for change in changes:
+            events += [
+                (_TABLE_MAP, _table_map(change.table)),
+                (change.kind, _rows_event(change)),
+            ]
+        gtrid, bqual, format_id = xid
+        prepare = struct.pack("<BIII", one_phase, format_id, len(gtrid), len(bqual))
+        events.append((_QUERY, _query(f"XA END {_xid_text(xid)}", "")))
+        self._transaction([*events, (_XA_PREPARE, prepare + gtrid + bqual)])
+
+    def xa_end(self, action: str, xid: Xid) -> None:
+        """The second part, in a transaction of its own: ``action`` is COMMIT or ROLLBACK."""
+        self._transaction([(_QUERY, _query(f"XA {action} {_xid_text(xid)}", ""))])
+
     def rotate(self) -> None:
         following = f"{self.stem}.{self.number + 1:06d}"
         self._event(_ROTATE, struct.pack("<Q", 4) + following.encode())
@@ -149,6 +169,11 @@ class LogWriter:
         data = head + body
         with self.path.open("ab") as file:
             file.write(data + struct.pack("<I", zlib.crc32(data)))
+
+
+def _xid_text(xid: Xid) -> str:
+    gtrid, bqual, format_id = xid
+    return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 
 def _query(statement: str, database: str) -> bytes:

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
+
+from ..binlog.kernels import jit
 
 EXISTED, EXISTS, CERTAIN = 1, 2, 4
 CHANGE_BITS = EXISTED | EXISTS | CERTAIN
@@ -100,7 +101,7 @@ def fold_bag(code: npt.NDArray[np.int32], distinct: int, count: Longs) -> Net:
     return Net(first[keep], flags, total[keep], first[keep], [])
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _fold(code: Any, flags: Any, distinct: int) -> Any:
     entry = np.full(distinct, -1, np.int64)
     first = np.full(distinct, -1, np.int64)

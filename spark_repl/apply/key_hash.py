@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
+
+from ..binlog.kernels import jit
 
 NULL_HASH = -7046029254386353131
 
@@ -19,10 +20,11 @@ def hash_binary(column: pa.Array) -> npt.NDArray[np.int64]:
     at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     valid = np.asarray(array.is_valid())
-    return np.asarray(_hash_bytes(raw, at, valid, np.int64(NULL_HASH)))
+    with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
+        return np.asarray(_hash_bytes(raw, at, valid, np.int64(NULL_HASH)))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _hash_bytes(raw: Any, at: Any, valid: Any, null: Any) -> Any:
     out = np.empty(at.size - 1, np.int64)
     for i in range(out.size):

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from ..binlog.kernels import jit
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -46,7 +47,7 @@ def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
     return found
 
 
-@njit(cache=True, nogil=True)
+@jit
 def along(previous: Any, mine: Any) -> Any:
     """How many of ``mine`` lie on the way from each change to its row's root: int64[n]."""
     total = mine.astype(np.int64)
@@ -56,7 +57,7 @@ def along(previous: Any, mine: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _lineage(code: Any, distinct: int, flags: Any) -> Any:
     previous = np.empty(code.size, np.int64)
     root = np.empty(code.size, np.int64)
@@ -81,7 +82,7 @@ def _lineage(code: Any, distinct: int, flags: Any) -> Any:
     return previous, root
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _sources(previous: Any, holds: Any, image: Any) -> Any:
     out = np.empty(previous.size, np.int64)
     for i in range(previous.size):

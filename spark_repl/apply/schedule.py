@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from ..binlog.kernels import jit
 from ..errors import ConfigError
 
 Ints = npt.NDArray[np.int64]
@@ -97,7 +97,7 @@ def waves(
     return wave, warnings
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
     n = len(number)
     wave = np.zeros(n, np.int32)
@@ -144,7 +144,7 @@ def assign(wave: npt.ArrayLike, length: npt.ArrayLike, workers: int) -> npt.NDAr
     return worker
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _assign(wave: Any, length: Any, workers: Any) -> Any:
     n = len(wave)
     worker = np.zeros(n, np.int32)
@@ -176,7 +176,7 @@ def _assign(wave: Any, length: Any, workers: Any) -> Any:
     return worker
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _place(size: Any, load: Any, place: Any, taken: Any) -> None:
     """Heaviest run to the least loaded worker, the next to the next; adds to ``load``."""
     taken[:] = False
@@ -231,7 +231,7 @@ def groups(
     return boundaries
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _groups(
     barrier: Any, uncompressed: Any, rows: Any, most: Any, most_rows: Any, size: Any
 ) -> Any:

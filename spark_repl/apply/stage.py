@@ -16,24 +16,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.crc import event_crc_ok
 from ..binlog.definition import TableDefinition
 from ..binlog.partial_rows import PartialImages
-from ..binlog.payload import decompress
 from ..binlog.row_images import RowImages
-from ..binlog.rows import walk
 from ..errors import DecodeError, SparkReplError
-from ..position import OFFSET_BITS, RelayPosition
+from ..position import RelayPosition
 from .changes import CHANGE_BITS, EXISTS, certain, chains
 from .key_hash import hash_binary
 from .lineage import MOVED
+from .spans import Span, read_images, slices
+
+__all__ = ["EXTRA", "Part", "Span", "StageTask", "Staged", "same_shape", "stage"]
 
 Longs = npt.NDArray[np.int64]
 
-# Bytes decoded at a time: bounds a worker's memory, whatever the group's size.
-_SLICE_BYTES = 48 << 20
 _BATCH_ROWS = 1 << 17
-_PAYLOAD_EVENT = 40
 # Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
 # and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
 # image without all columns those it holds, and its JSON diffs (``PartialImages.held``).
@@ -41,23 +38,9 @@ EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
 
 
 @dataclass(frozen=True)
-class Span:
-    """A run of transactions of one file: int64[n] offsets of starts and ends, bool[n] flags."""
-
-    path: str
-    file_no: int
-    starts: Longs
-    ends: Longs
-    compressed: npt.NDArray[np.bool_]
-    checksum: bool
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-
-@dataclass(frozen=True)
 class StageTask:
-    """``skip``: per table, which of the task's transactions (over all spans) it already has."""
+    """``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
+    ``skip``: per table, which of the task's transactions (over all spans) it already has."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -65,6 +48,7 @@ class StageTask:
     folder: str | None
     idempotent: bool = False
     zero_dates: str = "error"
+    known: Mapping[str, TableDefinition] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
@@ -109,79 +93,17 @@ def stage(task: StageTask) -> Staged:
     out = _Output(task)
     before = 0
     for span in task.spans:
-        for first, last in _slices(span):
+        for first, last in slices(span):
             ordinal = before + np.arange(first, last)
             try:
-                for images, ordinals, positions in _decode(span, first, last, ordinal):
+                for images, ordinals, positions in read_images(
+                    span, first, last, ordinal, known=task.known
+                ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
                 raise error.at(file=span.path) from error
         before += len(span)
     return out.close()
-
-
-def _slices(span: Span) -> Iterator[tuple[int, int]]:
-    """Ranges of a span's transactions with at most _SLICE_BYTES each (one transaction at least)."""
-    first = 0
-    while first < len(span):
-        limit = span.starts[first] + _SLICE_BYTES
-        last = max(first + 1, int(np.searchsorted(span.ends, limit, "right")))
-        yield first, last
-        first = last
-
-
-def _decode(
-    span: Span, first: int, last: int, ordinal: Longs
-) -> Iterator[tuple[RowImages, Longs, Longs]]:
-    """(images, ordinal in the task of each of their transactions, its packed position)."""
-    base = int(span.starts[first])
-    size = int(span.ends[last - 1]) - base
-    buffer = np.fromfile(span.path, np.uint8, size, offset=base)
-    starts, ends = span.starts[first:last] - base, span.ends[first:last] - base
-    positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
-    if len(buffer) < size:
-        raise DecodeError(
-            "the file is shorter than when it was indexed",
-            position=RelayPosition.unpack(int(positions[-1])),
-            hint="was it truncated or replaced while the applier ran?",
-        )
-    packed = span.compressed[first:last]
-    plain = ~packed
-    if plain.any():
-        args = starts[plain], ends[plain], positions[plain]
-        for images in walk(buffer, *args, span.checksum):
-            yield images, ordinal[plain], positions[plain]
-    chosen: list[int] = []
-    inner: list[bytes] = []
-    for i in np.flatnonzero(packed):
-        inner.append(_payload(buffer, int(starts[i]), int(ends[i]), span.checksum, positions[i]))
-        chosen.append(int(i))
-        if sum(map(len, inner)) > _SLICE_BYTES or i == np.flatnonzero(packed)[-1]:
-            edge = np.concatenate(([0], np.cumsum([len(data) for data in inner])))
-            joined = np.frombuffer(b"".join(inner), np.uint8)
-            at = positions[chosen]
-            for images in walk(joined, edge[:-1], edge[1:], at, False):
-                yield images, ordinal[chosen], at
-            chosen, inner = [], []
-
-
-def _payload(buffer: Any, at: int, end: int, checksum: bool, position: np.int64) -> bytes:
-    """The events inside a compressed transaction; loops over its two events, not over rows."""
-    place = RelayPosition.unpack(int(position))
-    while at + 19 <= end:
-        length = int.from_bytes(buffer[at + 9 : at + 13].tobytes(), "little")
-        if length < 19 or at + length > end:
-            break
-        if checksum and (length < 23 or not event_crc_ok(buffer, at, at + length)):
-            raise DecodeError("an event's CRC32 is wrong", position=place)
-        if buffer[at + 4] == _PAYLOAD_EVENT:
-            body = buffer[at + 19 : at + length - (4 if checksum else 0)].tobytes()
-            try:
-                return decompress(body)
-            except SparkReplError as error:
-                raise error.at(position=place) from error
-        at += length
-    raise DecodeError("a compressed transaction has no payload", position=place)
 
 
 class _Output:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import DecodeError
-from . import decimals, nested, temporal, text
+from . import decimals, nested, old_temporal, temporal, text
 from .charset import BINARY
-from .definition import CHARACTER_TYPES, Column, ColumnType
+from .definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType
 from .values import Values, bitmap
 
 _T = ColumnType
@@ -27,8 +27,12 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
         return _integer(column, values), 0
     if kind in (_T.DATE, _T.DATETIME, _T.TIMESTAMP):
         return temporal.date_like(column, values, zero_dates)
+    if kind in OLD_MOMENTS:
+        return old_temporal.old_moments(column, values, zero_dates)
     if kind == _T.TIME:
         return temporal.time_text(column, values), 0
+    if kind == _T.TIME_OLD:
+        return old_temporal.old_times(values), 0
     if kind == _T.DECIMAL:
         return decimals.decode(column, values), 0
     if kind in (_T.FLOAT, _T.DOUBLE):

@@ -10,7 +10,8 @@ import zlib
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .kernels import jit
 
 HEADER_LENGTH = 19
 CRC_LENGTH = 4
@@ -35,7 +36,7 @@ _TABLES = _make_tables()
 _T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7 = (np.ascontiguousarray(row) for row in _TABLES)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def crc32_update(crc: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
     """Continues ``crc`` (0 at the beginning) over uint8 ``buf[start:end]``; as zlib.crc32."""
     c = np.uint32(np.uint32(crc) ^ np.uint32(0xFFFFFFFF))
@@ -67,13 +68,13 @@ def crc32_update(crc: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
     return np.int64(np.uint32(c ^ np.uint32(0xFFFFFFFF)))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def crc32(buf: np.ndarray, start: int, end: int) -> Any:
     """CRC32 of uint8 ``buf[start:end]`` as an int64 of 0..2**32-1."""
     return crc32_update(0, buf, start, end)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
     """Whether the event ``buf[start:end]`` (header, body, CRC; at least 23 bytes) has its CRC."""
     stop = end - CRC_LENGTH
@@ -94,7 +95,7 @@ def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
     return crc == want
 
 
-@njit(cache=True, nogil=True)
+@jit
 def verify_events(buf: np.ndarray, start: int, end: int) -> Any:
     """Offset of the first event of uint8 ``buf[start:end]`` whose CRC is wrong, or -1.
 

@@ -55,13 +55,13 @@ NUMERIC_TYPES = frozenset(
     {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR}
     | {_T.FLOAT, _T.DOUBLE, _T.DECIMAL_OLD, _T.DECIMAL}
 )
-DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP))
+OLD_MOMENTS = frozenset((_T.DATETIME_OLD, _T.TIMESTAMP_OLD))
+DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP)) | OLD_MOMENTS
 
 _SIGNED = {_T.TINY: pa.int8(), _T.SHORT: pa.int16(), _T.INT24: pa.int32(), _T.LONG: pa.int32()}
 _UNSIGNED = {_T.TINY: pa.int16(), _T.SHORT: pa.int32(), _T.INT24: pa.int32(), _T.LONG: pa.int64()}
-GEOMETRY_STRUCT = pa.struct(
-    [pa.field("srid", pa.int32(), nullable=False), pa.field("wkb", pa.binary(), nullable=False)]
-)
+# Fields that can't be NULL inside of a NULL struct are more than some readers understand.
+GEOMETRY_STRUCT = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
 VECTOR_LIST = pa.list_(pa.field("element", pa.float32(), nullable=False))
 _PLAIN = {
     _T.FLOAT: pa.float32(),
@@ -70,6 +70,9 @@ _PLAIN = {
     _T.DATETIME: pa.timestamp("us"),
     _T.TIMESTAMP: pa.timestamp("us", "UTC"),
     _T.TIME: pa.string(),
+    _T.DATETIME_OLD: pa.timestamp("us"),
+    _T.TIMESTAMP_OLD: pa.timestamp("us", "UTC"),
+    _T.TIME_OLD: pa.string(),
     _T.YEAR: pa.int16(),
     _T.JSON: pa.string(),
     _T.ENUM: pa.string(),

@@ -9,7 +9,8 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .kernels import jit
 
 
 class Kind(IntEnum):
@@ -60,7 +61,7 @@ _CREATE = np.frombuffer(b"CREATE", np.uint8)
 _START_TRANSACTION = np.frombuffer(b"START TRANSACTION", np.uint8)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def read_uint(buf: np.ndarray, at: int, size: int) -> Any:
     value = np.int64(0)
     for i in range(size):
@@ -68,7 +69,7 @@ def read_uint(buf: np.ndarray, at: int, size: int) -> Any:
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit
 def text_starts(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
     """Whether the text begins with ``word``, in any case."""
     if end - at < word.size:
@@ -82,19 +83,19 @@ def text_starts(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@jit
 def text_is(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
     return end - at == word.size and text_starts(buf, at, end, word)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _rollback(buf: np.ndarray, at: int, end: int) -> int:
     if not text_starts(buf, at, end, _ROLLBACK_TEXT):
         return _NO_ROLLBACK
     return _ROLLBACK_TO if text_starts(buf, at, end, _ROLLBACK_TO_TEXT) else _ROLLBACK
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _varint(buf: np.ndarray, at: Any, end: int) -> Any:
     """(value modulo 2**64 as int64, offset behind it; -1: beyond the end)."""
     if at >= end:
@@ -110,7 +111,7 @@ def _varint(buf: np.ndarray, at: Any, end: int) -> Any:
     return value, np.int64(at + 1 + extra)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def read_gtid(buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray) -> bool:
     """Reads GTID and ANONYMOUS_GTID; a 5.6 server stops after the number, a 5.7 one earlier."""
     if end - at < 25:
@@ -127,7 +128,7 @@ def read_gtid(buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndar
     return True
 
 
-@njit(cache=True, nogil=True)
+@jit
 def read_tagged_gtid(
     buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray, tag: np.ndarray
 ) -> Any:
@@ -174,17 +175,17 @@ def read_tagged_gtid(
     return p >= 0
 
 
-@njit(cache=True, nogil=True)
+@jit
 def is_begin(buf: np.ndarray, at: int, end: int) -> bool:
     return text_is(buf, at, end, _BEGIN)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def is_xa_start(buf: np.ndarray, at: int, end: int) -> bool:
     return text_starts(buf, at, end, _XA_START)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
     """Offset of the statement of the Query event at ``pos`` (``end`` without checksum), or -1."""
     if end - pos < 32:
@@ -193,7 +194,7 @@ def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
     return text if text <= end else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> bool:
     """A Query inside BEGIN … COMMIT; returns whether it ends the transaction."""
     if text_is(buf, at, end, _COMMIT):
@@ -221,7 +222,7 @@ def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -
     return False
 
 
-@njit(cache=True, nogil=True)
+@jit
 def single_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> None:
     """A statement that is a transaction by itself."""
     row[QUERY_OFFSET] = pos

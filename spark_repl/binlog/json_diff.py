@@ -21,6 +21,7 @@ from .json_text import to_text
 from .packed import Packed
 
 _REPLACE, _INSERT, _REMOVE = range(3)
+_FUNCTIONS = ("JSON_REPLACE", "JSON_INSERT", "JSON_REMOVE")
 CANNOT_APPLY, CORRUPT = 3648, 3649
 _HINTS = {
     CANNOT_APPLY: "the target's document is not the source's: copy the table again",
@@ -37,6 +38,7 @@ Leg = str | int
 @dataclass(frozen=True, slots=True)
 class _Diff:
     operation: int
+    path: str
     legs: tuple[Leg, ...]
     value: bytes
 
@@ -67,6 +69,16 @@ def apply_diffs(
     return out
 
 
+def describe(diffs: bytes, column: str) -> list[str]:
+    """The operations as SQL functions: ``JSON_REPLACE(`j`, '$.a', 1)``, as mysqlbinlog does."""
+    parsed = list(_parse(diffs))
+    out = []
+    for diff, value in zip(parsed, _texts([diff.value for diff in parsed]), strict=True):
+        last = "" if diff.operation == _REMOVE else f", {value}"
+        out.append(f"{_FUNCTIONS[diff.operation]}(`{column}`, '{diff.path}'{last})")
+    return out
+
+
 def _error(number: int, table: str, column: str) -> DecodeError:
     name = table.partition(".")[2] or table
     message = f"Could not apply JSON diff in table {name}, column {column}"
@@ -81,11 +93,12 @@ def _parse(data: bytes) -> Iterator[_Diff]:
         operation = packed.take(1)[0]
         if operation > _REMOVE:
             raise ValueError(f"operation {operation}")
-        legs = tuple(_legs(packed.take(packed.number()).decode("utf-8")))
+        path = packed.take(packed.number()).decode("utf-8")
+        legs = tuple(_legs(path))
         value = b"" if operation == _REMOVE else packed.take(packed.number())
         if operation != _REMOVE and not value:
             raise ValueError("no value")
-        yield _Diff(operation, legs, value)
+        yield _Diff(operation, path, legs, value)
 
 
 def _legs(path: str) -> Iterator[Leg]:

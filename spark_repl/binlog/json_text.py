@@ -70,7 +70,8 @@ def _print(buffer: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints
     edges = np.zeros(n + 1, np.int64)
     places, bits = np.empty(64, np.int64), np.empty(64, np.int64)
     stack = np.zeros((DEPTH_MAX, 6), np.int64)
-    out = np.empty(_LEAST + 2 * length.sum() + n, np.uint8)
+    # NULL has the length -1.
+    out = np.empty(_LEAST + 2 * (length.sum() + n) + n, np.uint8)
     to: Int = np.int64(0)
     doubles: Int = np.int64(0)
     for r in range(n):

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+_compile: Any = None
+try:
+    import numba
+except ImportError:  # its compiler has no build for every machine
+    pass
+else:
+    _compile = numba.njit(cache=True, nogil=True)
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -32,7 +39,11 @@ BEGIN, END, KIND, MAP, TRANSACTION = range(5)
 
 
 def jit(function: _F) -> _F:
-    return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    """Compiles a kernel at its first call and keeps the code on disk, beside the module.
+
+    Without numba, or with NUMBA_DISABLE_JIT=1, it runs as Python: the same answers, slowly.
+    """
+    return cast(_F, _compile(function)) if _compile else function
 
 
 @jit

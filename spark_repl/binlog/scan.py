@@ -11,7 +11,6 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from .event import EventType
 from .grammar import (
@@ -35,6 +34,7 @@ from .grammar import (
     read_uint,
     single_query,
 )
+from .kernels import jit
 
 CHUNK_TRANSACTIONS = 1 << 15
 # Entries of the state array.
@@ -111,7 +111,7 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _scan(
     buf: np.ndarray, state: np.ndarray, numbers: np.ndarray, uuids: np.ndarray, tags: np.ndarray
 ) -> tuple[int, int]:
@@ -164,14 +164,14 @@ def _scan(
         pos += length
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _is_gtid(kind: int) -> bool:
     return (
         kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID or kind == EventType.GTID_TAGGED
     )
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _head(
     buf: np.ndarray,
     pos: int,
@@ -200,7 +200,7 @@ def _head(
     return True
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _step(
     buf: np.ndarray, pos: int, end: int, length: int, phase: int, state: np.ndarray, row: np.ndarray
 ) -> int:
@@ -244,7 +244,7 @@ def _step(
     return _control(buf, pos, length, phase, state)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> int:
     at = query_text(buf, pos, end)
     if at < 0:
@@ -260,7 +260,7 @@ def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> 
     return _DONE
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _load_data(kind: int, phase: int, row: np.ndarray) -> int:
     """LOAD DATA in statement format."""
     if phase == _OUTSIDE:
@@ -269,7 +269,7 @@ def _load_data(kind: int, phase: int, row: np.ndarray) -> int:
     return _DONE if phase == _HEADED and kind == EventType.EXECUTE_LOAD_QUERY else phase
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _control(buf: np.ndarray, pos: int, length: int, phase: int, state: np.ndarray) -> int:
     """Events without a part in the grammar."""
     kind = buf[pos + 4]

@@ -30,6 +30,11 @@ _META_BYTES = {
     _T.ENUM: 2,
     _T.SET: 2,
 }
+_RENEWED: dict[int, int] = {
+    _T.TIME_OLD: _T.TIME,
+    _T.DATETIME_OLD: _T.DATETIME,
+    _T.TIMESTAMP_OLD: _T.TIMESTAMP,
+}
 # Tags of the optional metadata.
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET = 1, 2, 3
 _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = 4, 5, 6
@@ -130,7 +135,8 @@ def _check_known(
         )
     loose = () if strict else (_T.STRING, _T.VARCHAR, _T.BLOB)
     have = [(c.type, 0 if c.type in loose else c.meta) for c in known.columns]
-    want = [(int(kind), 0 if kind in loose else meta) for kind, meta in kinds]
+    # CREATE TABLE says TIME of a table that an older server made, too.
+    want = [(_RENEWED.get(kind, int(kind)), 0 if kind in loose else meta) for kind, meta in kinds]
     for i, (mine, theirs) in enumerate(zip(have, want, strict=False)):
         if mine != theirs:
             raise DecodeError(

@@ -71,7 +71,7 @@ def _ujis(error: UnicodeError) -> tuple[str, int]:
 
 def _eucjpms(error: UnicodeError) -> tuple[str, int]:
     value, at = _place(error)
-    if value[at] == 0xAD and at + 2 <= len(value):
+    if value[at] == 0xAD and 0xA1 <= value[at + 1 : at + 2].ljust(1, b"\0")[0] <= 0xFE:
         # NEC's row 13 exists in cp932, two rows to a lead byte.
         trail = value[at + 1] - 0xA1 + 0x40
         return bytes((0x87, trail + (trail >= 0x7F))).decode("cp932"), at + 2

@@ -118,7 +118,7 @@ class Demo:
         return found
 
     def cuts(self) -> list[Cut]:
-        return sorted(self.control.cuts(), key=lambda found: found.position)
+        return self.control.cuts()
 
     def total(self, cut: Cut, versions: Mapping[str, int] | None = None) -> Decimal:
         total = Decimal(0)

@@ -48,6 +48,17 @@ def classify(body: bytes, reader: zstandard.ZstdDecompressor) -> tuple[Kind, int
     return kind, size
 
 
+def payload_head(body: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
+    """The first bytes of the events inside; ``body`` may be cut behind them."""
+    try:
+        fields, at = _fields(body)
+        if fields[_COMPRESSION] == _NONE:
+            return body[at : at + _HEAD_BYTES]
+        return reader.stream_reader(body[at:]).read(_HEAD_BYTES)
+    except (IndexError, KeyError, zstandard.ZstdError) as e:
+        raise LogError(f"a TRANSACTION_PAYLOAD event is damaged: {e}") from e
+
+
 def _fields(body: bytes) -> tuple[dict[int, int], int]:
     fields: dict[int, int] = {}
     at = 0

@@ -84,6 +84,8 @@ class EventLine:
     end_log_pos: int
     server_id: int
     info: str
+    crc: int | None = None
+    """the CRC32 that the event carries; None without checksums"""
 
 
 def verify_log(log: RelayLog) -> Iterator[FileCheck]:
@@ -185,9 +187,12 @@ def _dump_file(file: RelayFile, start: int, end: int | None) -> Iterator[EventLi
         header = parse_header(event)
         if header.type == EventType.FORMAT_DESCRIPTION:
             checksum = parse_format_description(event).checksum
+        # A FORMAT_DESCRIPTION event always has one.
+        has_crc = checksum or header.type == EventType.FORMAT_DESCRIPTION
+        crc = int.from_bytes(event[-CRC_LENGTH:], "little") if has_crc else None
         info = _info(event, checksum)
         yield EventLine(
-            file.name, offset, header.name, length, header.end_log_pos, header.server_id, info
+            file.name, offset, header.name, length, header.end_log_pos, header.server_id, info, crc
         )
         offset += length
 

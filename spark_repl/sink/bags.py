@@ -14,7 +14,8 @@ from ..apply.lineage import MOVED
 from ..binlog.definition import TableDefinition
 from ..errors import DecodeError
 from ..position import RelayPosition
-from .gaps import bits, one_chunk
+from .columns import flat_parts, one_chunk
+from .gaps import bits
 
 Longs = npt.NDArray[np.int64]
 
@@ -52,22 +53,10 @@ def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
     """Numbers 0..n-1 for rows that differ in a value; equal rows have the same."""
     total = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
-        for flat in _flat(one_chunk(column)):
+        for flat in flat_parts(one_chunk(column)):
             encoded = flat.dictionary_encode()
             index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
             _, total = np.unique(
                 total * (len(encoded.dictionary) + 1) + index + 1, return_inverse=True
             )
     return total.astype(np.int32), int(total.max()) + 1 if len(total) else 0
-
-
-def _flat(array: pa.Array) -> list[pa.Array]:
-    """Arrays that dictionary_encode takes and that together tell the values apart."""
-    if pa.types.is_struct(array.type):
-        return [array.is_valid(), *(part for child in array.flatten() for part in _flat(child))]
-    if pa.types.is_list(array.type):
-        floats = np.ascontiguousarray(array.values.to_numpy(zero_copy_only=False))
-        offsets = array.offsets.to_numpy() * floats.itemsize
-        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(floats)]
-        return [array.is_valid(), pa.Array.from_buffers(pa.binary(), len(array), buffers)]
-    return [array]

@@ -59,8 +59,14 @@ def field_json(field: pa.Field) -> dict[str, Any]:
 
 
 def schema_json(schema: pa.Schema) -> str:
-    """The schemaString of a new table. NOT NULL is the source's: all but keys are nullable."""
-    return json.dumps({"type": "struct", "fields": [field_json(field) for field in schema]})
+    """The schemaString of a new table. NOT NULL is the source's, but for dates: a zero date may
+    become NULL (zero_dates = "null")."""
+    fields = [field_json(f.with_nullable(f.nullable or _is_moment(f.type))) for f in schema]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,9 @@ class Columns:
 
     def fits(self, schema: pa.Schema) -> bool:
         """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
-        types = tuple(json.dumps(delta_type(field.type)) for field in schema)
-        return self.names == tuple(schema.names) and self.types == types
+        types = [_plain(delta_type(field.type)) for field in schema]
+        mine = [_plain(json.loads(kind)) for kind in self.types]
+        return self.names == tuple(schema.names) and mine == types
 
     def describe(self) -> str:
         return ", ".join(
@@ -99,11 +106,79 @@ class Columns:
 
     def rename(self, rows: pa.Table) -> pa.Table:
         """``rows`` (columns in order) under their physical names and field ids."""
+        fields, arrays = [], []
+        for name, i, kind, column in zip(
+            self.physical, self.ids, self.types, rows.columns, strict=True
+        ):
+            arrow = _physical(column.type, json.loads(kind))
+            arrays.append(with_type(one_chunk(column), arrow))
+            fields.append(pa.field(name, arrow, True, _field_id(i)))
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _plain(kind: Any) -> Any:
+    """A Delta type without what column mapping adds to the fields of a struct."""
+    if isinstance(kind, dict) and kind["type"] == "struct":
         fields = [
-            pa.field(name, column.type, True, None if i is None else {"PARQUET:field_id": str(i)})
-            for name, i, column in zip(self.physical, self.ids, rows.columns, strict=True)
+            {**f, "type": _plain(f["type"]), "nullable": True, "metadata": {}}
+            for f in kind["fields"]
         ]
-        return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
+        return {"type": "struct", "fields": fields}
+    return kind
+
+
+def _physical(arrow: pa.DataType, kind: Any) -> pa.DataType:
+    """The Arrow type in a data file: the fields of a struct have physical names of their own."""
+    if not pa.types.is_struct(arrow):
+        return arrow
+    fields = []
+    for field, delta in zip(arrow, kind["fields"], strict=True):
+        meta = delta["metadata"]
+        name = meta.get("delta.columnMapping.physicalName", field.name)
+        number = _field_id(meta.get("delta.columnMapping.id"))
+        fields.append(pa.field(name, _physical(field.type, delta["type"]), True, number))
+    return pa.struct(fields)
+
+
+def _field_id(number: int | None) -> dict[str, str] | None:
+    return None if number is None else {"PARQUET:field_id": str(number)}
+
+
+def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """``array`` as ``kind``, fields of a struct by their order, whatever their names."""
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind):
+        parts = [with_type(array.field(i), field.type) for i, field in enumerate(kind)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
+    if pa.types.is_list(kind):
+        values = with_type(array.values, kind.value_type)
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=mask)
+    return array.cast(kind)
+
+
+def one_chunk(column: Any) -> pa.Array:
+    """A column's only chunk; several become one."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def flat_parts(array: pa.Array) -> list[pa.Array]:
+    """Arrays of plain types that together tell the values of ``array`` apart."""
+    if pa.types.is_struct(array.type):
+        return [
+            array.is_valid(),
+            *(part for child in array.flatten() for part in flat_parts(child)),
+        ]
+    if pa.types.is_list(array.type):
+        floats = np.ascontiguousarray(array.values.to_numpy(zero_copy_only=False))
+        offsets = array.offsets.to_numpy() * floats.itemsize
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(floats)]
+        return [array.is_valid(), pa.Array.from_buffers(pa.binary(), len(array), buffers)]
+    return [array]
 
 
 def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
@@ -152,6 +227,8 @@ def _statistics(table: pa.Table) -> dict[str, Any]:
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
     for name, column in list(zip(table.column_names, table.columns, strict=True))[:_STATS_COLUMNS]:
+        if pa.types.is_nested(column.type):
+            continue
         nulls[name] = column.null_count
         if column.null_count == len(column):
             continue

@@ -29,7 +29,7 @@ from ..gtid import GtidSet
 _OWNER_APP = "spark_repl:owner"
 _SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # owner, history, table, cut, skip
+        ("kind", pa.string()),  # owner, history, table, cut, skip, xa
         ("epoch", pa.int64()),
         ("at", pa.timestamp("us", "UTC")),
         ("position", pa.int64()),
@@ -100,12 +100,13 @@ class Cut:
     tables: Mapping[str, TableVersion]
     at: datetime | None = None
     counts: Mapping[str, int] | None = None
+    prepared: tuple[Mapping[str, Any], ...] = ()  # XA branches (apply/xa), as JSON has them
 
     def to_detail(self) -> str:
         tables = {name: asdict(version) for name, version in self.tables.items()}
         counts = dict(self.counts or {})
         detail = {"log_id": self.log_id, "source": dict(self.source), "tables": tables}
-        return json.dumps({**detail, "counts": counts})
+        return json.dumps({**detail, "counts": counts, "prepared": list(self.prepared)})
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cut:
@@ -119,6 +120,7 @@ class Cut:
             tables,
             row["at"],
             detail["counts"],
+            tuple(detail.get("prepared", ())),
         )
 
 
@@ -150,7 +152,10 @@ class Control:
         return newest["epoch"], Owner(**json.loads(newest["detail"]))
 
     def cuts(self) -> list[Cut]:
-        return [Cut.of(row) for row in self.rows("cut")]
+        """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the
+        later one last."""
+        found = [Cut.of(row) for row in self.rows("cut")]
+        return sorted(found, key=lambda cut: cut.position)
 
     def skipped(self) -> GtidSet:
         """The transactions that somebody told the applier to leave out."""

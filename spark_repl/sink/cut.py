@@ -53,17 +53,16 @@ def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
     """
     if not cuts:
         raise TargetError("no cut has been published yet", file=target)
-    ordered = sorted(cuts, key=lambda found: found.position)
     if at == "latest":
-        return ordered[-1]
+        return cuts[-1]
     wanted = GtidSet.parse(at)
-    for found in ordered:
+    for found in cuts:
         if wanted.issubset(GtidSet.parse(found.gtid_executed)):
             return found
     raise TargetError(
         f"no cut holds all of {at}",
         file=target,
-        hint=f"the newest cut is at {ordered[-1].gtid_executed}",
+        hint=f"the newest cut is at {cuts[-1].gtid_executed}",
     )
 
 

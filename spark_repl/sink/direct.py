@@ -34,8 +34,8 @@ from ..binlog.json_diff import CANNOT_APPLY
 from ..errors import TargetError
 from . import deletion_vector
 from .bags import value_codes, whole_bag
-from .columns import Columns, read_rows, write_file
-from .gaps import ChangeLog, Gaps, assemble, one_chunk
+from .columns import Columns, one_chunk, read_rows, with_type, write_file
+from .gaps import ChangeLog, Gaps, assemble
 from .key_index import KeyIndex, hash_keys, is_exact
 
 Longs = npt.NDArray[np.int64]
@@ -171,7 +171,7 @@ def _complete(
         physical = [task.columns.physical[column] for column in old]
         read = read_rows(task.folder, task.files[number].path, physical, places.row[mine])
         for (column, parts), values in zip(old.items(), read, strict=True):
-            parts.append(values.cast(found.rows.column(column).type))
+            parts.append(with_type(values, found.rows.column(column).type))
         at[mine] = known + np.arange(len(mine))
         known += len(mine)
     at = np.where(needed & (gaps.origin >= 0), at[gaps.origin], -1)

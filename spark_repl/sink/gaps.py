@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from ..binlog.json_diff import apply_diffs
 from ..binlog.partial_rows import pending_diffs
 from ..errors import DecodeError
 from ..position import RelayPosition
+from .columns import one_chunk
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -198,9 +198,3 @@ def bits(held: pa.Array, columns: int) -> Bools:
     raw = held.fill_null(bytes(width)).buffers()[2]
     data = np.frombuffer(raw, np.uint8)[: len(held) * width].reshape(len(held), width)
     return np.unpackbits(data, axis=1, count=columns, bitorder="little").astype(bool)
-
-
-def one_chunk(column: Any) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

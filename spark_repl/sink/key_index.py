@@ -17,9 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numba import njit
 
 from ..apply.key_hash import NULL_HASH, hash_binary
+from ..binlog.kernels import jit
+from .columns import flat_parts, one_chunk
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -35,9 +36,18 @@ def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     if is_exact([key.type for key in keys]):
         return np.asarray(keys[0].cast(pa.int64()).to_numpy())
     total = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        _mix(total, _hash_column(key))
+    with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
+        for key in keys:
+            for part in _parts(key):
+                _mix(total, _hash_column(part))
     return total
+
+
+def _parts(key: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    """A struct or list (in a table without key) by its parts."""
+    if not pa.types.is_nested(key.type):
+        return [key]
+    return [pa.chunked_array([part]) for part in flat_parts(one_chunk(key))]
 
 
 def _hash_column(column: pa.ChunkedArray) -> Hashes:
@@ -66,7 +76,7 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _mix(total: Any, value: Any) -> None:
     for i in range(total.size):
         h = np.uint64(total[i]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(value[i])
@@ -117,14 +127,14 @@ class KeyIndex:
         equal = np.ones(len(rows), bool)
         for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
             left, right = mine.take(pa.array(at)), theirs.take(pa.array(rows))
-            if right.type != left.type:
-                right = right.cast(left.type)
-            both_null = pc.and_(left.is_null(), right.is_null())
-            equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(left, right), False), both_null))
+            for a, b in zip(_parts(left), _parts(right), strict=True):
+                b = b if b.type == a.type else b.cast(a.type)
+                both_null = pc.and_(a.is_null(), b.is_null())
+                equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(a, b), False), both_null))
         return equal
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _join(needed: Any, keys: Any, rows: Any) -> Any:
     """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
     capacity = needed.size + 16

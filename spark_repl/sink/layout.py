@@ -52,6 +52,11 @@ class Layout:
         return os.path.join(self.state, "checkpoint")
 
     @property
+    def xa(self) -> str:
+        """Folder of the prepared XA branches' bytes."""
+        return os.path.join(self.state, "xa")
+
+    @property
     def status(self) -> str:
         return os.path.join(self.state, "status.json")
 

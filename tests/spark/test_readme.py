@@ -23,7 +23,7 @@ def test_examples_run(
     (tmp_path / "spark_repl" / "demo" / "bank").symlink_to(bank)
     # Relative paths are the JVM's own working folder's there, ours here: cut() makes them absolute.
     names: dict[str, Any] = {"spark": spark}
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     for number, block in enumerate(BLOCKS):
         block = block.replace('"spark_repl/demo/bank"', repr(str(bank)))
         exec(compile(block, f"README.md block {number}", "exec"), names)  # noqa: S102

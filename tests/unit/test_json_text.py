@@ -138,3 +138,8 @@ def test_cut_and_changed_documents_never_read_beyond_their_span() -> None:
                 except DecodeError as error:
                     outcome.append(error.message)
             assert len(set(outcome)) == 1, other.hex()
+
+
+def test_more_nulls_than_documents_have_bytes() -> None:
+    none = np.full(1000, -1, np.int64)
+    assert to_text(np.zeros(1, np.uint8), np.zeros(1000, np.int64), none).null_count == 1000

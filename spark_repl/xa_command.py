@@ -1,0 +1,95 @@
+"""``spark-repl xa``: prepared branches as XA RECOVER shows them, and their ends by hand."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import platform
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from .apply.xa import Xid
+from .errors import ConfigError, TargetError
+from .inspect import emit, print_table
+from .position import RelayPosition
+from .sink.control import Control
+from .sink.layout import Layout
+
+
+def prepared(control: Control) -> list[Mapping[str, Any]]:
+    """The branches that the last cut names, as JSON has them."""
+    cuts = control.cuts()
+    return list(cuts[-1].prepared) if cuts else []
+
+
+def show(options: argparse.Namespace) -> int:
+    control = _control(options.target)
+    decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
+    decided = {decision["position"]: decision["action"] for decision in decisions}
+    found = [
+        {
+            "format_id": branch["format_id"],
+            "gtrid": branch["gtrid"],
+            "bqual": branch["bqual"],
+            "gtid": branch["gtid"],
+            "position": str(RelayPosition.unpack(branch["position"])),
+            "bytes": branch["bytes"],
+            "prepared_at": datetime.fromtimestamp(branch["prepared_at"] / 1e6, UTC).isoformat(),
+            "age_s": round(time.time() - branch["prepared_at"] / 1e6),
+            "by_hand": decided.get(branch["position"]),
+        }
+        for branch in prepared(control)
+    ]
+    if options.json:
+        emit({"prepared": found}, True)
+        return 0
+    names = ("format_id", "gtrid", "bqual", "gtid", "position", "bytes", "prepared_at", "by_hand")
+    print_table(names, [tuple(str(line[name] or "") for name in names) for line in found])
+    return 0
+
+
+def end_by_hand(options: argparse.Namespace) -> int:
+    """Records the decision, who took it and when, as the target's owner: its applier must be
+    stopped, and carries it out when it starts next. Raises ConfigError, TargetError, FencedError.
+    """
+    try:
+        xid = Xid.of_hex(options.xid)
+    except ValueError as error:
+        raise ConfigError(
+            f"--xid {options.xid} is not GTRID[,BQUAL[,FORMAT_ID]] in hex",
+            hint="spark-repl xa list shows the branches",
+        ) from error
+    control = _control(options.target)
+    branch = next((one for one in prepared(control) if Xid.of_json(one) == xid), None)
+    if branch is None:
+        raise TargetError(
+            f"XAER_NOTA: Unknown XID {xid}",
+            file=options.target,
+            number=1397,
+            hint="spark-repl xa list shows the branches",
+        )
+    action = options.action.upper()
+    detail = {
+        **xid.to_json(),
+        "position": branch["position"],
+        "action": action,
+        "user": getpass.getuser(),
+        "host": platform.node(),
+    }
+    control.claim()
+    try:
+        control.write("xa", position=branch["position"], detail=json.dumps(detail))
+    finally:
+        control.release()
+    emit({"xid": str(xid), "action": action, "when": "at the applier's next start"}, options.json)
+    return 0
+
+
+def _control(target: str) -> Control:
+    control = Control(Layout(target).control)
+    if not control.exists():
+        raise TargetError("nothing has been applied to this target yet", file=target)
+    return control

@@ -1,0 +1,157 @@
+"""XaParts: follows the XA transactions of the log, batch by batch, in the log's order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .apply.xa import Branch, Branches, Step, XaGroup, Xid
+from .errors import SparkReplError
+from .plan import Records
+from .position import OFFSET_BITS, RelayPosition
+from .relay.index import Flag, Kind, gtid_text
+from .relay.log import RelayLog
+from .relay.xa_part import xa_statement
+from .sink.xa_store import XaStore
+
+log = logging.getLogger(__name__)
+
+COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
+_OFFSET_MASK = (1 << OFFSET_BITS) - 1
+
+
+class XaParts:
+    """``resolve`` names the branch of every XA record; ``enter`` follows it group by group.
+
+    ``decisions``: rows of the control table, what somebody has decided by hand.
+    """
+
+    def __init__(
+        self,
+        store: XaStore,
+        prepared: Iterable[Branch],
+        decisions: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        self.store = store
+        self._decided: dict[int, str] = {}  # by the position of the XA PREPARE
+        self._by_hand: dict[Xid, str] = {}  # said of a second part that comes late
+        for found in decisions:
+            self._decided[found["position"]] = found["action"]
+            said = f"XA {found['action']} by {found['user']} on {found['host']}"
+            self._by_hand[Xid.of_json(found)] = said
+        self._seen = Branches(prepared)  # up to the last record that was resolved
+        self._now = Branches(self._seen)  # up to the last group that was entered
+
+    @property
+    def prepared(self) -> list[Branch]:
+        return list(self._now)
+
+    def waiting(self) -> list[Branch]:
+        """Branches that somebody has decided to end by hand, and that are still prepared."""
+        return [branch for branch in self._now if branch.position in self._decided]
+
+    def ends_in_commit(self, branch: Branch) -> bool:
+        return self._decided[branch.position] == COMMIT
+
+    def end_by_hand(self, branch: Branch) -> XaGroup:
+        """A group that does nothing else. Between two batches only."""
+        self._seen.end(branch.xid)
+        kind = Kind.XA_COMMIT if self.ends_in_commit(branch) else Kind.XA_ROLLBACK
+        group = self._follow(self.prepared, [(0, kind, branch)])
+        self._now = Branches(group.prepared)
+        return group
+
+    def resolve(
+        self, relay: RelayLog, base: int, records: Records
+    ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
+        """(records, branch by position of its part, what is wrong behind these records); an XA
+        COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
+        by hand is made empty. Wrong are an unknown XID (1397) and a duplicate (1440).
+        """
+        places = np.flatnonzero(np.isin(records["kind"], _PARTS))
+        if not len(places):
+            return records, {}, None
+        records = records.copy()
+        found: dict[int, Branch] = {}
+        for i in places:
+            record = records[i]
+            try:
+                branch = self._part(relay, base, record)
+            except SparkReplError as error:
+                return records[:i], found, self._at(error, relay, base, record)
+            if branch is None:
+                records["kind"][i] = Kind.EMPTY
+                continue
+            found[int(record["position"])] = branch
+            if record["kind"] == Kind.XA_COMMIT:
+                records["length"][i] = branch.size
+                records["uncompressed"][i] = branch.uncompressed
+        return records, found, None
+
+    def _part(self, relay: RelayLog, base: int, record: Any) -> Branch | None:
+        position = int(record["position"])
+        path = relay.file((position >> OFFSET_BITS) - base).path
+        start, end = position & _OFFSET_MASK, int(record["end"]) & _OFFSET_MASK
+        flags = int(record["flags"])
+        xid = Xid.parse(xa_statement(path, start, checksum=bool(flags & Flag.CHECKSUM)))
+        if record["kind"] != Kind.XA_PREPARE:
+            if xid not in self._seen and xid in self._by_hand:
+                log.warning("%s was ended by hand (%s): %s comes late, and is passed over",
+                            xid, self._by_hand[xid], Kind(int(record["kind"])).name)  # fmt: skip
+                return None
+            return self._seen.end(xid)
+        branch = Branch(
+            xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
+            bool(flags & Flag.CHECKSUM), bool(flags & Flag.COMPRESSED),
+            int(record["uncompressed"]),
+        )  # fmt: skip
+        self._seen.prepare(branch)
+        return branch
+
+    @staticmethod
+    def _at(error: SparkReplError, relay: RelayLog, base: int, record: Any) -> SparkReplError:
+        place = RelayPosition.unpack(int(record["position"]))
+        file = relay.file(place.file_no - base).path
+        return error.at(file=file, position=place, gtid=gtid_text(record)[0] or "ANONYMOUS")
+
+    def enter(self, records: Records, branches: Mapping[int, Branch]) -> XaGroup:
+        """Follows a group's parts. Raises OSError when a branch can't be made durable."""
+        if not branches:
+            return XaGroup(self.prepared, [], self.prepared)
+        places = np.flatnonzero(np.isin(records["kind"], _PARTS)).tolist()
+        steps = [
+            (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
+            for i in places
+        ]
+        group = self._follow(self.prepared, steps)
+        self._now = Branches(group.prepared)
+        return group
+
+    def prefix(self, group: XaGroup, count: int) -> XaGroup:
+        """The same of a group's first ``count`` records alone."""
+        return self._follow(group.before, [step for step in group.steps if step[0] < count])
+
+    def _follow(self, before: list[Branch], steps: list[Step]) -> XaGroup:
+        """A branch that stays prepared behind the group is made durable before the group can
+        commit; one that also ends in it is read from where it lies."""
+        group, now, fresh = XaGroup(before, steps), Branches(before), set[Xid]()
+        for index, kind, branch in steps:
+            if kind == Kind.XA_PREPARE:
+                now.prepare(branch)
+                fresh.add(branch.xid)
+                continue
+            known = now.end(branch.xid)  # kept by an earlier group, or still in the relay log
+            fresh.discard(branch.xid)
+            group.ended.append(known)
+            if kind == Kind.XA_COMMIT:
+                group.commits[index] = known
+        for branch in now:
+            kept = self.store.keep(branch) if branch.xid in fresh else branch
+            group.prepared.append(kept)
+        return group
+
+
+_PARTS = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)

@@ -1,0 +1,175 @@
+"""Mutated transactions for the decoder: what comes out is rows or one of our errors.
+
+    NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=folder python -m tests.decoder_fuzz COUNT [SEED]
+
+With NUMBA_BOUNDSCHECK a kernel that reads outside of its buffer raises IndexError; numba needs a
+cache folder of its own then. A find is kept below fixtures/fuzz and is a test from then on.
+"""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from spark_repl.binlog import event as events
+from spark_repl.binlog.partial_rows import PartialImages, pending_diffs
+from spark_repl.binlog.payload import decompress
+from spark_repl.binlog.rows import walk
+from spark_repl.binlog.scan import scan
+from spark_repl.errors import SparkReplError
+from tests.decoder_log import payloads, transactions
+
+FIXTURES = Path(__file__).parent / "fixtures"
+LOGS = (
+    FIXTURES / "all_types" / "binlog.000001",
+    FIXTURES / "row_images" / "binlog.000001",
+    FIXTURES / "logs" / "kinds" / "binlog.000001",
+    FIXTURES / "logs" / "tagged" / "binlog.000001",
+)
+FINDS = FIXTURES / "fuzz"
+POSITION = np.array([1 << 40 | 4], np.int64)
+# Bytes that break most: ends of ranges, of packed integers, of event types.
+_BAD = np.array([0, 1, 2, 4, 15, 127, 128, 250, 251, 252, 253, 254, 255], np.uint8)
+# A mutated transaction of a few KB may ask for no more than this.
+MEMORY_BYTES_MAX = 256 << 20
+
+
+def pieces() -> list[bytes]:
+    """Every transaction of the fixtures, without checksums, up to 16 KB."""
+    found = []
+    for path in LOGS:
+        data = path.read_bytes()
+        found += [without_checksums(data[a:b]) for a, b in transactions(data, True)]
+        found += payloads(data)
+    return [piece for piece in found if 0 < len(piece) <= 1 << 14]
+
+
+def without_checksums(data: bytes) -> bytes:
+    out, at = b"", 0
+    while at < len(data):
+        size = int.from_bytes(data[at + 9 : at + 13], "little")
+        out += data[at : at + 9] + (size - 4).to_bytes(4, "little")
+        out += data[at + 13 : at + size - 4]
+        at += size
+    return out
+
+
+def mutate(random: np.random.Generator, piece: bytes) -> bytes:
+    """Bytes changed, cut, doubled or moved, mostly with an event length that still fits."""
+    data = np.frombuffer(piece, np.uint8).copy()
+    where = random.integers(data.size, size=random.integers(1, 5))
+    kind = random.integers(8)
+    if kind < 3:
+        data[where] = random.integers(256, size=where.size)
+    elif kind < 5:
+        data[where] = random.choice(_BAD, size=where.size)
+    elif kind == 5:
+        data[where] ^= (1 << random.integers(8, size=where.size)).astype(np.uint8)
+    elif kind == 6:
+        a, b = sorted(random.integers(data.size + 1, size=2))
+        data[a:b] = np.roll(data[a:b], int(random.integers(1, 9)))
+    else:
+        return _resized(random, piece)
+    return data.tobytes()
+
+
+def _resized(random: np.random.Generator, piece: bytes) -> bytes:
+    """One event longer or shorter, its header says so."""
+    starts, at = [], 0
+    while at < len(piece):
+        starts.append(at)
+        at += int.from_bytes(piece[at + 9 : at + 13], "little")
+    start = int(random.choice(starts))
+    size = int.from_bytes(piece[start + 9 : start + 13], "little")
+    cut = int(random.integers(19, size + 1))
+    middle = random.bytes(int(random.integers(0, 12))) if random.integers(2) else b""
+    keep = piece[start + cut + int(random.integers(0, 12)) : start + size]
+    body = piece[start + 13 : start + cut] + middle + (keep if random.integers(2) else b"")
+    head = piece[start : start + 9] + (13 + len(body)).to_bytes(4, "little")
+    return piece[:start] + head + body + piece[start + size :]
+
+
+def feed(piece: bytes) -> int:
+    """Rows decoded; anything but rows and SparkReplError is a find."""
+    data = np.frombuffer(piece, np.uint8)
+    scan(data, 0, False)
+    _parse_all(piece)
+    rows = 0
+    for images in walk(data, np.array([0]), np.array([data.size]), POSITION, False):
+        entries = np.arange(len(images.flags))
+        images.key().validate(full=True)
+        if isinstance(images, PartialImages):
+            for diffs in images.held(entries)[1].drop_null().to_pylist():
+                list(pending_diffs(diffs))
+        batch = images.decode(entries, "null")
+        batch.validate(full=True)
+        rows += batch.num_rows
+    return rows
+
+
+def _parse_all(piece: bytes) -> None:
+    parsers = {
+        2: events.parse_query,
+        4: events.parse_rotate,
+        26: events.parse_incident,
+        35: events.parse_previous_gtids,
+        38: events.parse_xa_prepare,
+        40: decompress,
+    }
+    at = 0
+    while at + 19 <= len(piece):
+        size = int.from_bytes(piece[at + 9 : at + 13], "little")
+        if size < 19:
+            return
+        kind, body = piece[at + 4], piece[at + 19 : at + size]
+        try:
+            if kind in (33, 34, 42):
+                events.parse_gtid(kind, body)
+            elif kind == 15:
+                events.parse_format_description(piece[at : at + size])
+            elif kind in parsers:
+                parsers[kind](body)
+        except SparkReplError:
+            pass
+        at += size
+
+
+def run(count: int, seed: int, sources: Sequence[bytes] | None = None) -> tuple[int, int]:
+    """(decoded, refused) of ``count`` mutations; a find is written to FINDS and raised."""
+    random = np.random.default_rng(seed)
+    found = sources or pieces()
+    decoded = refused = 0
+    for _ in range(count):
+        piece = mutate(random, found[int(random.integers(len(found)))])
+        try:
+            feed(piece)
+            decoded += 1
+        except SparkReplError:
+            refused += 1
+        except BaseException:
+            FINDS.mkdir(exist_ok=True)
+            (FINDS / f"{seed}-{decoded + refused}.bin").write_bytes(piece)
+            raise
+    return decoded, refused
+
+
+def peak_memory(count: int, seed: int) -> int:
+    """Bytes that Python and numpy asked for at most, over ``count`` mutations."""
+    sources = pieces()
+    tracemalloc.start()
+    run(count, seed, sources)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+if __name__ == "__main__":
+    number, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    for part in range(0, number, 1000):
+        good, bad = run(min(1000, number - part), first * 1_000_000 + part)
+        sys.stdout.write(f"{part + good + bad}: {good} decoded, {bad} refused in the last part\n")
+        sys.stdout.flush()

@@ -1,0 +1,61 @@
+"""Damaged transactions: rows or one of our errors, within the buffer and within memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_repl.binlog.partial_images import bit
+from spark_repl.errors import SparkReplError
+from tests import decoder_fuzz
+from tests.decoder_fuzz import FINDS, MEMORY_BYTES_MAX, feed, pieces, run
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_mutations_give_rows_or_our_errors() -> None:
+    decoded, refused = run(3000, 5)
+    assert decoded > 500
+    assert refused > 500
+
+
+@pytest.mark.parametrize("path", sorted(FINDS.glob("*.bin")), ids=lambda path: path.stem)
+def test_earlier_finds(path: Path) -> None:
+    try:
+        feed(path.read_bytes())
+    except SparkReplError:
+        return
+
+
+def test_every_transaction_fed_whole_and_cut() -> None:
+    for piece in pieces()[::7]:
+        if len(piece) > 2000:
+            continue
+        feed(piece)
+        for size in range(0, len(piece), 5):
+            try:
+                feed(piece[:size])
+            except SparkReplError:
+                continue
+
+
+def test_memory_is_bounded() -> None:
+    assert decoder_fuzz.peak_memory(300, 8) < MEMORY_BYTES_MAX
+
+
+def test_bounds_checks_bite(tmp_path: Path) -> None:
+    """What the test above stands on."""
+    code = (
+        "import numpy as np; from spark_repl.binlog.kernels import number\n"
+        "try: number(np.zeros(3, np.uint8), 2, 4)\n"
+        "except IndexError: raise SystemExit(7)\n"
+    )
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)
+    assert ran.returncode == 7
+    assert bit(np.array([4], np.uint8), 0, 2)

@@ -1,0 +1,151 @@
+"""Partial row images against serial apply: any changes, any split over workers, any target."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap
+
+from spark_repl.apply.ddl import classify
+from spark_repl.apply.spans import Span
+from spark_repl.apply.stage import Part, StageTask, stage
+from spark_repl.sink.columns import Columns, schema_json
+from spark_repl.sink.direct import LiveFile, WriteTask, write
+from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
+
+T = Table("p", (("a", "int"), ("k", "varchar(8)"), ("b", "varchar(9)"), ("c", "int")), key=(1, 0))
+BAG = Table("p", (("a", "int"), ("b", "varchar(9)")), key=())
+Key = tuple[Any, ...]
+
+
+def changes(rand: random.Random, state: dict[Key, list[Any]]) -> Iterator[Change]:
+    """Changes that fit ``state``, which they are applied to."""
+    for number in range(rand.randint(1, 14)):
+        key = rand.choice("xyz"), rand.randint(1, 2)
+        row = [key[1], key[0], rand.choice(["u", "v", None]), number]
+        if key not in state:
+            state[key] = row
+            if rand.random() < 0.3:
+                state[key] = [*row[:2], None, number]
+                yield insert(T, {0: row[0], 1: row[1], 3: number})
+            else:
+                yield insert(T, row)
+            continue
+        old, held = state[key], {0: key[1], 1: key[0]}
+        whole = rand.random() < 0.3
+        before = old if whole else held
+        kind = rand.random()
+        if kind < 0.2:
+            del state[key]
+            yield delete(T, before)
+        elif kind < 0.45 and (new := (rand.choice("xyz"), rand.randint(1, 2))) not in state:
+            changed = {0: new[1], 3: number} if new[0] == key[0] else {0: new[1], 1: new[0]}
+            after = _over(old, changed)
+            del state[key]
+            state[new] = after
+            yield update(T, (before, after if whole else changed))
+        else:
+            changed = {rand.choice((2, 3)): None} if rand.random() < 0.3 else {3: number}
+            if rand.random() < 0.4:
+                changed = {2: f"n{number}"}
+            state[key] = _over(old, changed)
+            yield update(T, (before, state[key] if whole else changed))
+
+
+def _over(row: list[Any], changed: dict[int, Any]) -> list[Any]:
+    return [changed.get(i, value) for i, value in enumerate(row)]
+
+
+def staged(log: LogWriter, owner: list[int], shards: int) -> list[Part]:
+    """The parts of workers that each have the transactions that ``owner`` gives them."""
+    spans = np.array([(a, b) for _, a, b in log.spans], np.int64)
+    parts: list[Part] = []
+    for worker in sorted(set(owner)):
+        mine = spans[np.array(owner) == worker]
+        plain = np.zeros(len(mine), np.bool_)
+        span = Span(str(log.path), 1, mine[:, 0].copy(), mine[:, 1].copy(), plain, True)
+        parts += stage(StageTask(worker, (span,), shards, None)).parts
+    return parts
+
+
+def applied(folder: Path, table: Table, rows: list[list[Any]], parts: list[Part]) -> list[Any]:
+    """The target's rows after the direct writer's task, whose target holds ``rows`` before."""
+    definition = classify(table.create, "t").definition
+    assert definition is not None
+    schema = definition.arrow_schema()
+    folder.mkdir(exist_ok=True)
+    columns = Columns.of(schema_json(schema))
+    cells = list(zip(*rows, strict=True)) if rows else [[] for _ in schema]
+    data = [pa.array(list(c), f.type) for c, f in zip(cells, schema, strict=True)]
+    pq.write_table(pa.table(data, names=schema.names), folder / "old.parquet")
+    found, parts_left = [], parts
+    shards = {0: parts_left}
+    if not any(part.whole for part in parts):
+        shards = {n: [p for p in parts if p.shard == n] for n in {p.shard for p in parts}}
+    dead: set[int] = set()
+    for pieces in shards.values():
+        task = WriteTask(
+            "t.p", str(folder), str(folder / "keys"), columns, definition.primary_key,
+            tuple(pieces), (LiveFile("old.parquet", None),), False, False, definition,
+        )  # fmt: skip
+        out = write(task)
+        assert not out.violations
+        for add in out.adds:
+            found += pq.read_table(folder / add["path"]).to_pylist()
+        for marks in out.marks.values():
+            dead |= set(BitMap.deserialize(marks))
+    found += [row for i, row in enumerate(pa.table(data, names=schema.names).to_pylist())
+              if i not in dead]  # fmt: skip
+    return sorted((list(row.values()) for row in found), key=repr)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_equals_serial_apply(seed: int, tmp_path: Path) -> None:
+    rand = random.Random(seed)
+    log = LogWriter(tmp_path / "log")
+    state: dict[Key, list[Any]] = {
+        (k, a): [a, k, rand.choice(["old", None]), -a]
+        for k in "xyz" for a in (1, 2) if rand.random() < 0.5
+    }  # fmt: skip
+    before = [list(row) for row in state.values()]
+    made = list(changes(rand, state))
+    while made:
+        count = rand.randint(1, 3)
+        log.transaction(*made[:count])
+        made = made[count:]
+    owner = [rand.randrange(rand.randint(1, 3)) for _ in log.spans]
+    parts = staged(log, owner, rand.randint(1, 3))
+    want = sorted(state.values(), key=repr)
+    assert applied(tmp_path / "table", T, before, parts) == want
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bags_equal_serial_apply(seed: int, tmp_path: Path) -> None:
+    rand = random.Random(seed)
+    log = LogWriter(tmp_path / "log")
+    rows: list[list[Any]] = [[rand.randint(1, 2), rand.choice("pq")] for _ in range(4)]
+    before = [list(row) for row in rows]
+    for number in range(rand.randint(1, 9)):
+        kind = rand.randrange(4)
+        if kind == 0 or not rows:
+            rows.append([number % 3, None])
+            log.transaction(insert(BAG, {0: number % 3}))
+        elif kind == 1:
+            log.transaction(delete(BAG, rows.pop(rand.randrange(len(rows)))))
+        elif kind == 2:
+            row = rows[rand.randrange(len(rows))]
+            old, row[1] = list(row), rand.choice(["p", None])
+            log.transaction(update(BAG, (old, {1: row[1]})))
+        else:
+            rows.append([1, "p"])
+            log.transaction(insert(BAG, (1, "p")))
+    owner = [rand.randrange(2) for _ in log.spans]
+    parts = staged(log, owner, 2)
+    assert applied(tmp_path / "table", BAG, before, parts) == sorted(rows, key=repr)
