@@ -38,7 +38,7 @@ from .relay.index import Kind, gtid_text
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
 from .sink.control import Cut
-from .sink.copies import Copy
+from .sink.copies import CatchUp
 from .sink.crash_points import reach
 from .sink.history import History
 from .sink.tracking import Tracking
@@ -77,9 +77,8 @@ class Coordinator:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
         self.workers, self.executed, self.position = workers, executed, position
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
+        self.catch_up = CatchUp(None)
         self.xa = xa
-        self.copy: Copy | None = None
-        """a first copy, whose tables are consistent when the log is applied to its end"""
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
         self.stopping = threading.Event()
@@ -197,7 +196,8 @@ class Coordinator:
     def _dispatch(self, group: Group) -> None:
         group.slot = self._order.dispatch()
         group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
-        group.idempotent = self.config.apply.exec_mode == "idempotent" or self._catching_up
+        catching_up = self.catch_up.active(self.executed)
+        group.idempotent = self.config.apply.exec_mode == "idempotent" or catching_up
         if group.with_rows:
             group.staged = self._staging.submit(self._retries.run, lambda: self._stage(group))
 
@@ -207,13 +207,9 @@ class Coordinator:
 
     def _stage(self, group: Group) -> list[Staged]:
         self.status.state(STAGING, str(group.gtids))
-        had = self.copy.exact if self.copy and self._catching_up else {}
-        return self._stager.stage(group, self.relay, self.history.base, had)
-
-    @property
-    def _catching_up(self) -> bool:
-        until = self.copy.until if self.copy else None
-        return until is not None and not until.issubset(self.executed)
+        return self._stager.stage(
+            group, self.relay, self.history.base, self.catch_up, self.executed
+        )
 
     def _land(self, group: Group) -> None:
         """A group's commits and its cut, in its turn. Raises what stops the applier."""
@@ -264,9 +260,8 @@ class Coordinator:
             staged = group.staged.result()
         self.status.state(APPLYING, str(group.gtids))
         try:
-            changes = self._writer.write(
-                staged, group.start, self._cut(group), idempotent=group.idempotent
-            )
+            cut = self._cut(group)
+            changes = self._writer.write(staged, group.start, cut, idempotent=group.idempotent)
         except Exception as error:
             if temporary(error) or disk_full(error):
                 group.staged = None
@@ -317,7 +312,8 @@ class Coordinator:
         counted.waves += len(np.unique(group.wave))
         tables = dict(self.tracking.tables)
         # After a crash a table may be ahead: until the others have caught up there is no cut.
-        if not self._catching_up and all(t.position <= group.end for t in tables.values()):
+        behind = self.catch_up.active(self.executed)
+        if not behind and all(t.position <= group.end for t in tables.values()):
             versions = {name: table.version() for name, table in sorted(tables.items())}
             counts = {"transactions": transactions, "waves": len(np.unique(group.wave))}
             reach("before_cut")
@@ -327,15 +323,6 @@ class Coordinator:
             counted.cuts += 1
         self.status.applied(str(group.gtids))
         self.on_group(counted, cut.position)
-
-    def publish_copy(self, position: int) -> None:
-        """The first cut of a copy behind which nothing has to be applied: the source was idle."""
-        if self._catching_up:
-            return
-        self.position = position
-        versions = {name: table.version() for name, table in sorted(self.tracking.tables.items())}
-        executed, log_id = str(self.executed), self.history.log_id
-        self.tracking.control.publish(Cut(position, executed, log_id, {}, versions))
 
     def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
         """Names the transaction: its GTID, file and position."""

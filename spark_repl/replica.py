@@ -20,13 +20,13 @@ from .applier_status import Counters
 from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
-from .errors import HistoryError, LogError
+from .errors import LogError
 from .gtid import GtidSet
 from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
 from .sink.control import Control, Cut
-from .sink.copies import Copy, last_copy
+from .sink.copies import CatchUp, behind_copy, first_cut, last_copy
 from .sink.crash_points import reach
 from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
@@ -132,7 +132,9 @@ class Replica:
         begun = 0 if cut is None or self.history.renewed else cut.position
         copy = last_copy(control)
         if copy is not None:
-            executed = self._behind_copy(copy, executed, cut)
+            executed = behind_copy(copy, executed, cut, self.relay_path)
+            renewed = self.history.renewed or cut is None  # what the copy holds goes by GTID
+            self.history = replace(self.history, renewed=renewed)
         elif cut is None and executed:
             log.warning("the log begins in mid-history: %s counts as executed", executed)
         self.coordinator = Coordinator(
@@ -148,31 +150,10 @@ class Replica:
             until=self.until,
             skip=control.skipped(),
         )
-        self.coordinator.copy = copy
-        if copy is not None and cut is None:
-            first = self.relay.files[0].number
-            begin = RelayPosition(self.history.base + first, self.relay.head(first).length)
-            self.coordinator.publish_copy(begin.packed)
-
-    def _behind_copy(self, copy: Copy, executed: GtidSet, cut: Cut | None) -> GtidSet:
-        """What counts as executed behind a first copy. Raises HistoryError for a gap, and for a
-        copy that is not finished."""
-        if copy.until is None:
-            raise HistoryError(
-                "the first copy is not finished",
-                file=self.layout.target,
-                hint="run spark-repl snapshot again: it goes on where it stopped",
-            )
-        if cut is not None:
-            return executed
-        if missing := executed.subtract(copy.start):
-            raise HistoryError(
-                f"transactions are missing between the copy and the log: {missing}",
-                file=self.relay_path,
-                hint="give a log that begins before the copy, or copy into an empty target",
-            )
-        self.history = replace(self.history, renewed=True)  # what the copy holds goes by GTID
-        return copy.start
+        self.coordinator.catch_up = CatchUp(copy)
+        if copy is not None and cut is None and not self.coordinator.catch_up.active(executed):
+            versions = {name: table.version() for name, table in self.tracking.tables.items()}
+            control.publish(first_cut(self.relay, self.history, executed, versions))
 
     def apply(self, *, follow: bool = False) -> Result:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from .config import Config
 from .gtid import GtidSet
 from .plan import Group, Mask, stage_tasks
 from .relay.log import RelayLog
+from .sink.copies import CatchUp
 from .sink.tracking import Tracking
 from .workers import Workers
 
@@ -36,16 +36,16 @@ class Stager:
         self.clean()
 
     def stage(
-        self, group: Group, relay: RelayLog, base: int, had: Mapping[str, GtidSet]
+        self, group: Group, relay: RelayLog, base: int, catch_up: CatchUp, executed: GtidSet
     ) -> list[Staged]:
-        """Reads the group from its first position to its last. ``had``: transactions that a table
-        has from its first copy. Raises LogError, DecodeError, OSError."""
+        """Reads the group from its first position to its last. Raises LogError, DecodeError,
+        OSError. ``catch_up``: what tables have from a first copy."""
         size = int(group.records["length"].sum())
         here = size <= HERE_BYTES
         folder = None if here else self._folder(group)
         count = self.workers.count
         shards = count if size > _SHARD_BYTES and self.tables < count else 1
-        skip = self._skip(group, had)
+        skip = catch_up.skip(group.records, executed, self._skip(group))
         group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
         tasks = stage_tasks(
             relay,
@@ -74,7 +74,7 @@ class Stager:
         os.makedirs(group.folder, exist_ok=True)
         return group.folder
 
-    def _skip(self, group: Group, had: Mapping[str, GtidSet]) -> dict[str, Mask]:
+    def _skip(self, group: Group) -> dict[str, Mask]:
         """Which transactions each table has already (invariant 3): only after a crash are any."""
         records, found = group.records, dict[str, Mask]()
         for table in list(self.tracking.tables.values()):
@@ -82,10 +82,6 @@ class Stager:
                 mask = records["end"] <= table.position
                 if mask.any():
                     found[table.name] = mask
-        for name, gtids in had.items():
-            mask = gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
-            if mask.any():
-                found[name] = mask | found.get(name, mask)
         return found
 
     def drop(self, group: Group) -> None:

@@ -10,11 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import HistoryError
 from ..gtid import GtidSet
-from .control import Control
+from ..position import RelayPosition
+from ..relay.log import RelayLog
+from .control import Control, Cut, TableVersion
+from .history import History
 
 KIND = "copy"
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -57,3 +66,56 @@ def last_copy(control: Control) -> Copy | None:
 def record_copy(control: Control, copy: Copy) -> None:
     """As the owner. Raises FencedError when another one took over."""
     control.write(KIND, detail=copy.to_detail())
+
+
+def behind_copy(copy: Copy, executed: GtidSet, cut: Cut | None, relay_path: str) -> GtidSet:
+    """What counts as executed behind a first copy; ``executed``: what the log begins behind.
+
+    Raises HistoryError for a gap between them, and for a copy that is not finished.
+    """
+    if copy.until is None:
+        raise HistoryError(
+            "the first copy is not finished",
+            hint="run spark-repl snapshot again: it goes on where it stopped",
+        )
+    if cut is not None:
+        return executed
+    if missing := executed.subtract(copy.start):
+        raise HistoryError(
+            f"transactions are missing between the copy and the log: {missing}",
+            file=relay_path,
+            hint="give a log that begins before the copy, or copy into an empty target",
+        )
+    return copy.start
+
+
+def first_cut(
+    relay: RelayLog, history: History, executed: GtidSet, tables: Mapping[str, TableVersion]
+) -> Cut:
+    """Of a copy behind which nothing has to be applied, because the source was idle."""
+    number = relay.files[0].number
+    begin = RelayPosition(history.base + number, relay.head(number).length)
+    return Cut(begin.packed, str(executed), history.log_id, {}, dict(sorted(tables.items())))
+
+
+class CatchUp:
+    """What is different until the tables of a copy are consistent: changes are applied
+    idempotently, no cut is published. None: nothing was copied."""
+
+    def __init__(self, copy: Copy | None) -> None:
+        self._copy = copy
+
+    def active(self, executed: GtidSet) -> bool:
+        until = self._copy.until if self._copy else None
+        return until is not None and not until.issubset(executed)
+
+    def skip(self, records: Any, executed: GtidSet, found: dict[str, Mask]) -> dict[str, Mask]:
+        """``found`` (table -> which of the index records it has already), and for tables without
+        a key those that their copied rows hold."""
+        if self._copy is None or not self.active(executed):
+            return found
+        for name, had in self._copy.exact.items():
+            mask = had.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            if mask.any():
+                found[name] = mask | found.get(name, mask)
+        return found

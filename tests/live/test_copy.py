@@ -31,14 +31,14 @@ _TYPES = """CREATE TABLE t.{} (id BIGINT UNSIGNED PRIMARY KEY, a TINYINT, b SMAL
     c MEDIUMINT, d INT UNSIGNED, e DECIMAL(20,5), f FLOAT, g DOUBLE, h BIT(1), i BIT(12), j CHAR(8),
     k VARCHAR(40) CHARACTER SET latin1, l TEXT, m BINARY(6), n VARBINARY(9), o BLOB, p DATE,
     q DATETIME(6), r TIMESTAMP(3) NULL, s TIME(2), u YEAR, v ENUM('x','y'), w SET('p','q','r'),
-    x JSON, z DECIMAL(50,3), zz VECTOR(3))"""
+    x JSON, y POINT SRID 4326, z DECIMAL(50,3), zz VECTOR(3))"""
 _VALUES = """({}, -7, 65535, -8388608, 4294967295, -123456789.01234, 0.1, 1e-300, b'1', b'101',
     'é ', 'ñandú', REPEAT('ß', 300), 'ab', X'00FF', X'FEFD00', '2024-02-29',
     '1999-12-31 23:59:59.999999', '2024-05-05 05:05:05.125', '-101:02:03.45', 2155, 'y', 'p,r',
     '{{"k": [1, 2.5, "é"]}}',
-    12345678901234567890123456789012345678901234.125,
+    ST_GeomFromText('POINT(10 20)', 4326), 12345678901234567890123456789012345678901234.125,
     STRING_TO_VECTOR('[1,2.5,-3]'))"""
-_NULLS = "({}" + ", NULL" * 25 + ")"
+_NULLS = "({}" + ", NULL" * 26 + ")"
 
 
 def _copy(spark: SparkSession, config: Config) -> Any:
@@ -67,7 +67,7 @@ def test_copy_under_load(
     monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 400)
     server = make_server()
     config = config_for(server, tmp_path)
-    with Load(server, 3):
+    with Load(server, 1):
         server.query(
             "CREATE TABLE t.bag (n INT, s VARCHAR(20))",
             "CREATE TABLE t.words (w VARCHAR(40), n INT, PRIMARY KEY (w, n))",

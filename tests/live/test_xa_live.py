@@ -101,6 +101,13 @@ def test_xa_clients(
         run(spark, log, target, group_max_transactions=bound)
         want = sorted(server.query("SELECT * FROM t.x"))
         assert sorted(tuple(row) for row in read(spark, target, "t.x").collect()) == want
+        print(
+            seed,
+            len(branches_of(server)),
+            len(server.query("XA RECOVER")),
+            clients.open,
+            server.query("XA RECOVER CONVERT XID"),
+        )
         have = prepared(Control(str(target / "_repl" / "control")))
         assert branches_of(server) == sorted(
             (one["format_id"], one["gtrid"] + one["bqual"]) for one in have
