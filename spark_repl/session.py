@@ -74,7 +74,7 @@ def _own_jvm(master: str, java_options: str) -> dict[str, str]:
     """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
     logging = Path(__file__).with_name("log4j2.properties")
     options = [f"-Dlog4j2.configurationFile={logging}", java_options]
-    found = {"spark.driver.memory": "2g"}
+    found = {"spark.driver.memory": "1536m"}
     if master.startswith("local["):
         found["spark.driver.host"] = found["spark.driver.bindAddress"] = "127.0.0.1"
         found["spark.driver.extraClassPath"] = class_path()

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from .errors import SparkReplError
@@ -47,6 +48,9 @@ class _Guarded:
             return self.function(task)  # type: ignore[return-value,arg-type]
         except (SparkReplError, OSError) as error:
             return error
+        finally:
+            # Idle workers stay; what Arrow keeps for later tasks would count in each of them.
+            pa.default_memory_pool().release_unused()
 
 
 def _settle() -> None:

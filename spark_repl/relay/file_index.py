@@ -56,6 +56,10 @@ _MAGIC = b"SRIX"
 _HEAD = struct.Struct("<4sHHqq32s??6x")
 
 
+# What is mapped at a time: pages of the log that were looked at count as our memory.
+_WINDOW_BYTES = 128 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class FileIndex:
     """``records`` are numbered by the file's own number, without the log id's base."""
@@ -96,7 +100,19 @@ def extend(index: FileIndex, log: RelayLog) -> FileIndex:
         )
     if size == index.scanned:
         return replace(index, size=size, stop=Stop.END, bad=size)
-    buf = np.memmap(file.path, np.uint8, "r", shape=(size,))
+    window = _WINDOW_BYTES
+    while True:
+        end = min(size, index.scanned + window)
+        before, index = index.scanned, _extend_to(index, log, file, end)
+        if end == size:
+            return index
+        if index.scanned == before:  # one transaction is larger
+            window *= 2
+
+
+def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> FileIndex:
+    """Scans up to ``end``, where an event may be cut."""
+    buf = np.memmap(file.path, np.uint8, "r", shape=(end,))
     relay = log.head(index.number).own.is_relay_log
     found = scan(buf, index.scanned, index.checksum, relay=relay)
     _refuse(file, buf, found)

@@ -254,3 +254,15 @@ def test_a_file_that_became_shorter(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     index = build_index(log, str(tmp_path / "i"), known=known)
     assert len(index) == len(known) - 1 and index.tail is not None
+
+
+@pytest.mark.parametrize("window", [64, 1000, 5000])
+def test_windows_make_no_difference(
+    bank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    """Also when an event, or a whole transaction, is larger than what is mapped at a time."""
+    want = build_index(open_log(str(bank)), str(tmp_path / "whole"))
+    monkeypatch.setattr("spark_repl.relay.file_index._WINDOW_BYTES", window)
+    found = build_index(open_log(str(bank)), str(tmp_path / "windows"))
+    assert (found.records == want.records).all()
+    assert (found.end, found.tail) == (want.end, want.tail)
