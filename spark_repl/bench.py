@@ -49,7 +49,13 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
 
 
 def bench_apply(
-    relay: str, workers: int, runs: int, group_rows: int, writer: str = "direct"
+    relay: str,
+    workers: int,
+    runs: int,
+    group_rows: int,
+    group_transactions: int,
+    group_bytes: int,
+    writer: str,
 ) -> dict[str, Any]:
     """The whole job into fresh targets, ``runs`` times in one session; the last run is reported."""
     from .replica import Replica
@@ -60,7 +66,13 @@ def bench_apply(
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, _Memory() as memory:
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
-            settings = {"workers": workers, "group_max_rows": group_rows, "writer": writer}
+            settings = {
+                "workers": workers,
+                "writer": writer,
+                "group_max_rows": group_rows,
+                "group_max_transactions": group_transactions,
+                "group_max_bytes": group_bytes,
+            }
             config = Config.from_mapping(
                 {"relay": {"path": relay}, "target": {"path": target}, "apply": settings}
             )

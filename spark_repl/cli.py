@@ -148,6 +148,8 @@ def _bench(command: Any, commands: Any) -> None:
     apply.add_argument("--workers", type=int, default=2)
     apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
     apply.add_argument("--group-rows", type=int, default=500_000)
+    apply.add_argument("--group-transactions", type=int, default=100_000)
+    apply.add_argument("--group-bytes", type=int, default=1 << 28)
     apply.add_argument("--writer", choices=("direct", "merge"), default="direct")
 
 
@@ -271,7 +273,13 @@ def _bench_apply(options: argparse.Namespace) -> int:
     from .bench import bench_apply
 
     found = bench_apply(
-        options.relay, options.workers, options.runs, options.group_rows, options.writer
+        options.relay,
+        options.workers,
+        options.runs,
+        options.group_rows,
+        options.group_transactions,
+        options.group_bytes,
+        options.writer,
     )
     inspect.emit(found, options.json)
     return 0

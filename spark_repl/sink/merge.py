@@ -168,8 +168,10 @@ class MergeLanes:
 
     def _change(self, table: Table, written: Sequence[Written], net: DataFrame) -> None:
         if self.appends(table, written):
-            copies = net.withColumn(_COUNT, F.expr(f"explode(sequence(1L, {_COUNT}))"))
-            rows = copies.select(*[F.col(_quoted(name)) for name in table.columns.names])
+            rows = net.select(*[F.col(_quoted(name)) for name in table.columns.names], _COUNT)
+            if not table.definition.primary_key:  # one entry may stand for many equal rows
+                rows = rows.withColumn(_COUNT, F.expr(f"explode(sequence(1L, {_COUNT}))"))
+            rows = rows.drop(_COUNT)
             rows.write.format("delta").mode("append").save(table.folder)
         elif table.definition.primary_key:
             self._merge(table, net)
