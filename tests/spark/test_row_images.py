@@ -19,7 +19,7 @@ BAG = Table("bag", (("a", "int"), ("b", "varchar(20)")), key=())
 
 
 @pytest.mark.usefixtures("either_writer")
-@pytest.mark.parametrize("bound", [1000, 40])
+@pytest.mark.parametrize("bound", [1000, pytest.param(40, marks=pytest.mark.soak)])
 def test_ends_as_the_server(spark, target, bound):
     """All row images alternate in this log of a real server."""
     run(spark, FOLDER, target, group_max_transactions=bound)
@@ -34,7 +34,7 @@ def test_ends_as_the_server(spark, target, bound):
 
 
 @pytest.mark.usefixtures("either_writer")
-@pytest.mark.parametrize("bound", [100, 1])
+@pytest.mark.parametrize("bound", [100, pytest.param(1, marks=pytest.mark.soak)])
 def test_columns_come_from_where_they_are(spark, log, target, bound):
     log.ddl(ABC.create)
     log.transaction(insert(ABC, (1, 1, "x", 1), (2, 2, "y", 2), (3, 3, "z", 3)))

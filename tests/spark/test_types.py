@@ -24,7 +24,7 @@ def definitions() -> dict[str, TableDefinition]:
 
 
 @pytest.mark.usefixtures("either_writer")
-@pytest.mark.parametrize("bound", [1000, 1])
+@pytest.mark.parametrize("bound", [1000, pytest.param(1, marks=pytest.mark.soak)])
 def test_tables_end_as_the_servers(spark, target, bound):
     config = Config.from_mapping(
         {

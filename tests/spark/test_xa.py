@@ -192,7 +192,9 @@ class Crash(SparkReplError):
 
 
 @pytest.mark.usefixtures("either_writer")
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 12))]
+)
 def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, capsys):
     """Cut off before or after random table commits and cuts, restarted with other bounds."""
     from spark_repl import coordinator, group
