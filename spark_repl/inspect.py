@@ -22,7 +22,7 @@ from .sink.control import Control, Cut
 from .sink.cut import find_cut
 from .sink.layout import Layout
 from .spark_source import cache_index_folder
-from .status import position_text, status
+from .status import OLD_BRANCH_S, position_text, status
 
 
 def emit(found: Any, as_json: bool) -> None:
@@ -87,6 +87,12 @@ def show_status(options: argparse.Namespace) -> int:
             print(f"receiver's last error: {one['LAST_ERROR_MESSAGE']}")
     for name in ("gtid_executed", "relay_position", "cuts"):
         print(f"{name}: {found[name]}")
+    for branch in found["xa_recover"]:
+        old = " (old: is its XA COMMIT lost?)" if branch["age_s"] > OLD_BRANCH_S else ""
+        print(
+            f"prepared: {branch['gtrid']},{branch['bqual']},{branch['format_id']}"
+            f" {branch['bytes']} bytes, {branch['age_s']} s{old}"
+        )
     print(f"source: {found['source'].get('file')}:{found['source'].get('position')}")
     rows = [(n, t["path"], str(t["version"]), t["position"]) for n, t in found["tables"].items()]
     print_table(("table", "path", "version", "position"), rows)

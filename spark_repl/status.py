@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +14,9 @@ from .position import RelayPosition
 from .relay.report import read_report
 from .sink.control import Control, Cut
 from .sink.layout import Layout
+
+# A branch that is prepared for so long is said to be old.
+OLD_BRANCH_S = 24 * 3600
 
 
 def status(target: str, relay: str | None = None) -> dict[str, Any]:
@@ -62,6 +67,7 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
         "relay_position": position_text(last) if last else None,
         "source": dict(last.source) if last else {},
         "cuts": len(cuts),
+        "xa_recover": [branch for _, branch in prepared_branches(cuts)],
         "tables": {
             name: {
                 "path": found.path,
@@ -71,6 +77,25 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
             for name, found in (last.tables.items() if last else ())
         },
     }
+
+
+def prepared_branches(cuts: Sequence[Cut]) -> list[tuple[int, dict[str, Any]]]:
+    """(packed position of its XA PREPARE, what is said of it) of each branch at the last cut."""
+    found = []
+    for branch in cuts[-1].prepared if cuts else ():
+        prepared = branch["prepared_at"] / 1e6
+        said = {
+            "format_id": branch["format_id"],
+            "gtrid": branch["gtrid"],
+            "bqual": branch["bqual"],
+            "gtid": branch["gtid"],
+            "position": str(RelayPosition.unpack(branch["position"])),
+            "bytes": branch["bytes"],
+            "prepared_at": datetime.fromtimestamp(prepared, UTC).isoformat(),
+            "age_s": round(time.time() - prepared),
+        }
+        found.append((branch["position"], said))
+    return found
 
 
 def position_text(cut: Cut) -> str:

@@ -6,23 +6,13 @@ import argparse
 import getpass
 import json
 import platform
-import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
 
 from .apply.xa import Xid
 from .errors import ConfigError, TargetError
 from .inspect import emit, print_table
-from .position import RelayPosition
 from .sink.control import Control
 from .sink.layout import Layout
-
-
-def prepared(control: Control) -> list[Mapping[str, Any]]:
-    """The branches that the last cut names, as JSON has them."""
-    cuts = control.cuts()
-    return list(cuts[-1].prepared) if cuts else []
+from .status import prepared_branches
 
 
 def show(options: argparse.Namespace) -> int:
@@ -30,18 +20,8 @@ def show(options: argparse.Namespace) -> int:
     decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
     decided = {decision["position"]: decision["action"] for decision in decisions}
     found = [
-        {
-            "format_id": branch["format_id"],
-            "gtrid": branch["gtrid"],
-            "bqual": branch["bqual"],
-            "gtid": branch["gtid"],
-            "position": str(RelayPosition.unpack(branch["position"])),
-            "bytes": branch["bytes"],
-            "prepared_at": datetime.fromtimestamp(branch["prepared_at"] / 1e6, UTC).isoformat(),
-            "age_s": round(time.time() - branch["prepared_at"] / 1e6),
-            "by_hand": decided.get(branch["position"]),
-        }
-        for branch in prepared(control)
+        {**branch, "by_hand": decided.get(packed)}
+        for packed, branch in prepared_branches(control.cuts())
     ]
     if options.json:
         emit({"prepared": found}, True)
@@ -63,8 +43,9 @@ def end_by_hand(options: argparse.Namespace) -> int:
             hint="spark-repl xa list shows the branches",
         ) from error
     control = _control(options.target)
-    branch = next((one for one in prepared(control) if Xid.of_json(one) == xid), None)
-    if branch is None:
+    branches = prepared_branches(control.cuts())
+    position = next((at for at, one in branches if Xid.of_json(one) == xid), None)
+    if position is None:
         raise TargetError(
             f"XAER_NOTA: Unknown XID {xid}",
             file=options.target,
@@ -74,14 +55,14 @@ def end_by_hand(options: argparse.Namespace) -> int:
     action = options.action.upper()
     detail = {
         **xid.to_json(),
-        "position": branch["position"],
+        "position": position,
         "action": action,
         "user": getpass.getuser(),
         "host": platform.node(),
     }
     control.claim()
     try:
-        control.write("xa", position=branch["position"], detail=json.dumps(detail))
+        control.write("xa", position=position, detail=json.dumps(detail))
     finally:
         control.release()
     emit({"xid": str(xid), "action": action, "when": "at the applier's next start"}, options.json)

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spark_repl.sink.control import Control
-from spark_repl.xa_command import prepared
+from spark_repl.status import status
 from tests.spark.lab import read, run
 
 from .server import Server
@@ -102,7 +101,7 @@ def test_xa_clients(
         run(spark, log, target, group_max_transactions=bound)
         want = sorted(server.query("SELECT * FROM t.x"))
         assert sorted(tuple(row) for row in read(spark, target, "t.x").collect()) == want
-        have = prepared(Control(str(target / "_repl" / "control")))
+        have = status(str(target))["xa_recover"]
         assert branches_of(server) == sorted(
             (one["format_id"], one["gtrid"] + one["bqual"]) for one in have
         )
