@@ -23,4 +23,4 @@ with Progress(config) as progress:
     with replica:
         progress.begin(replica)
         result = replica.apply(follow=not options.available_now)
-print(f"{result.counters.transactions} transactions, now at {result.position}")
+print(f"{result.counters.transactions} transactions, now at {result.relay_position}")

@@ -52,8 +52,8 @@ log = logging.getLogger(__name__)
 
 # Groups between their dispatch and their cut: one commits while the next is staged and waits.
 _DISPATCHED_MAX = 2
-# With preserve_commit_order off a table's lane may be this far ahead of the slowest one.
-_UNORDERED_MAX = 4
+# XA branches ended by hand at one place: fewer than any transaction has bytes.
+_BY_HAND_MAX = 50
 
 
 class Coordinator:
@@ -71,6 +71,7 @@ class Coordinator:
         on_group: Callable[[Counters, int], None] | None = None,
         *,
         xa: XaParts,
+        by_hand: int = 0,
         until: Until | None = None,
         skip: GtidSet | None = None,
     ) -> None:
@@ -78,6 +79,8 @@ class Coordinator:
         self.workers, self.executed, self.position = workers, executed, position
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
         self.catch_up = CatchUp(None)
+        self._before = executed if history.renewed else GtidSet()
+        self._by_hand = by_hand  # XA branches that were ended by hand at this position
         self.xa = xa
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
@@ -89,7 +92,7 @@ class Coordinator:
         self._order = CommitOrder(lambda slot: self.status.state(WAITING))
         self._planner = Planner(config.apply)
         self._staging = ThreadPoolExecutor(1, thread_name_prefix="stage")
-        self._landing = ThreadPoolExecutor(_UNORDERED_MAX, thread_name_prefix="land")
+        self._landing = ThreadPoolExecutor(_DISPATCHED_MAX, thread_name_prefix="land")
         self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking, relay, history.base)
         self._wait_seconds = 0.0
@@ -129,9 +132,12 @@ class Coordinator:
         except Stopped:
             self.stopping.set()
         finally:
-            for later, landing in dispatched:
-                landing.exception()
+            left = [landing.exception() for _, landing in dispatched]
+            for later, _ in dispatched:
                 self._stager.drop(later)
+        for error in left:  # stop() must not hide what went wrong meanwhile
+            if error is not None and not isinstance(error, Stopped | CommitOrderError):
+                raise error
         if self.stopping.is_set():
             return
         if wrong is not None:
@@ -142,16 +148,20 @@ class Coordinator:
     def end_by_hand(self) -> None:
         """Ends the XA branches that somebody has decided about, behind all that is in the tables.
 
-        Their rows land one byte behind the cut's position, so that a crash between two tables is
-        seen; the cut's own position stays the end of a transaction. While a table is ahead (after a
-        crash) there is no place that is behind all: then it is done after the next batch.
+        The rows of the n-th at one place land n bytes behind the cut's position, so that a crash
+        between two tables is seen; the cut's own position stays the end of a transaction. While a
+        table is ahead (after a crash) there is no place that is behind all: then it is done after
+        the next batch.
         """
         for branch in self.xa.waiting():
-            ahead = [t for t in self.tracking.tables.values() if t.position > self.position + 1]
-            if ahead:
+            end = self.position + 1 + self._by_hand
+            ahead = any(t.position > end for t in self.tracking.tables.values())
+            if not self.position or ahead or self._by_hand == _BY_HAND_MAX:
                 return
             commit = self.xa.ends_in_commit(branch)
-            group = branch_group(branch, self.position, self.xa.end_by_hand(branch))
+            xa = self.xa.end_by_hand(branch)
+            group = branch_group(branch, self.position, end, xa)
+            self._by_hand += 1
             if commit:
                 self._retries.run(partial(self._write, group))
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
@@ -165,9 +175,8 @@ class Coordinator:
             if most is not None:
                 records = records[:most]
                 self.reached_until = True
-        if self.history.renewed and len(records):
-            had = self.executed.contains_arrays(records["uuid"], records["gno"], records["tag"])
-            records = records[~had]
+        if self.history.renewed:  # what the other log held takes its slot, and changes nothing
+            records, _ = left_out(records, self._before)
         records, skipped = left_out(records, self.skip)
         self.counters.skipped += skipped
         return records
@@ -261,7 +270,8 @@ class Coordinator:
         self.status.state(APPLYING, str(group.gtids))
         try:
             cut = self._cut(group)
-            changes = self._writer.write(staged, group.start, cut, idempotent=group.idempotent)
+            before = replace(cut, position=group.start, gtid_executed=str(self.executed))
+            changes = self._writer.write(staged, before, cut, idempotent=group.idempotent)
         except Exception as error:
             if temporary(error) or disk_full(error):
                 group.staged = None
@@ -305,7 +315,10 @@ class Coordinator:
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
         self.executed, self.position = GtidSet.parse(cut.gtid_executed), cut.position
         counted = self.counters
-        transactions = len(group.records) if transactions is None else transactions
+        if transactions is None:
+            records = group.records
+            had = self._before.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            transactions = len(records) - int(np.count_nonzero(had))
         counted.transactions += transactions
         counted.groups += 1
         counted.already += group.already
@@ -313,9 +326,15 @@ class Coordinator:
         tables = dict(self.tracking.tables)
         # After a crash a table may be ahead: until the others have caught up there is no cut.
         behind = self.catch_up.active(self.executed)
+        behind = behind or self.tracking.is_ahead(self.executed)
         if not behind and all(t.position <= group.end for t in tables.values()):
             versions = {name: table.version() for name, table in sorted(tables.items())}
-            counts = {"transactions": transactions, "waves": len(np.unique(group.wave))}
+            self._by_hand = self._by_hand if cut.position < group.end else 0
+            counts = {
+                "transactions": transactions,
+                "waves": len(np.unique(group.wave)),
+                "by_hand": self._by_hand,
+            }
             reach("before_cut")
             self.tracking.control.publish(replace(cut, tables=versions, counts=counts))
             self.xa.store.forget(group.xa.ended)

@@ -46,9 +46,10 @@ class GroupWriter:
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(
-        self, staged: list[Staged], start: int, cut: Cut, *, idempotent: bool
+        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: bool
     ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; returns row changes per table.
+        ``before``: where the group begins, ``cut``: where it ends.
 
         Raises RowFault (lowest failing transaction first) before anything is committed.
         """
@@ -59,7 +60,7 @@ class GroupWriter:
                 changes[name] = changes.get(name, 0) + count
             for piece in part.parts:
                 parts.setdefault(piece.table, []).append(piece)
-        tables = self._tables(staged, parts, start, cut)
+        tables = self._tables(staged, parts, before)
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
         tasks = [
@@ -99,7 +100,7 @@ class GroupWriter:
                 self._discard(mine[name])
 
     def _tables(
-        self, staged: list[Staged], parts: dict[str, list[Part]], start: int, cut: Cut
+        self, staged: list[Staged], parts: dict[str, list[Part]], before: Cut
     ) -> dict[str, Table]:
         definitions: dict[str, TableDefinition] = {}
         for part in staged:
@@ -112,9 +113,9 @@ class GroupWriter:
             table = self.tracking.tables.get(name)
             if table is None:
                 log.info("%s is made from its TABLE_MAP", name)
-                before = user_metadata(cut, self.tracking.control.channel)
+                said = user_metadata(before, self.tracking.control.channel)
                 table = self.tracking.create(
-                    definition, complete=False, position=start, user_metadata=before
+                    definition, complete=False, position=before.position, user_metadata=said
                 )
             if name not in parts:
                 continue

@@ -72,10 +72,10 @@ class Batch:
     warnings: list[str]
 
 
-def branch_group(branch: Branch, position: int, xa: XaGroup) -> Group:
+def branch_group(branch: Branch, position: int, end: int, xa: XaGroup) -> Group:
     """A group of one XA COMMIT that is in no log, behind everything up to ``position``."""
     record = np.zeros(1, RECORD)
-    record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, position, position + 1
+    record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, position, end
     record["length"], record["uncompressed"] = branch.size, branch.uncompressed
     record["commit_time"] = branch.prepared_at
     return Group(record, np.zeros(1, np.int32), 0, xa=xa)

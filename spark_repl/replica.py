@@ -130,6 +130,9 @@ class Replica:
         executed = check_continuity(self.history, self.relay, self.index, cut)
         record(control, self.history)
         begun = 0 if cut is None or self.history.renewed else cut.position
+        if cut is not None and self.history.renewed:
+            first = self.history.base + self.relay.files[0].number
+            self.tracking.find_ahead(cut, RelayPosition(first, 0).packed)
         copy = last_copy(control)
         if copy is not None:
             executed = behind_copy(copy, executed, cut, self.relay_path)
@@ -147,6 +150,7 @@ class Replica:
             begun,
             self.on_group,
             xa=_xa_parts(control, self.layout, cut),
+            by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
             until=self.until,
             skip=control.skipped(),
         )

@@ -49,6 +49,8 @@ class Stopped(Exception):
 
 def disk_full(error: BaseException) -> bool:
     """Whether storage is full, said by Python or through the JVM."""
+    if isinstance(error, TargetError) and isinstance(error.__cause__, Py4JJavaError):
+        error = error.__cause__  # a commit that Delta refused
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     return isinstance(error, Py4JJavaError) and _FULL_JAVA in str(error.java_exception)
@@ -58,6 +60,8 @@ def temporary(error: BaseException) -> bool:
     """Whether a new attempt can succeed without anybody mending anything."""
     if isinstance(error, ConcurrentChangeError):
         return True
+    if isinstance(error, TargetError) and isinstance(error.__cause__, Py4JJavaError):
+        return temporary(error.__cause__)  # a commit that Delta refused
     if isinstance(error, SparkReplError | Py4JNetworkError):
         return False
     if isinstance(error, OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import time
@@ -32,7 +33,7 @@ class Stager:
     def __init__(self, config: Config, tracking: Tracking, workers: Workers) -> None:
         self.config, self.tracking, self.workers = config, tracking, workers
         self.tables, self.seconds = 1, 0.0
-        self._number = 0
+        self._numbers = itertools.count(1)
         self.clean()
 
     def stage(
@@ -69,8 +70,9 @@ class Stager:
 
     def _folder(self, group: Group) -> str:
         self.drop(group)  # of an attempt that failed
-        self._number += 1
-        group.folder = os.path.join(self.tracking.layout.staging, f"group-{self._number}")
+        # Retries stage in a thread of their own: one step gives one number to one group.
+        name = f"group-{next(self._numbers)}"
+        group.folder = os.path.join(self.tracking.layout.staging, name)
         os.makedirs(group.folder, exist_ok=True)
         return group.folder
 
@@ -82,6 +84,10 @@ class Stager:
                 mask = records["end"] <= table.position
                 if mask.any():
                     found[table.name] = mask
+        for name, gtids in self.tracking.ahead.items():
+            mask = gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            if mask.any():
+                found[name] = mask | found.get(name, mask)
         return found
 
     def drop(self, group: Group) -> None:

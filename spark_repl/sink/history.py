@@ -47,8 +47,15 @@ def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> H
     for past in reversed(known):
         before = {int(number): digest for number, digest in past["fingerprints"].items()}
         shared = before.keys() & now.keys()
-        if shared and all(before[number] == now[number] for number in shared):
+        if not shared or any(before[number] != now[number] for number in shared):
+            continue
+        if cut is None or cut.log_id == past["log_id"]:
             return History(past["log_id"], past["base"], {**before, **now})
+        # The last cut is of another log. Where this one's positions lie above it, it was begun and
+        # has no cut yet; else the source has come back to an older log: numbers begin anew.
+        if past["base"] + min(shared) > cut.position >> OFFSET_BITS:
+            return History(past["log_id"], past["base"], {**before, **now}, renewed=True)
+        break
     base = 0
     if known:
         base = max(0, (highest >> OFFSET_BITS) + 1 - min(now, default=1))
@@ -108,9 +115,10 @@ def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
     """The file where the tables are must still be there, or have been applied to its end."""
     number = (cut.position >> OFFSET_BITS) - history.base
     first = log.files[0].number
-    if not cut.position or number >= first - 1:
-        return
     executed = GtidSet.parse(cut.gtid_executed)
+    # Without GTIDs the file next to ours must be believed to have been applied to its end.
+    if not cut.position or number >= (first if executed else first - 1):
+        return
     if missing := log.previous_gtids().subtract(executed):
         raise HistoryError(
             f"the log begins at {log.files[0].name}, the tables are in file number {number}:"

@@ -70,6 +70,18 @@ def last_txn(folder: str, version: int, app: str) -> int | None:
     return None
 
 
+def last_user_metadata(folder: str, version: int, app: str) -> str | None:
+    """userMetadata of the newest commit of ``app``; None when it is not in the log any more."""
+    for number in range(version, -1, -1):
+        actions = read_commit(folder, number)
+        if actions is None:
+            return None
+        if any(action.get("txn", {}).get("appId") == app for action in actions):
+            infos = [a["commitInfo"] for a in actions if "commitInfo" in a]
+            return infos[0].get("userMetadata") if infos else None
+    return None
+
+
 def live_files(folder: str, version: int) -> dict[str, Action] | None:
     """The ``add`` action of every live data file at a version, by path."""
     files: dict[str, Action] = {}

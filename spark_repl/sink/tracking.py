@@ -12,12 +12,13 @@ from typing import Any
 
 from ..binlog.definition import TableDefinition
 from ..errors import FencedError, TargetError
+from ..gtid import GtidSet
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
 from .delta_log import DeltaLog, Snapshot
 from .direct import LiveFile
 from .layout import Layout
-from .log_replay import Action, commits_after
+from .log_replay import Action, commits_after, last_user_metadata
 
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
 
@@ -72,6 +73,8 @@ class Tracking:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
         self.tables: dict[str, Table] = {}
+        self.ahead: dict[str, GtidSet] = {}
+        """what tables hold beyond the last cut, where their positions are of another log's"""
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
@@ -94,6 +97,26 @@ class Tracking:
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
+
+    def find_ahead(self, cut: Cut, lowest: int) -> None:
+        """In a log that is not the cut's: positions of the other log, behind the cut and below
+        ``lowest``, say nothing here, so the GTIDs of the table's last commit have to."""
+        for table in self.tables.values():
+            if cut.position < table.position < lowest:
+                said = last_user_metadata(table.folder, table.snapshot.version, self.app)
+                if said is None:
+                    raise TargetError(
+                        "the table is ahead of the last cut, and its last commit is not in its log"
+                        " any more: nobody can tell what it holds",
+                        table=table.name,
+                        file=table.folder,
+                        hint="give the log that was applied before, or use an empty target",
+                    )
+                self.ahead[table.name] = GtidSet.parse(json.loads(said)["gtid_executed"])
+
+    def is_ahead(self, executed: GtidSet) -> bool:
+        """Whether a table holds more than ``executed``, so that there is no cut."""
+        return any(not held.issubset(executed) for held in self.ahead.values())
 
     def _table(self, name: str, path: str, snapshot: Snapshot, position: int | None) -> Table:
         found = snapshot.configuration

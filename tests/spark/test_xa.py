@@ -146,6 +146,27 @@ def test_ends_by_hand(spark, xa, target, capsys):
     assert_applied_once(target)
 
 
+def test_two_commits_by_hand_at_one_place(spark, xa, target):
+    xa.xa_prepare(ONE, insert(A, (10, "one")))
+    xa.xa_prepare(TWO, insert(A, (20, "two")), insert(B, (20, "two")))
+    xa.xa_prepare(THREE, insert(A, (30, "three")))
+    run(spark, xa.folder, target)
+    for gtrid, bqual, number in (ONE, TWO):
+        text = f"{gtrid.hex()},{bqual.hex()},{number}"
+        assert main(["xa", "commit", "--target", str(target), "--xid", text]) == 0
+    run(spark, xa.folder, target)
+    want = [(1, "old"), (2, "old"), (10, "one"), (20, "two")]
+    assert_rows(spark, target, A, want)
+    text = f"{THREE[0].hex()},{THREE[1].hex()},{THREE[2]}"  # at a later start, at the same place
+    assert main(["xa", "commit", "--target", str(target), "--xid", text]) == 0
+    run(spark, xa.folder, target)
+    assert_rows(spark, target, A, [*want, (30, "three")])
+    xa.transaction(insert(A, (40, "plain")))
+    run(spark, xa.folder, target)
+    assert_rows(spark, target, A, [*want, (30, "three"), (40, "plain")])
+    assert_rows(spark, target, B, [(20, "two")])
+
+
 def test_failed_commit_leaves_the_branch_prepared(spark, xa, target, capsys):
     # Scenarios 31, 32: what fails before an XA COMMIT leaves the branch prepared.
     xa.xa_prepare(ONE, insert(A, (10, "one")))

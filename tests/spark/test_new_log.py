@@ -1,0 +1,103 @@
+"""Another log of the same source: what the tables hold goes by GTID, also after crashes."""
+
+from __future__ import annotations
+
+from spark_repl import group
+from spark_repl.errors import HistoryError, SparkReplError
+from tests.binlog_writer import LogWriter, Table, insert, update
+from tests.spark.lab import assert_rows, cuts, run, stopped, versions
+
+A, B = Table("a"), Table("b")
+
+
+class Crash(SparkReplError):
+    """Where a run is cut off."""
+
+
+def other(folder, **options) -> LogWriter:
+    """The log of another replica of the same source, with the same transactions."""
+    log = LogWriter(folder, server_id=2, created=1_700_009_999, **options)
+    log.ddl("CREATE DATABASE t")
+    log.ddl(A.create)
+    return log
+
+
+def test_nothing_new_in_the_new_log(spark, log, target, tmp_path):
+    """Found in review: the second start applied the whole new log again."""
+    again = other(tmp_path / "again")
+    for made in (log, again):
+        made.transaction(insert(A, (1, "a")), update(A, ((1, "a"), (1, "b"))))
+    run(spark, log.folder, target)
+    before = versions(target)
+    for _ in range(3):
+        result = run(spark, again.folder, target)
+        assert result.counters.transactions == 0
+        assert_rows(spark, target, A, [(1, "b")])
+    assert versions(target) == before
+    assert result.relay_position.startswith("bin.000001:")
+    again.transaction(insert(A, (2, "a")))
+    run(spark, again.folder, target)
+    assert_rows(spark, target, A, [(1, "b"), (2, "a")])
+
+
+def test_back_to_the_older_log(spark, log, target, tmp_path):
+    again = other(tmp_path / "again")
+    for made in (log, again):
+        made.transaction(insert(A, (1, "a")))
+    run(spark, log.folder, target)
+    for made in (again, log):
+        made.transaction(insert(A, (2, "a")))
+    run(spark, again.folder, target)
+    log.transaction(insert(A, (3, "a")))
+    run(spark, log.folder, target)
+    assert_rows(spark, target, A, [(1, "a"), (2, "a"), (3, "a")])
+
+
+def test_new_log_after_a_crash_between_tables(spark, log, target, tmp_path, monkeypatch):
+    again = other(tmp_path / "again")
+    for made in (log, again):
+        made.ddl(B.create)
+        made.transaction(insert(A, (1, "a")), insert(B, (1, "a")))
+    run(spark, log.folder, target)
+    for made in (log, again):
+        made.transaction(insert(A, (2, "a")), insert(B, (2, "a")))
+        made.transaction(insert(A, (3, "a")), insert(B, (3, "a")))
+    monkeypatch.setenv("SPARK_REPL_CRASH", "between_tables:99")
+    monkeypatch.setattr(group, "reach", raise_at)
+    assert isinstance(stopped(spark, log.folder, target), Crash)
+    monkeypatch.undo()
+    assert versions(target)["t/a"] == versions(target)["t/b"] + 1
+    run(spark, again.folder, target, group_max_transactions=1)
+    for table in (A, B):
+        assert_rows(spark, target, table, [(1, "a"), (2, "a"), (3, "a")])
+    for cut in cuts(target):
+        assert not cut.gtid_executed.endswith("1-5"), "a cut while a table was ahead"
+    assert cuts(target)[-1].gtid_executed.endswith("1-6")
+
+
+def raise_at(name: str) -> None:
+    if name == "between_tables":
+        raise Crash("the run is cut off here")
+
+
+def test_first_file_is_missing(spark, log, target):
+    """Found in review: the file next to the one that was applied to its half was believed."""
+    log.transaction(insert(A, (1, "a")))
+    run(spark, log.folder, target)
+    log.transaction(insert(A, (2, "lost")))
+    log.rotate()
+    log.transaction(insert(A, (3, "a")))
+    (log.folder / "bin.000001").unlink()
+    error = stopped(spark, log.folder, target)
+    assert isinstance(error, HistoryError)
+    assert f"{log.source}:4" in error.message
+
+
+def test_applied_files_may_go(spark, log, target):
+    log.transaction(insert(A, (1, "a")))
+    log.rotate()
+    run(spark, log.folder, target)
+    log.transaction(insert(A, (2, "a")))
+    (log.folder / "bin.000001").unlink()
+    run(spark, log.folder, target)
+    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
