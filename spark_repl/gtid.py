@@ -211,7 +211,11 @@ def _parse_interval(match: re.Match[str], whole: str) -> Interval:
 
 def _malformed(text: str) -> ConfigError:
     shown = text if len(text) <= 200 else text[:200] + "…"
-    return ConfigError(f"Malformed GTID set specification '{shown}'.", number=1772)
+    return ConfigError(
+        f"Malformed GTID set specification '{shown}'.",
+        number=1772,
+        hint="a GTID set looks like 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:11",
+    )
 
 
 def _merge(intervals: Iterable[Interval]) -> tuple[Interval, ...]:

@@ -106,7 +106,11 @@ def skip(options: argparse.Namespace) -> int:
         raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
     control = Control(Layout(options.target).control)
     if not control.exists():
-        raise TargetError("nothing has been applied to this target yet", file=options.target)
+        raise TargetError(
+            "nothing has been applied to this target yet",
+            file=options.target,
+            hint="give the folder that apply or run was given as its target",
+        )
     control.claim()
     try:
         by = {"user": getpass.getuser(), "host": platform.node()}
@@ -120,7 +124,11 @@ def skip(options: argparse.Namespace) -> int:
 def list_cuts(options: argparse.Namespace) -> int:
     cuts = Control(Layout(target_of(options)).control).cuts()
     if not cuts:
-        raise TargetError("no cut has been published yet", file=target_of(options))
+        raise TargetError(
+            "no cut has been published yet",
+            file=target_of(options),
+            hint="give the folder that apply or run was given as its target",
+        )
     if options.json:
         print(json.dumps({"cuts": [cut_json(found) for found in cuts]}, default=str))
         return 0

@@ -27,7 +27,11 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
     layout = Layout(target)
     control = Control(layout.control)
     if not control.exists():
-        raise TargetError("nothing has been applied to this target yet", file=target)
+        raise TargetError(
+            "nothing has been applied to this target yet",
+            file=target,
+            hint="give the folder that apply or run was given as its target",
+        )
     cuts = control.cuts()
     last = cuts[-1] if cuts else None
     held = control.owner()

@@ -72,5 +72,9 @@ def end_by_hand(options: argparse.Namespace) -> int:
 def _control(target: str) -> Control:
     control = Control(Layout(target).control)
     if not control.exists():
-        raise TargetError("nothing has been applied to this target yet", file=target)
+        raise TargetError(
+            "nothing has been applied to this target yet",
+            file=target,
+            hint="give the folder that apply or run was given as its target",
+        )
     return control

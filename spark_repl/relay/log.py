@@ -292,7 +292,11 @@ def _check_magic(file: RelayFile) -> None:
             " it sends the events in plain text",
         )  # fmt: skip
     if magic is None:
-        raise LogError("not a binary log: the first bytes are not fe 'bin'", file=file.name)
+        raise LogError(
+            "not a binary log: the first bytes are not fe 'bin'",
+            file=file.path,
+            hint="give a folder of binary logs, or one file of a binary or relay log",
+        )
 
 
 def _check_sequence(files: list[RelayFile]) -> None:
