@@ -64,47 +64,42 @@ class ApplierStatus:
             "LAST_ERROR_TIMESTAMP": None,
             "PROCESSING_TRANSACTION": "",
         }
-        self.workers = [
-            {
-                "CHANNEL_NAME": channel,
-                "WORKER_ID": number + 1,
-                "SERVICE_STATE": "ON",
-                "PROCESSLIST_STATE": "Waiting for an event from Coordinator",
-                "LAST_ERROR_NUMBER": 0,
-                "LAST_ERROR_MESSAGE": "",
-                "LAST_ERROR_TIMESTAMP": None,
-                "LAST_APPLIED_TRANSACTION": "",
-                "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP": None,
-                "APPLYING_TRANSACTION": "",
-                "APPLYING_TRANSACTION_START_APPLY_TIMESTAMP": None,
-                "APPLYING_TRANSACTION_RETRIES_COUNT": 0,
-                "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_NUMBER": 0,
-                "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE": "",
-                "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_TIMESTAMP": None,
-            }
-            for number in range(workers)
-        ]
+        # The workers share each group, so what is said of one is said of all.
+        self._workers = workers
+        self.worker: dict[str, Any] = {
+            "SERVICE_STATE": "ON",
+            "PROCESSLIST_STATE": "Waiting for an event from Coordinator",
+            "LAST_ERROR_NUMBER": 0,
+            "LAST_ERROR_MESSAGE": "",
+            "LAST_ERROR_TIMESTAMP": None,
+            "LAST_APPLIED_TRANSACTION": "",
+            "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP": None,
+            "APPLYING_TRANSACTION": "",
+            "APPLYING_TRANSACTION_START_APPLY_TIMESTAMP": None,
+            "APPLYING_TRANSACTION_RETRIES_COUNT": 0,
+            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_NUMBER": 0,
+            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE": "",
+            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_TIMESTAMP": None,
+        }
 
     def state(self, text: str, applying: str | None = None) -> None:
         """What all workers do now, and on which transactions (a GTID set)."""
         with self._lock:
             self.coordinator["PROCESSLIST_STATE"] = text
-            for worker in self.workers:
-                worker["PROCESSLIST_STATE"] = text
-                if applying is not None and worker["APPLYING_TRANSACTION"] != applying:
-                    worker["APPLYING_TRANSACTION"] = applying
-                    worker["APPLYING_TRANSACTION_START_APPLY_TIMESTAMP"] = _now()
+            self.worker["PROCESSLIST_STATE"] = text
+            if applying is not None and self.worker["APPLYING_TRANSACTION"] != applying:
+                self.worker["APPLYING_TRANSACTION"] = applying
+                self.worker["APPLYING_TRANSACTION_START_APPLY_TIMESTAMP"] = _now()
             if applying is not None:
                 self.coordinator["PROCESSING_TRANSACTION"] = applying
         self._write()
 
     def applied(self, gtids: str) -> None:
         with self._lock:
-            for worker in self.workers:
-                worker["LAST_APPLIED_TRANSACTION"] = gtids
-                worker["LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP"] = _now()
-                worker["APPLYING_TRANSACTION"] = ""
-                worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = 0
+            self.worker["LAST_APPLIED_TRANSACTION"] = gtids
+            self.worker["LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP"] = _now()
+            self.worker["APPLYING_TRANSACTION"] = ""
+            self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = 0
             self.coordinator["PROCESSING_TRANSACTION"] = ""
         self._write()
 
@@ -112,17 +107,16 @@ class ApplierStatus:
         """A temporary error, before its ``attempt``-th retry."""
         with self._lock:
             self.retries += 1
-            for worker in self.workers:
-                worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = attempt
-                name = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_"
-                worker[name + "NUMBER"] = getattr(error, "number", 0)
-                worker[name + "MESSAGE"] = str(error).partition("\n")[0]
-                worker[name + "TIMESTAMP"] = _now()
+            self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = attempt
+            name = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_"
+            self.worker[name + "NUMBER"] = getattr(error, "number", 0)
+            self.worker[name + "MESSAGE"] = str(error).partition("\n")[0]
+            self.worker[name + "TIMESTAMP"] = _now()
         self._write(at_once=True)
 
     def stopped(self, error: BaseException | None) -> None:
         with self._lock:
-            for row in (self.coordinator, *self.workers):
+            for row in (self.coordinator, self.worker):
                 row["SERVICE_STATE"] = "OFF"
                 row["PROCESSLIST_STATE"] = ""
                 if error is not None:
@@ -137,11 +131,15 @@ class ApplierStatus:
             if not at_once and now - self._written < _EVERY_S:
                 return
             self._written = now
+            channel = self.coordinator["CHANNEL_NAME"]
             found = {
                 "at": _now(),
                 "retries": self.retries,
                 "coordinator": self.coordinator,
-                "workers": self.workers,
+                "workers": [
+                    {"CHANNEL_NAME": channel, "WORKER_ID": number + 1, **self.worker}
+                    for number in range(self._workers)
+                ],
             }
             fresh = f"{self.path}.{os.getpid()}.new"
             try:

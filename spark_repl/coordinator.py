@@ -32,9 +32,9 @@ from .config import Config
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
-from .plan import Group, Planner, Records, branch_group
+from .plan import Group, Planner, Records, branch_group, placed
 from .position import OFFSET_BITS, RelayPosition
-from .relay.index import Kind, gtid_text
+from .relay.index import Kind, holding
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
 from .sink.control import Cut
@@ -71,6 +71,7 @@ class Coordinator:
         on_group: Callable[[Counters, int], None] | None = None,
         *,
         xa: XaParts,
+        catch_up: CatchUp,
         by_hand: int = 0,
         until: Until | None = None,
         skip: GtidSet | None = None,
@@ -78,23 +79,21 @@ class Coordinator:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
         self.workers, self.executed, self.position = workers, executed, position
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
-        self.catch_up = CatchUp(None)
+        self.catch_up = catch_up
         self._before = executed if history.renewed else GtidSet()
         self._by_hand = by_hand  # XA branches that were ended by hand at this position
         self.xa = xa
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
         self.stopping = threading.Event()
-        self.status = ApplierStatus(
-            tracking.layout.status, config.channel, min(workers.count, config.apply.workers)
-        )
+        self.status = ApplierStatus(tracking.layout.status, config.channel, workers.count)
         self._retries = Retries(config.apply.transaction_retries, self.stopping, self._transient)
         self._order = CommitOrder(lambda slot: self.status.state(WAITING))
         self._planner = Planner(config.apply)
         self._staging = ThreadPoolExecutor(1, thread_name_prefix="stage")
         self._landing = ThreadPoolExecutor(_DISPATCHED_MAX, thread_name_prefix="land")
         self._writer = GroupWriter(tracking, workers, config)
-        self._statements = Statements(tracking, relay, history.base)
+        self._statements = Statements(tracking)
         self._wait_seconds = 0.0
         self._stager = Stager(config, tracking, workers)
 
@@ -243,7 +242,7 @@ class Coordinator:
         cut = self._cut(group)
         kind = Kind(int(group.records["kind"][0]))
         reach("before_statement")
-        self._statements.apply(group.records[0], kind, cut)
+        self._statements.apply(group.records[0], kind, cut, self.relay, self.history.base)
         reach("after_statement")
         self.counters.statements += 1
         self._publish(group, cut)
@@ -313,7 +312,7 @@ class Coordinator:
         return Cut(end, executed, self.history.log_id, source, {}, prepared=prepared)
 
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
-        self.executed, self.position = GtidSet.parse(cut.gtid_executed), cut.position
+        self.executed, self.position = self.executed.union(group.gtids), cut.position
         counted = self.counters
         if transactions is None:
             records = group.records
@@ -345,15 +344,10 @@ class Coordinator:
 
     def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
         """Names the transaction: its GTID, file and position."""
-        at = 0
-        if error.position is not None:
-            packed = RelayPosition.parse(error.position).packed
-            at = max(0, int(np.searchsorted(records["position"], packed, "right")) - 1)
-        place = RelayPosition.unpack(int(records["position"][at]))
         single = len(records) == 1 or error.position is not None
         if isinstance(error, (RowFault, DecodeError, LogError, StatementError)) and single:
-            file = self.relay.file(place.file_no - self.history.base).path
-            error.at(file=file, position=place, gtid=gtid_text(records[at])[0] or "ANONYMOUS")
+            record = records[holding(records, error.position)]
+            placed(error, self.relay, self.history.base, record)
         return error
 
     def phases(self) -> dict[str, float]:

@@ -126,8 +126,10 @@ class GtidSet:
     def contains_arrays(self, uuid: Any, gno: Any, tag: Any = None) -> np.ndarray:
         """bool[n]: which of n GTIDs (as ``from_arrays`` takes them) are in the set."""
         numbers = np.asarray(gno, np.int64)
-        keys = _source_keys(uuid, tag, len(numbers))
         found = np.zeros(len(numbers), bool)
+        if not self:
+            return found
+        keys = _source_keys(uuid, tag, len(numbers))
         for (source, name), intervals in self._intervals.items():
             mine = keys == np.bytes_(source + name.encode())
             if mine.any():

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
-import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from .config import load
-from .errors import ConfigError, TargetError
+from .errors import ConfigError
 from .gtid import GtidSet
 from .relay.index import build_index
 from .relay.log import open_log
 from .relay.verify import dump, list_files, verify_log
 from .replica import Result
 from .sink.control import Control, Cut
-from .sink.cut import find_cut
+from .sink.cut import find_cut, published
 from .sink.layout import Layout
 from .spark_source import cache_index_folder
 from .status import OLD_BRANCH_S, position_text, status
@@ -104,31 +102,14 @@ def skip(options: argparse.Namespace) -> int:
     gtids = GtidSet.parse(options.gtid)
     if not gtids:
         raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
-    control = Control(Layout(options.target).control)
-    if not control.exists():
-        raise TargetError(
-            "nothing has been applied to this target yet",
-            file=options.target,
-            hint="give the folder that apply or run was given as its target",
-        )
-    control.claim()
-    try:
-        by = {"user": getpass.getuser(), "host": platform.node()}
-        control.write("skip", gtid_executed=str(gtids), detail=json.dumps(by))
-    finally:
-        control.release()
+    control = Control.existing(options.target)
+    control.decide("skip", {}, gtid_executed=str(gtids))
     emit({"skipped": str(control.skipped())}, options.json)
     return 0
 
 
 def list_cuts(options: argparse.Namespace) -> int:
-    cuts = Control(Layout(target_of(options)).control).cuts()
-    if not cuts:
-        raise TargetError(
-            "no cut has been published yet",
-            file=target_of(options),
-            hint="give the folder that apply or run was given as its target",
-        )
+    cuts = published(Control(Layout(target_of(options)).control).cuts(), target_of(options))
     if options.json:
         print(json.dumps({"cuts": [cut_json(found) for found in cuts]}, default=str))
         return 0

@@ -50,7 +50,7 @@ _REFUSED = (1, 2)
 def executed_of(config: Config) -> GtidSet | None:
     """What the target has: a new relay log begins behind it. None: there is no target yet."""
     control = Control(Layout(config.target.path).control, config.channel)
-    cuts = control.cuts() if control.exists() else []
+    cuts = control.cuts()
     if not cuts:
         copy = last_copy(control)
         return copy.start if copy else None
@@ -63,7 +63,7 @@ def applied_file(config: Config, relay: RelayLog) -> int:
     0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
     """
     control = Control(Layout(config.target.path).control, config.channel)
-    cuts = control.cuts() if control.exists() else []
+    cuts = control.cuts()
     if not cuts:
         return 0
     last = cuts[-1]

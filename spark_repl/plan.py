@@ -14,15 +14,15 @@ from .apply.schedule import GroupLimits, RowEstimate, assign, groups, runs, wave
 from .apply.stage import Span, Staged, StageTask
 from .apply.xa import Branch, XaGroup
 from .config import Apply
+from .errors import SparkReplError
 from .gtid import GtidSet
 from .position import OFFSET_BITS, RelayPosition
-from .relay.index import RECORD, Flag, Kind
+from .relay.index import RECORD, Kind, gtid_name
 from .relay.log import RelayLog
 
 Records = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-_OFFSET_MASK = (1 << OFFSET_BITS) - 1
 # Kinds whose row events are applied; ROLLBACK holds some that never happened.
 WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)
 WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
@@ -120,6 +120,14 @@ class Planner:
         self._estimate = self._estimate.observe(size, changes)
 
 
+def placed(error: SparkReplError, log: RelayLog, base: int, record: Any) -> SparkReplError:
+    """The error with the file, position and GTID of a record's transaction."""
+    place = RelayPosition.unpack(int(record["position"]))
+    return error.at(
+        file=log.file(place.file_no - base).path, position=place, gtid=gtid_name(record)
+    )
+
+
 def stage_tasks(
     log: RelayLog,
     base: int,
@@ -158,14 +166,7 @@ def stage_tasks(
 
 def _span(log: RelayLog, base: int, records: Records) -> Span:
     file_no = int(records["position"][0] >> OFFSET_BITS)
-    return Span(
-        log.file(file_no - base).path,
-        file_no,
-        (records["position"] & _OFFSET_MASK).astype(np.int64),
-        (records["end"] & _OFFSET_MASK).astype(np.int64),
-        records["flags"] & Flag.COMPRESSED != 0,
-        bool(records["flags"][0] & Flag.CHECKSUM),
-    )
+    return Span.of(log.file(file_no - base).path, file_no, records)
 
 
 def _branch_span(branch: Branch, record: Any) -> Span:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from .errors import ConfigError, LogError
 
 OFFSET_BITS = 40
+OFFSET_MASK = (1 << OFFSET_BITS) - 1
 MAX_FILE_NO = (1 << 23) - 1
-_MAX_OFFSET = (1 << OFFSET_BITS) - 1
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -23,10 +23,10 @@ class RelayPosition:
     offset: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.file_no <= MAX_FILE_NO or not 0 <= self.offset <= _MAX_OFFSET:
+        if not 0 <= self.file_no <= MAX_FILE_NO or not 0 <= self.offset <= OFFSET_MASK:
             raise LogError(
                 f"relay position {self.file_no}:{self.offset} does not fit: file numbers end at"
-                f" {MAX_FILE_NO}, offsets at {_MAX_OFFSET}",
+                f" {MAX_FILE_NO}, offsets at {OFFSET_MASK}",
                 hint="start a new relay log, whose numbers begin again",
             )
 
@@ -36,7 +36,7 @@ class RelayPosition:
 
     @classmethod
     def unpack(cls, packed: int) -> RelayPosition:
-        return cls(packed >> OFFSET_BITS, packed & _MAX_OFFSET)
+        return cls(packed >> OFFSET_BITS, packed & OFFSET_MASK)
 
     @classmethod
     def parse(cls, text: str) -> RelayPosition:

@@ -21,7 +21,6 @@ from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
 from .errors import LogError
-from .gtid import GtidSet
 from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
@@ -140,6 +139,7 @@ class Replica:
             self.history = replace(self.history, renewed=renewed)
         elif cut is None and executed:
             log.warning("the log begins in mid-history: %s counts as executed", executed)
+        catch_up = CatchUp(copy)
         self.coordinator = Coordinator(
             self.config,
             self.relay,
@@ -149,13 +149,13 @@ class Replica:
             executed,
             begun,
             self.on_group,
+            catch_up=catch_up,
             xa=_xa_parts(control, self.layout, cut),
             by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
             until=self.until,
             skip=control.skipped(),
         )
-        self.coordinator.catch_up = CatchUp(copy)
-        if copy is not None and cut is None and not self.coordinator.catch_up.active(executed):
+        if copy is not None and cut is None and not catch_up.active(executed):
             versions = {name: table.version() for name, table in self.tracking.tables.items()}
             control.publish(first_cut(self.relay, self.history, executed, versions))
 
@@ -213,20 +213,14 @@ class Replica:
                 file=self.relay_path,
                 hint="start the applier again: it goes on by GTID",
             )
-        self.coordinator._statements.relay = self.relay
         self.index = build_index(
             self.relay, self.layout.index, self.history.base, complete=False, known=self.index
         )
         now = fingerprints(self.relay)
         if now.items() - self.history.fingerprints.items():
             _check_same(self.relay, self.history.fingerprints, now)
-            self.history = type(self.history)(
-                self.history.log_id,
-                self.history.base,
-                {**self.history.fingerprints, **now},
-                self.history.renewed,
-            )
-            self.coordinator.history = self.history
+            known = {**self.history.fingerprints, **now}
+            self.history = self.coordinator.history = replace(self.history, fingerprints=known)
             record(self.tracking.control, self.history)
         return self.index
 
@@ -342,4 +336,4 @@ def _check_same(relay: RelayLog, before: Mapping[int, str], now: Mapping[int, st
             )
 
 
-__all__ = ["Cut", "GtidSet", "Replica", "Result", "resume_offset"]
+__all__ = ["Replica", "Result", "resume_offset"]

@@ -47,10 +47,15 @@ class Stopped(Exception):
     """stop() came while a retry waited."""
 
 
+def _of_commit(error: BaseException) -> BaseException:
+    """What storage said, of a commit that Delta refused; else the error itself."""
+    cause = error.__cause__
+    return cause if isinstance(error, TargetError) and isinstance(cause, Py4JJavaError) else error
+
+
 def disk_full(error: BaseException) -> bool:
     """Whether storage is full, said by Python or through the JVM."""
-    if isinstance(error, TargetError) and isinstance(error.__cause__, Py4JJavaError):
-        error = error.__cause__  # a commit that Delta refused
+    error = _of_commit(error)
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     return isinstance(error, Py4JJavaError) and _FULL_JAVA in str(error.java_exception)
@@ -60,8 +65,7 @@ def temporary(error: BaseException) -> bool:
     """Whether a new attempt can succeed without anybody mending anything."""
     if isinstance(error, ConcurrentChangeError):
         return True
-    if isinstance(error, TargetError) and isinstance(error.__cause__, Py4JJavaError):
-        return temporary(error.__cause__)  # a commit that Delta refused
+    error = _of_commit(error)
     if isinstance(error, SparkReplError | Py4JNetworkError):
         return False
     if isinstance(error, OSError):

@@ -15,26 +15,19 @@ import pyarrow as pa
 from .apply.row_batches import table_batches
 from .apply.schema_history import SchemaHistory
 from .apply.spans import Span, read_images, slices
-from .binlog.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
-    EventType,
-    Query,
-    parse_header,
-    parse_query,
-)
-from .binlog.payload import decompress
+from .apply.xa import Xid
+from .binlog.event import Query
 from .errors import LogError, SparkReplError, StatementError
-from .position import OFFSET_BITS, RelayPosition
+from .position import OFFSET_MASK, RelayPosition
 from .relay.file_index import begin, extend
-from .relay.index import Flag, Kind, gtid_text
+from .relay.index import Flag, Kind, gtid_name, holding
 from .relay.log import RelayFile, RelayLog, open_log
+from .relay.statement import read_statement
 
 Longs = npt.NDArray[np.int64]
 
 log = logging.getLogger(__name__)
 
-_OFFSET_MASK = (1 << OFFSET_BITS) - 1
 _WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.DDL_ROWS)
 _STATEMENT_HINT = "set binlog_format=ROW on the source: a statement's rows are not in the log"
 
@@ -70,7 +63,7 @@ class _State:
     """What statements so far have left: definitions, and prepared XA transactions by XID."""
 
     history: SchemaHistory = field(default_factory=SchemaHistory)
-    prepared: dict[bytes, tuple[RelayFile, Any]] = field(default_factory=dict)
+    prepared: dict[Xid, tuple[RelayFile, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,15 +99,7 @@ def _parts(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
 
 
 def _run(file: RelayFile, records: Any) -> _Run:
-    span = Span(
-        file.path,
-        file.number,
-        (records["position"] & _OFFSET_MASK).astype(np.int64),
-        (records["end"] & _OFFSET_MASK).astype(np.int64),
-        records["flags"] & Flag.COMPRESSED != 0,
-        bool(records["flags"][0] & Flag.CHECKSUM),
-    )
-    return _Run(file, records, span)
+    return _Run(file, records, Span.of(file.path, file.number, records))
 
 
 def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
@@ -124,18 +109,18 @@ def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     if kind == Kind.QUERY:
         _see(_query(file, record, b""), state)
     elif kind == Kind.XA_PREPARE:
-        state.prepared[_xid(_query(file, record, b"XA START"))] = file, records
+        state.prepared[_xid(file, record)] = file, records
     elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
-        found = state.prepared.pop(_xid(_query(file, record, b"XA")), None)
+        found = state.prepared.pop(_xid(file, record), None)
         if found is None:
-            log.warning("%s ends an XA transaction that this log does not hold", _gtid(record))
+            log.warning("%s ends an XA transaction that this log does not hold", gtid_name(record))
         elif kind == Kind.XA_COMMIT:
             yield replace(_run(*found), records=records)
     elif kind in (Kind.STATEMENT, Kind.INCIDENT):
         raise _refusal(kind).at(
             file=file.path,
             position=RelayPosition.unpack(int(record["position"])),
-            gtid=_gtid(record),
+            gtid=gtid_name(record),
         )
 
 
@@ -149,42 +134,13 @@ def _refusal(kind: Kind) -> SparkReplError:
     return StatementError("the transaction changes rows by statements", hint=_STATEMENT_HINT)
 
 
-def _gtid(record: Any) -> str:
-    return gtid_text(record)[0] or "ANONYMOUS"
-
-
 def _query(file: RelayFile, record: Any, start: bytes) -> Query:
-    """The first statement of a transaction that begins with ``start``, BEGIN apart."""
-    with open(file.path, "rb") as stream:
-        stream.seek(int(record["position"]) & _OFFSET_MASK)
-        data = stream.read(int(record["length"]))
-    crc = CRC_LENGTH if record["flags"] & Flag.CHECKSUM else 0
-    for kind, body in _events(data, crc):
-        if kind == EventType.TRANSACTION_PAYLOAD:
-            inner = [(k, b) for k, b in _events(decompress(body), 0) if k == EventType.QUERY]
-        else:
-            inner = [(kind, body)] if kind == EventType.QUERY else []
-        for _, found in inner:
-            query = parse_query(found)
-            if query.statement != b"BEGIN" and query.statement.upper().startswith(start):
-                return query
-    raise LogError("a transaction without the statement that its kind needs", file=file.path)
+    offset, checksum = int(record["position"]) & OFFSET_MASK, record["flags"] & Flag.CHECKSUM
+    return read_statement(file.path, offset, checksum=bool(checksum), start=start)
 
 
-def _events(data: bytes, crc: int) -> Iterator[tuple[int, bytes]]:
-    """(type, body) of the events in ``data``."""
-    at = 0
-    while at < len(data):
-        header = parse_header(data, at)
-        if header.length < HEADER_LENGTH + crc:
-            raise LogError("bytes that are no event")
-        yield header.type, data[at + HEADER_LENGTH : at + header.length - crc]
-        at += header.length
-
-
-def _xid(query: Query) -> bytes:
-    """The XID as the server writes it: the same text in XA START, COMMIT and ROLLBACK."""
-    return query.statement.split(None, 2)[2]
+def _xid(file: RelayFile, record: Any) -> Xid:
+    return Xid.parse(_query(file, record, b"XA ").statement)
 
 
 def _see(query: Query, state: _State) -> None:
@@ -209,7 +165,5 @@ def _run_batches(
 def _placed(error: SparkReplError, run: _Run) -> SparkReplError:
     error.at(file=run.file.path)
     if error.position is not None:
-        packed = RelayPosition.parse(error.position).packed
-        at = max(0, int(np.searchsorted(run.records["position"], packed, "right")) - 1)
-        error.at(gtid=_gtid(run.records[at]))
+        error.at(gtid=gtid_name(run.records[holding(run.records, error.position)]))
     return error

@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import time
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -46,7 +47,8 @@ class Stager:
         folder = None if here else self._folder(group)
         count = self.workers.count
         shards = count if size > _SHARD_BYTES and self.tables < count else 1
-        skip = catch_up.skip(group.records, executed, self._skip(group))
+        held = [*self.tracking.ahead.items(), *catch_up.held(executed).items()]
+        skip = self._skip(group, held)
         group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
         tasks = stage_tasks(
             relay,
@@ -76,7 +78,7 @@ class Stager:
         os.makedirs(group.folder, exist_ok=True)
         return group.folder
 
-    def _skip(self, group: Group) -> dict[str, Mask]:
+    def _skip(self, group: Group, held: Iterable[tuple[str, GtidSet]]) -> dict[str, Mask]:
         """Which transactions each table has already (invariant 3): only after a crash are any."""
         records, found = group.records, dict[str, Mask]()
         for table in list(self.tracking.tables.values()):
@@ -84,7 +86,7 @@ class Stager:
                 mask = records["end"] <= table.position
                 if mask.any():
                     found[table.name] = mask
-        for name, gtids in self.tracking.ahead.items():
+        for name, gtids in held:
             mask = gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
             if mask.any():
                 found[name] = mask | found.get(name, mask)

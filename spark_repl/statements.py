@@ -7,11 +7,11 @@ from typing import Any
 
 from .apply.ddl import Effect, Statement, classify
 from .apply.stage import same_shape
-from .binlog.event import CRC_LENGTH, HEADER_LENGTH, parse_header, parse_query
-from .errors import LogError, SchemaError, StatementError
+from .errors import SchemaError, StatementError
 from .position import OFFSET_BITS
 from .relay.index import Flag, Kind
 from .relay.log import RelayLog
+from .relay.statement import read_statement
 from .sink.control import Cut
 from .sink.tracking import Tracking, user_metadata
 
@@ -29,16 +29,16 @@ _HINT = "copy the tables anew behind this transaction, into an empty target"
 class Statements:
     """Applies CREATE TABLE, lets pass what has no effect on rows, and stops at all else."""
 
-    def __init__(self, tracking: Tracking, relay: RelayLog, base: int) -> None:
-        self.tracking, self.relay, self.base = tracking, relay, base
+    def __init__(self, tracking: Tracking) -> None:
+        self.tracking = tracking
         self.announced: set[str] = set()  # created by a statement that only a TABLE_MAP can explain
 
-    def apply(self, record: Any, kind: Kind, cut: Cut) -> None:
+    def apply(self, record: Any, kind: Kind, cut: Cut, relay: RelayLog, base: int) -> None:
         """Raises StatementError for what this version does not apply."""
         if kind != Kind.QUERY:
             number = 13119 if kind == Kind.INCIDENT else 0
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
-        database, text = self.read(record)
+        database, text = self.read(record, relay, base)
         statement = classify(text, database)
         if statement.effect == Effect.CREATE_TABLE:
             self._create(statement, text, cut)
@@ -92,18 +92,11 @@ class Statements:
             user_metadata=user_metadata(cut, self.tracking.control.channel),
         )
 
-    def read(self, record: Any) -> tuple[str, str]:
+    def read(self, record: Any, relay: RelayLog, base: int) -> tuple[str, str]:
         """(default database, statement) of a record with a Query event."""
-        number = (int(record["position"]) >> OFFSET_BITS) - self.base
-        with open(self.relay.file(number).path, "rb") as file:
-            file.seek(int(record["query_offset"]))
-            head = file.read(HEADER_LENGTH)
-            length = parse_header(head).length
-            event = head + file.read(length - HEADER_LENGTH)
-        if len(event) < length:
-            raise LogError("the statement is cut", file=file.name)
-        end = length - (CRC_LENGTH if int(record["flags"]) & Flag.CHECKSUM else 0)
-        query = parse_query(event[HEADER_LENGTH:end])
+        file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
+        checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
+        query = read_statement(file.path, int(record["query_offset"]), checksum=checksum)
         return query.database, query.text
 
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .applier_status import read
-from .errors import TargetError
 from .position import RelayPosition
 from .relay.report import read_report
 from .sink.control import Control, Cut
@@ -24,20 +23,13 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
 
     ``relay``: the receiver's folder, for its part.
     """
-    layout = Layout(target)
-    control = Control(layout.control)
-    if not control.exists():
-        raise TargetError(
-            "nothing has been applied to this target yet",
-            file=target,
-            hint="give the folder that apply or run was given as its target",
-        )
+    control = Control.existing(target)
     cuts = control.cuts()
     last = cuts[-1] if cuts else None
     held = control.owner()
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"
-    live = read(layout.status) or {"retries": 0, "coordinator": {}, "workers": []}
+    live = read(Layout(target).status) or {"retries": 0, "coordinator": {}, "workers": []}
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
     receiver = read_report(relay) if relay else None
     return {

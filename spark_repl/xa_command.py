@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
-import platform
 
 from .apply.xa import Xid
 from .errors import ConfigError, TargetError
 from .inspect import emit, print_table
 from .sink.control import Control
-from .sink.layout import Layout
 from .status import prepared_branches
 
 
 def show(options: argparse.Namespace) -> int:
-    control = _control(options.target)
+    control = Control.existing(options.target)
     decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
     decided = {decision["position"]: decision["action"] for decision in decisions}
     found = [
@@ -42,7 +39,7 @@ def end_by_hand(options: argparse.Namespace) -> int:
             f"--xid {options.xid} is not GTRID[,BQUAL[,FORMAT_ID]] in hex",
             hint="spark-repl xa list shows the branches",
         ) from error
-    control = _control(options.target)
+    control = Control.existing(options.target)
     branches = prepared_branches(control.cuts())
     position = next((at for at, one in branches if Xid.of_json(one) == xid), None)
     if position is None:
@@ -53,28 +50,7 @@ def end_by_hand(options: argparse.Namespace) -> int:
             hint="spark-repl xa list shows the branches",
         )
     action = options.action.upper()
-    detail = {
-        **xid.to_json(),
-        "position": position,
-        "action": action,
-        "user": getpass.getuser(),
-        "host": platform.node(),
-    }
-    control.claim()
-    try:
-        control.write("xa", position=position, detail=json.dumps(detail))
-    finally:
-        control.release()
+    detail = {**xid.to_json(), "position": position, "action": action}
+    control.decide("xa", detail, position=position)
     emit({"xid": str(xid), "action": action, "when": "at the applier's next start"}, options.json)
     return 0
-
-
-def _control(target: str) -> Control:
-    control = Control(Layout(target).control)
-    if not control.exists():
-        raise TargetError(
-            "nothing has been applied to this target yet",
-            file=target,
-            hint="give the folder that apply or run was given as its target",
-        )
-    return control

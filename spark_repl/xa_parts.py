@@ -10,17 +10,16 @@ import numpy as np
 
 from .apply.xa import Branch, Branches, Step, XaGroup, Xid
 from .errors import SparkReplError
-from .plan import Records
-from .position import OFFSET_BITS, RelayPosition
+from .plan import Records, placed
+from .position import OFFSET_BITS, OFFSET_MASK
 from .relay.index import Flag, Kind, gtid_text
 from .relay.log import RelayLog
-from .relay.xa_part import xa_statement
+from .relay.statement import read_statement
 from .sink.xa_store import XaStore
 
 log = logging.getLogger(__name__)
 
 COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
-_OFFSET_MASK = (1 << OFFSET_BITS) - 1
 
 
 class XaParts:
@@ -81,7 +80,7 @@ class XaParts:
             try:
                 branch = self._part(relay, base, record)
             except SparkReplError as error:
-                return records[:i], found, self._at(error, relay, base, record)
+                return records[:i], found, placed(error, relay, base, record)
             if branch is None:
                 records["kind"][i] = Kind.EMPTY
                 continue
@@ -94,9 +93,11 @@ class XaParts:
     def _part(self, relay: RelayLog, base: int, record: Any) -> Branch | None:
         position = int(record["position"])
         path = relay.file((position >> OFFSET_BITS) - base).path
-        start, end = position & _OFFSET_MASK, int(record["end"]) & _OFFSET_MASK
+        start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
         flags = int(record["flags"])
-        xid = Xid.parse(xa_statement(path, start, checksum=bool(flags & Flag.CHECKSUM)))
+        checksum = bool(flags & Flag.CHECKSUM)
+        query = read_statement(path, start, checksum=checksum, start=b"XA ")
+        xid = Xid.parse(query.statement)
         if record["kind"] != Kind.XA_PREPARE:
             if xid not in self._seen and xid in self._by_hand:
                 log.warning("%s was ended by hand (%s): %s comes late, and is passed over",
@@ -105,17 +106,11 @@ class XaParts:
             return self._seen.end(xid)
         branch = Branch(
             xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
-            bool(flags & Flag.CHECKSUM), bool(flags & Flag.COMPRESSED),
+            checksum, bool(flags & Flag.COMPRESSED),
             int(record["uncompressed"]),
         )  # fmt: skip
         self._seen.prepare(branch)
         return branch
-
-    @staticmethod
-    def _at(error: SparkReplError, relay: RelayLog, base: int, record: Any) -> SparkReplError:
-        place = RelayPosition.unpack(int(record["position"]))
-        file = relay.file(place.file_no - base).path
-        return error.at(file=file, position=place, gtid=gtid_text(record)[0] or "ANONYMOUS")
 
     def enter(self, records: Records, branches: Mapping[int, Branch]) -> XaGroup:
         """Follows a group's parts. Raises OSError when a branch can't be made durable."""

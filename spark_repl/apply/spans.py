@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from ..binlog.crc import event_crc_ok
 from ..binlog.definition import TableDefinition
+from ..binlog.grammar import Flag
 from ..binlog.payload import decompress
 from ..binlog.row_images import RowImages
 from ..binlog.rows import walk
 from ..errors import DecodeError, SparkReplError
-from ..position import OFFSET_BITS, RelayPosition
+from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 
 Longs = npt.NDArray[np.int64]
 
@@ -39,6 +40,18 @@ class Span:
     compressed: npt.NDArray[np.bool_]
     checksum: bool
     at: Longs | None = None
+
+    @classmethod
+    def of(cls, path: str, file_no: int, records: Any) -> Span:
+        """Of index records that lie end to end in one file."""
+        return cls(
+            path,
+            file_no,
+            (records["position"] & OFFSET_MASK).astype(np.int64),
+            (records["end"] & OFFSET_MASK).astype(np.int64),
+            records["flags"] & Flag.COMPRESSED != 0,
+            bool(records["flags"][0] & Flag.CHECKSUM),
+        )
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -92,8 +92,8 @@ def put(table: Ints, row: Int, values: Ints) -> None:
 
 
 @jit
-def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
-    """(code, where the first row image begins) of a rows event whose column count is at begin."""
+def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> tuple[Int, Int]:
+    """(code, where the first bitmap is) of a rows event whose column count is at begin."""
     count: Int = np.int64(buffer[begin])
     at: Int = begin + 1
     if count >= 251:
@@ -101,8 +101,15 @@ def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -
             return WIDTH, 0
         count = number(buffer, at, 2)
         at += 2
-    if count != columns:
-        return WIDTH, 0
+    return (DONE, at) if count == columns else (WIDTH, 0)
+
+
+@jit
+def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
+    """(code, where the first row image begins) of a rows event."""
+    code, at = bitmaps_begin(buffer, begin, end, columns)
+    if code != DONE:
+        return code, 0
     if kind == PARTIAL_UPDATE:
         return PARTIAL_IMAGE, 0
     for _ in range(2 if kind == UPDATE else 1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .images import MOVED, put, same_key
+from .images import MOVED, bitmaps_begin, put, same_key
 from .kernels import (
     BEGIN,
     BODY_CUT,
@@ -20,7 +20,6 @@ from .kernels import (
     PARTIAL_UPDATE,
     TRANSACTION,
     UPDATE,
-    WIDTH,
     WRITE,
     Bytes,
     Int,
@@ -89,15 +88,9 @@ def skip_partial(
 @jit
 def bitmaps(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
     """(code, where the first bitmap is) of a rows event; those of an UPDATE follow each other."""
-    count: Int = np.int64(buffer[begin])
-    at: Int = begin + 1
-    if count >= 251:
-        if count == 251 or count > 252 or at + 2 > end:
-            return WIDTH, 0
-        count = number(buffer, at, 2)
-        at += 2
-    if count != columns:
-        return WIDTH, 0
+    code, at = bitmaps_begin(buffer, begin, end, columns)
+    if code != DONE:
+        return code, 0
     size = (columns + 7) // 8 * (2 if kind in (UPDATE, PARTIAL_UPDATE) else 1)
     return (DONE, at) if at + size <= end else (BODY_CUT, 0)
 

@@ -6,7 +6,8 @@ Two passes: ``walk`` finds every row image and its key, without looking at other
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,16 +126,14 @@ def _walk_table(
     wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
     bounds = _key_bounds(definition)
     size = 1024 + int((events[:, kernels.END] - events[:, kernels.BEGIN]).sum()) // 96
-    flags = np.empty(size, np.uint8)
-    transaction = np.empty(size, np.int32)
-    image = np.empty(size, np.int64)
-    key = np.empty((size, max(2, len(bounds))), np.int64)
     state = np.zeros(4, np.int64)
-    while True:
-        code = walk_images(data, events, wire, bounds, pairs, state, flags, transaction, image, key)
-        if code != kernels.FULL:
-            break
-        flags, transaction, image, key = map(_doubled, (flags, transaction, image, key))
+    code, (flags, transaction, image, key) = _grown(
+        partial(walk_images, data, events, wire, bounds, pairs, state),
+        np.empty(size, np.uint8),
+        np.empty(size, np.int32),
+        np.empty(size, np.int64),
+        np.empty((size, max(2, len(bounds))), np.int64),
+    )
     if code == kernels.PARTIAL_IMAGE:
         return _walk_partial(definition, data, events, starts, positions, pairs)
     if code != kernels.DONE:
@@ -164,18 +163,14 @@ def _walk_partial(
     wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
     keys = np.array(sorted(definition.primary_key), np.int64)
     documents = sum(column.type == _T.JSON for column in definition.columns)
-    flags = np.empty(1024, np.uint8)
-    transaction = np.empty(1024, np.int32)
-    place = np.empty((1024, 5), np.int64)
-    key = np.zeros((1024, max(2, 2 * len(keys))), np.int64)
     state = np.zeros(4, np.int64)
-    while True:
-        code = walk_partial(
-            data, events, wire, keys, documents, pairs, state, flags, transaction, place, key
-        )
-        if code != kernels.FULL:
-            break
-        flags, transaction, place, key = map(_doubled, (flags, transaction, place, key))
+    code, (flags, transaction, place, key) = _grown(
+        partial(walk_partial, data, events, wire, keys, documents, pairs, state),
+        np.empty(1024, np.uint8),
+        np.empty(1024, np.int32),
+        np.empty((1024, 5), np.int64),
+        np.zeros((1024, max(2, 2 * len(keys))), np.int64),
+    )
     if code != kernels.DONE:
         raise _image_error(code, definition, data, events, starts, positions, state)
     n, changes = int(state[2]), int(state[3])
@@ -192,8 +187,11 @@ def _walk_partial(
     )
 
 
-def _doubled(array: Any) -> Any:
-    return np.concatenate([array, np.zeros_like(array)])
+def _grown(kernel: Callable[..., Int], *arrays: Any) -> tuple[Int, tuple[Any, ...]]:
+    """(code, arrays) of a kernel that goes on in larger arrays when they are full."""
+    while (code := kernel(*arrays)) == kernels.FULL:
+        arrays = tuple(np.concatenate([array, np.zeros_like(array)]) for array in arrays)
+    return code, arrays
 
 
 def _image_error(

@@ -18,7 +18,17 @@ from ..position import OFFSET_BITS, RelayPosition
 from .file_index import RECORD, FileIndex, begin, extend, load, store
 from .log import RelayFile, RelayLog
 
-__all__ = ["RECORD", "Flag", "Kind", "Tail", "TransactionIndex", "build_index", "gtid_text"]
+__all__ = [
+    "RECORD",
+    "Flag",
+    "Kind",
+    "Tail",
+    "TransactionIndex",
+    "build_index",
+    "gtid_name",
+    "gtid_text",
+    "holding",
+]
 
 _TAIL_REASONS = {
     Stop.OPEN: "transaction cut at the end of the file",
@@ -122,6 +132,19 @@ def gtid_text(records: Any) -> list[str]:
     return [
         format_gtid(bytes(uuid), tag.decode(), gno) for uuid, tag, gno in zip(*columns, strict=True)
     ]
+
+
+def gtid_name(record: Any) -> str:
+    """What an error calls the transaction of one record."""
+    return gtid_text(record)[0] or "ANONYMOUS"
+
+
+def holding(records: Any, position: str | None) -> int:
+    """Index of the record in which an error's ``position`` (FILE:OFFSET) lies; None: the first."""
+    if position is None:
+        return 0
+    packed = RelayPosition.parse(position).packed
+    return max(0, int(np.searchsorted(records["position"], packed, "right")) - 1)
 
 
 def _file_index(

@@ -9,6 +9,7 @@ that slept through a takeover can't publish anything.
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 import socket
@@ -23,8 +24,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from ..errors import FencedError, HistoryError
+from ..errors import FencedError, HistoryError, TargetError
 from ..gtid import GtidSet
+from .layout import Layout
 
 _OWNER_APP = "spark_repl:owner"
 _SCHEMA = pa.schema(
@@ -38,6 +40,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _CHECKPOINT_EVERY = 64
+_HINT = "give the folder that apply or run was given as its target"
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,18 @@ class Control:
     def __init__(self, path: str, channel: str = "default") -> None:
         self.path, self.channel, self.epoch = path, channel, 0
         self._handle: DeltaTable | None = None
+        self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
         self._lock = threading.Lock()
+
+    @classmethod
+    def existing(cls, target: str) -> Control:
+        """Of a target that an applier has worked on. Raises TargetError for any other folder."""
+        control = cls(Layout(target).control)
+        if not control.exists():
+            raise TargetError(
+                "nothing has been applied to this target yet", file=target, hint=_HINT
+            )
+        return control
 
     def exists(self) -> bool:
         return DeltaTable.is_deltatable(self.path)
@@ -141,8 +155,12 @@ class Control:
             table = DeltaTable(self.path)
         except TableNotFoundError:
             return []
-        found = table.to_pyarrow_dataset().to_table(filter=pa.compute.field("kind") == kind)
-        return sorted(found.to_pylist(), key=lambda row: (row["at"], row["position"]))
+        version, rows = self._read
+        if version != table.version():  # a start asks for every kind, and each row is a file
+            rows = table.to_pyarrow_table().to_pylist()
+            rows.sort(key=lambda row: (row["at"], row["position"]))
+            self._read = table.version(), rows
+        return [row for row in rows if row["kind"] == kind]
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")
@@ -203,6 +221,7 @@ class Control:
     ) -> None:
         """Appends one row as the owner. Raises FencedError when another one took over."""
         with self._lock:
+            self._read = (-1, [])
             if self._handle is None:
                 raise FencedError("this process does not own the target", file=self.path)
             row = {
@@ -232,6 +251,16 @@ class Control:
                 ) from error
             if self._handle.version() % _CHECKPOINT_EVERY == 0:
                 self._handle.create_checkpoint()
+
+    def decide(self, kind: str, detail: Mapping[str, Any], **place: Any) -> None:
+        """Records what somebody decided by hand, and who it was: as the target's owner, so its
+        applier must be stopped. Raises FencedError when it is not."""
+        by = {"user": getpass.getuser(), "host": socket.gethostname()}
+        self.claim()
+        try:
+            self.write(kind, detail=json.dumps({**detail, **by}), **place)
+        finally:
+            self.release()
 
     def publish(self, cut: Cut) -> None:
         """Publishes a cut: after the last table of its group has landed."""

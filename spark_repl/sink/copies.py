@@ -10,10 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from ..errors import HistoryError
 from ..gtid import GtidSet
@@ -23,7 +19,6 @@ from .control import Control, Cut, TableVersion
 from .history import History
 
 KIND = "copy"
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class Copy:
 
 
 def last_copy(control: Control) -> Copy | None:
-    rows = control.rows(KIND) if control.exists() else []
+    rows = control.rows(KIND)
     return Copy.of(rows[-1]["detail"]) if rows else None
 
 
@@ -109,13 +104,6 @@ class CatchUp:
         until = self._copy.until if self._copy else None
         return until is not None and not until.issubset(executed)
 
-    def skip(self, records: Any, executed: GtidSet, found: dict[str, Mask]) -> dict[str, Mask]:
-        """``found`` (table -> which of the index records it has already), and for tables without
-        a key those that their copied rows hold."""
-        if self._copy is None or not self.active(executed):
-            return found
-        for name, had in self._copy.exact.items():
-            mask = had.contains_arrays(records["uuid"], records["gno"], records["tag"])
-            if mask.any():
-                found[name] = mask | found.get(name, mask)
-        return found
+    def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
+        """What tables without a key hold from the copy, which can't be applied twice."""
+        return self._copy.exact if self._copy and self.active(executed) else {}

@@ -46,13 +46,23 @@ class CutReader:
         return names
 
 
+def published(cuts: Sequence[Cut], target: str) -> Sequence[Cut]:
+    """The cuts. Raises TargetError when there is none."""
+    if not cuts:
+        raise TargetError(
+            "no cut has been published yet",
+            file=target,
+            hint="give the folder that apply or run was given as its target",
+        )
+    return cuts
+
+
 def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
     """The newest cut (``latest``), or the first one that holds all of a GTID set.
 
     Raises TargetError when there is none.
     """
-    if not cuts:
-        raise TargetError("no cut has been published yet", file=target)
+    published(cuts, target)
     if at == "latest":
         return cuts[-1]
     wanted = GtidSet.parse(at)

@@ -1,0 +1,72 @@
+"""The logged statement of a transaction, read without the rest of it, however large that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import zstandard
+
+from ..binlog.event import (
+    CRC_LENGTH,
+    HEADER_LENGTH,
+    EventType,
+    Query,
+    parse_header,
+    parse_query,
+)
+from ..binlog.payload import decompress
+from ..errors import LogError
+from .compressed import payload_head
+
+# Enough of a compressed transaction for what stands at its beginning.
+_PAYLOAD_BYTES = 1 << 16
+
+
+def read_statement(path: str, offset: int, *, checksum: bool, start: bytes = b"") -> Query:
+    """The first statement that begins with ``start``, BEGIN apart, at or behind ``offset``, where a
+    transaction or its Query event begins.
+
+    ``checksum``: the events end with a CRC32, which is no part of the text. Raises LogError with
+    file and offset when the log ends before there is one.
+    """
+    with open(path, "rb") as file:
+        file.seek(offset)
+        for query in _queries(file, CRC_LENGTH * checksum):
+            if query.statement != b"BEGIN" and query.statement.upper().startswith(start):
+                return query
+    raise LogError(
+        "a transaction without the statement that its kind needs", file=path, position=offset
+    )
+
+
+def _queries(file: BinaryIO, crc: int) -> Iterator[Query]:
+    while len(head := file.read(HEADER_LENGTH)) == HEADER_LENGTH:
+        header = parse_header(head)
+        left = header.length - HEADER_LENGTH
+        if left < crc:
+            return  # bytes that are no event
+        if header.type == EventType.QUERY:
+            body = file.read(left)
+            if len(body) < left:
+                return
+            yield parse_query(body[: left - crc])
+        elif header.type == EventType.TRANSACTION_PAYLOAD:
+            begin = file.read(min(left, _PAYLOAD_BYTES))
+            yield from _inside(payload_head(begin, zstandard.ZstdDecompressor()))
+            yield from _inside(decompress((begin + file.read(left - len(begin)))[: left - crc]))
+        else:
+            file.seek(left, 1)
+
+
+def _inside(events: bytes) -> Iterator[Query]:
+    """The statements among plain events without checksums; the last event may be cut."""
+    at = 0
+    while at + HEADER_LENGTH <= len(events):
+        header = parse_header(events, at)
+        end = at + header.length
+        if header.length < HEADER_LENGTH or end > len(events):
+            return
+        if header.type == EventType.QUERY:
+            yield parse_query(events[at + HEADER_LENGTH : end])
+        at = end
