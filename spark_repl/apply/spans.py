@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..binlog.crc import event_crc_ok
 from ..binlog.definition import TableDefinition
+from ..binlog.forms import USUAL, Forms
 from ..binlog.grammar import Flag
 from ..binlog.payload import decompress
 from ..binlog.row_images import RowImages
@@ -74,11 +75,12 @@ def read_images(
     ordinal: Longs,
     *,
     known: Mapping[str, TableDefinition] | None = None,
+    forms: Forms = USUAL,
     pairs: bool = False,
 ) -> Iterator[tuple[RowImages, Longs, Longs]]:
     """(images, ordinal of each of their transactions, its packed position) of a slice of a span.
 
-    ``known`` and ``pairs`` as ``walk`` has them. DecodeError with the transaction's position.
+    ``known``, ``forms``, ``pairs`` as ``walk`` has them. DecodeError with the transaction's place.
     """
     base = int(span.starts[first])
     size = int(span.ends[last - 1]) - base
@@ -97,7 +99,7 @@ def read_images(
     plain = ~packed
     if plain.any():
         args = starts[plain], ends[plain], positions[plain]
-        for images in walk(buffer, *args, span.checksum, known=known, pairs=pairs):
+        for images in walk(buffer, *args, span.checksum, known=known, forms=forms, pairs=pairs):
             yield images, ordinal[plain], positions[plain]
     chosen: list[int] = []
     inner: list[bytes] = []
@@ -108,7 +110,9 @@ def read_images(
             edge = np.concatenate(([0], np.cumsum([len(data) for data in inner])))
             joined = np.frombuffer(b"".join(inner), np.uint8)
             at = positions[chosen]
-            for images in walk(joined, edge[:-1], edge[1:], at, False, known=known, pairs=pairs):
+            for images in walk(
+                joined, edge[:-1], edge[1:], at, False, known=known, forms=forms, pairs=pairs
+            ):
                 yield images, ordinal[chosen], at
             chosen, inner = [], []
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..binlog.definition import TableDefinition
+from ..binlog.forms import USUAL, Forms
+from ..config import Target
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
 from .columns import Columns, schema_json
@@ -30,6 +32,16 @@ class TableOptions:
     column_mapping: bool = True
     deletion_vectors: bool = True
     retention_hours: int = 168
+    forms: Forms = USUAL
+
+    @classmethod
+    def of(cls, target: Target) -> TableOptions:
+        return cls(
+            target.column_mapping,
+            target.deletion_vectors,
+            target.cut_retention_hours,
+            Forms(target.zero_dates, target.time_as, target.geometry_as),
+        )
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"
@@ -142,6 +154,7 @@ class Tracking:
         self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
     ) -> Table:
         """Makes the table, position in the same commit. ``complete``: from CREATE TABLE."""
+        definition = self.options.forms.apply(definition)
         path = Layout.path_of(definition.database, definition.table)
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:

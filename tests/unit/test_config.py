@@ -105,8 +105,7 @@ def test_all_faults_are_reported_together() -> None:
         ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
         ({"apply": {"preserve_commit_order": False}}, ["apply.preserve_commit_order = false"]),
         ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
-        ({"target": {"time_as": "microseconds"}}, ["target.time_as"]),
-        ({"target": {"zero_dates": "string"}}, ['only "error" or "null"']),
+        ({"target": {"deletion_vectors": False}}, ["target.deletion_vectors", "only true"]),
         ({"target": {"on_foreign_change": "accept"}}, ["target.on_foreign_change"]),
     ],
 )
