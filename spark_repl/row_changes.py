@@ -83,7 +83,10 @@ class _Run:
 
 def _runs(relay: RelayLog, file: RelayFile, state: _State) -> Iterator[_Run]:
     records = extend(begin(relay, file), relay).records
-    for with_rows, group in groupby(np.isin(records["kind"], _WITH_ROWS).tolist()):
+    rows = np.isin(records["kind"], _WITH_ROWS)
+    # What is compressed is read by itself, so that the order of a table's changes stays.
+    packed = rows & (records["flags"] & Flag.COMPRESSED != 0)
+    for (with_rows, _), group in groupby(zip(rows.tolist(), packed.tolist(), strict=True)):
         count = len(list(group))
         chosen, records = records[:count], records[count:]
         if with_rows:
