@@ -40,6 +40,7 @@ def read_changes(
     zero_dates: str = "error",
     time_as: str = "string",
     geometry_as: str = "struct",
+    rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Row changes of a folder of binary logs (or one file, or an index file), a batch per table.
 
@@ -53,6 +54,7 @@ def read_changes(
     Batches of one table come in the log's order, those of several tables by turns: to merge them,
     sort by ``position``. An XA transaction's rows come where it is committed.
     tables: only these. zero_dates, time_as, geometry_as: as in the configuration's [target].
+    rows_query: a column of that name has the statement's text, where the server logged it.
     Raises LogError, DecodeError and StatementError, with file, position and GTID.
     """
     relay = open_log(path)
@@ -61,7 +63,7 @@ def read_changes(
         if not relay.head_complete(file.number):
             return
         for run in _runs(relay, file, state):
-            yield from _run_batches(run, state.history, tables, forms)
+            yield from _run_batches(run, state.history, tables, forms, rows_query)
 
 
 @dataclass
@@ -157,7 +159,11 @@ def _see(query: Query, state: _State) -> None:
 
 
 def _run_batches(
-    run: _Run, history: SchemaHistory, tables: Collection[str] | None, forms: Forms
+    run: _Run,
+    history: SchemaHistory,
+    tables: Collection[str] | None,
+    forms: Forms,
+    rows_query: bool,
 ) -> Iterator[pa.RecordBatch]:
     for first, last in slices(run.span):
         ordinal = np.arange(first, last)
@@ -166,7 +172,8 @@ def _run_batches(
                 run.span, first, last, ordinal, known=history.definitions, forms=forms, pairs=True
             ):
                 if tables is None or images.definition.name in tables:
-                    yield from table_batches(images, run.records, ordinals, forms.zero_dates)
+                    args = images, run.records, ordinals, forms.zero_dates
+                    yield from table_batches(*args, rows_query=rows_query)
         except SparkReplError as error:
             raise _placed(error, run) from error
 

@@ -100,19 +100,25 @@ class LogWriter:
         self._transaction([(_QUERY, _query(statement, database))])
 
     def transaction(
-        self, *changes: Change, commit: bool = True, compressed: bool = False, query: str = ""
+        self,
+        *changes: Change,
+        commit: bool = True,
+        compressed: bool = False,
+        query: str = "",
+        whole: bool = True,
     ) -> None:
         """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log).
 
-        ``query``: the text of a ROWS_QUERY event before each change.
+        ``query``: the text of a ROWS_QUERY event before each change; not ``whole``: all are of
+        the first statement.
         """
         events = [(_QUERY, _query("BEGIN", ""))]
-        for change in changes:
-            if query:
+        for i, change in enumerate(changes):
+            if query and (whole or i == 0):
                 events.append((_ROWS_QUERY, b"\0" + query.encode()))
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
-                (change.kind, _rows_event(change)),
+                (change.kind, _rows_event(change, ends=whole or i == len(changes) - 1)),
             ]
         events += [(_XID, struct.pack("<Q", self.gno))] if commit else []
         self._transaction([(_PAYLOAD, self._packed(events))] if compressed else events)
@@ -236,9 +242,9 @@ def _table_id(table: Table) -> int:
     return 64 + zlib.crc32(f"{table.database}.{table.name}.{table.columns}".encode()) % 100_000
 
 
-def _rows_event(change: Change) -> bytes:
+def _rows_event(change: Change, *, ends: bool = True) -> bytes:
     count = len(change.table.columns)
-    out = struct.pack("<IHHH", _table_id(change.table), 0, 1, 2) + bytes([count])
+    out = struct.pack("<IHHH", _table_id(change.table), 0, ends, 2) + bytes([count])
     for row in change.images[: 2 if change.kind == _UPDATE else 1]:
         held = row if isinstance(row, Mapping) else range(count)
         out += _bits([i in held for i in range(count)])

@@ -150,6 +150,7 @@ def _walk_table(
         _image=image[:n],
         _key=key[:n],
         _wire=wire,
+        _events=events,
     )
 
 
@@ -185,6 +186,7 @@ def _walk_partial(
         _image=place[:n, 0],
         _key=key[:n],
         _wire=wire,
+        _events=events,
         _place=place[:n],
     )
 

@@ -119,7 +119,7 @@ def events(data: bytes) -> list[tuple[int, int]]:
 def test_many_tables_in_force() -> None:
     one = bytes(4) + b"\x13" + bytes(4) + (27).to_bytes(4, "little") + bytes(6)
     data = b"".join(one + (i % 40).to_bytes(6, "little") + bytes(2) for i in range(90))
-    cut, tables = whole_events(np.frombuffer(data + data[:26], np.uint8))
+    cut, tables, _ = whole_events(np.frombuffer(data + data[:26], np.uint8))
     assert cut == len(data)
     assert sorted(tables[:, 0].tolist()) == list(range(40))
     assert tables[tables[:, 0] == 5].tolist() == [[5, 85 * 27, 86 * 27]]
@@ -196,3 +196,16 @@ def test_compressed_and_plain_keep_their_order(tmp_path: Path) -> None:
     for i in range(6):
         log.transaction(insert(A, (i, "x")), compressed=bool(i % 2))
     assert [row["after"]["id"] for row in changes(log.folder)] == list(range(6))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_statement_over_several_windows(
+    compressed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LogWriter(tmp_path / "log")
+    rows = [(i, "x" * 50) for i in range(30)]
+    log.transaction(*[insert(A, *rows)] * 8, compressed=compressed, query="INSERT 漢", whole=False)
+    log.transaction(insert(A, *rows), compressed=compressed)
+    monkeypatch.setattr(spans, "_SLICE_BYTES", 400)
+    found = changes(log.folder, rows_query=True)
+    assert [row["rows_query"] for row in found] == ["INSERT 漢"] * 240 + [None] * 30
