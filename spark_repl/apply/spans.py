@@ -1,7 +1,8 @@
-"""Spans: runs of transactions of a log file, re-read and decoded a slice at a time."""
+"""Spans: transactions of a log file, re-read and decoded a slice at a time."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +22,14 @@ from .large import plain, too_short, unpacked
 
 Longs = npt.NDArray[np.int64]
 
-# Bytes decoded at a time: bounds a worker's memory, whatever the group's size.
-_SLICE_BYTES = 48 << 20
+# Bytes decoded at a time, which bounds a worker's memory. 16 to 24 MB is 10 % quicker than 48 or 4.
+_SLICE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class Span:
-    """A run of transactions of one file: int64[n] offsets of starts and ends, bool[n] flags.
+    """Transactions of one file, ascending: int64[n] offsets of starts and ends, bool[n] flags.
+    Between two of them others may lie, which are other workers'.
 
     ``at``: their places in the order of the log (packed), where that is not where they lie: a
     prepared XA branch counts at its XA COMMIT.
@@ -43,7 +45,7 @@ class Span:
 
     @classmethod
     def of(cls, path: str, file_no: int, records: Any) -> Span:
-        """Of index records that lie end to end in one file."""
+        """Of index records of one file, in the log's order."""
         return cls(
             path,
             file_no,
@@ -59,10 +61,11 @@ class Span:
 
 def slices(span: Span) -> Iterator[tuple[int, int]]:
     """Ranges of a span's transactions with at most _SLICE_BYTES each (one transaction at least)."""
+    edges = np.concatenate(([0], np.cumsum(span.ends - span.starts)))
     first = 0
     while first < len(span):
-        limit = span.starts[first] + _SLICE_BYTES
-        last = max(first + 1, int(np.searchsorted(span.ends, limit, "right")))
+        fitting = int(np.searchsorted(edges, edges[first] + _SLICE_BYTES, "right")) - 1
+        last = max(first + 1, fitting)
         yield first, last
         first = last
 
@@ -75,20 +78,17 @@ def read_images(
     ``options`` are those of ``walk``. A transaction larger than a slice comes in several windows
     one behind the other. DecodeError with the transaction's place.
     """
-    base = int(span.starts[first])
-    size = int(span.ends[last - 1]) - base
     at = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
     if span.at is not None:
         at = span.at[first:last]
     packed = span.compressed[first:last]
-    if size > _SLICE_BYTES and last == first + 1:
+    edges = np.concatenate(([0], np.cumsum(span.ends[first:last] - span.starts[first:last])))
+    if edges[-1] > _SLICE_BYTES and last == first + 1:
         for images in _large(span, first, at, **options):
             yield images, ordinal, at
         return
-    buffer = np.fromfile(span.path, np.uint8, size, offset=base)
-    starts, ends = span.starts[first:last] - base, span.ends[first:last] - base
-    if len(buffer) < size:
-        raise too_short().at(position=RelayPosition.unpack(int(at[-1])))
+    buffer = _read(span.path, span.starts[first:last], span.ends[first:last], at)
+    starts, ends = edges[:-1], edges[1:]
     if not packed.all():
         loose = ~packed
         args = starts[loose], ends[loose], at[loose]
@@ -149,6 +149,22 @@ def _unpacked(
         size += len(inner[-1])
     if chosen:
         yield chosen, inner
+
+
+def _read(path: str, starts: Longs, ends: Longs, positions: Longs) -> npt.NDArray[np.uint8]:
+    """The transactions' bytes end to end, without what lies between them. Runs of a wave may be
+    small: whatever is done per buffer is done once for many of them."""
+    buffer = np.empty(int((ends - starts).sum()), np.uint8)
+    edges = np.concatenate(([0], np.flatnonzero(starts[1:] != ends[:-1]) + 1, [len(starts)]))
+    filled = 0
+    with open(path, "rb") as file:
+        for a, b in itertools.pairwise(edges.tolist()):
+            size = int(ends[b - 1] - starts[a])
+            file.seek(int(starts[a]))
+            if file.readinto(buffer.data[filled : filled + size]) != size:
+                raise too_short().at(position=RelayPosition.unpack(int(positions[b - 1])))
+            filled += size
+    return buffer
 
 
 def _payload_event(events: Any, checksum: bool) -> tuple[int, int]:
