@@ -31,9 +31,9 @@ _RECEIVE_BUFFER_BYTES = 4 << 20
 _SETTINGS = {
     "log_bin": (("ON",), "start the source with log_bin"),
     "binlog_format": (("ROW",), "SET PERSIST binlog_format = 'ROW', then reconnect all clients"),
-    "binlog_row_image": (("FULL",), "SET PERSIST binlog_row_image = 'FULL'"),
-    "binlog_row_metadata": (("FULL",), "SET PERSIST binlog_row_metadata = 'FULL'"),
-    "binlog_row_value_options": (("",), "SET PERSIST binlog_row_value_options = ''"),
+    "binlog_row_image": (("FULL", "MINIMAL", "NOBLOB"), "SET PERSIST binlog_row_image = 'FULL'"),
+    "binlog_row_metadata": (("FULL", "MINIMAL"), "SET PERSIST binlog_row_metadata = 'FULL'"),
+    "binlog_row_value_options": (("", "PARTIAL_JSON"), "SET PERSIST binlog_row_value_options = ''"),
 }
 _GTID_ON = ("ON", "ON_PERMISSIVE")
 
