@@ -73,6 +73,7 @@ class GroupWriter:
         if self._lanes:
             self._lanes.idempotent = idempotent
         function = stage_net if self._lanes else write
+        reach("planned")
         written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:

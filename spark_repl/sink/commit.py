@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +12,11 @@ from pyroaring import BitMap
 
 from ..errors import TargetError
 from . import deletion_vector
+from .delta_log import ConcurrentChangeError
 from .direct import Written
 from .log_replay import Action
+from .new_file import date_ahead
+from .statistics import loosened
 from .tracking import Table, Tracking
 
 
@@ -40,8 +44,8 @@ def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> 
             kept.append((old, dead | rows))
     vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
     for (old, _), vector in zip(kept, vectors, strict=True):
-        stats = {**json.loads(old["stats"]), "tightBounds": False}
-        fresh = {**old, "deletionVector": vector, "stats": json.dumps(stats), "dataChange": True}
+        stats = loosened(old["stats"])
+        fresh = {**old, "deletionVector": vector, "stats": stats, "dataChange": True}
         actions.append({"add": fresh})
     actions += [{"add": add} for part in written for add in part.adds]
     return actions
@@ -64,7 +68,16 @@ def _remove(old: Action, now: int) -> dict[str, Any]:
 def commit(
     tracking: Tracking, table: Table, written: Sequence[Written], position: int, metadata: str
 ) -> int:
-    """One Delta commit with the table's part of a group; returns its version."""
+    """One Delta commit with the table's part of a group; returns its version.
+
+    Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
+    files.
+    """
+    for path in (add["path"] for part in written for add in part.adds):
+        try:
+            date_ahead(os.path.join(table.folder, path))
+        except FileNotFoundError as error:
+            raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
     actions = actions_of(tracking, table, written)
     version = tracking.delta.commit(table.snapshot, actions, tracking.app, position, metadata)
     tracking.landed(table, actions, position)

@@ -13,6 +13,7 @@ import threading
 POINTS = (
     "before_stage",
     "staged",
+    "planned",
     "before_commit",
     "between_tables",
     "after_commit",
