@@ -13,6 +13,7 @@ from typing import Any
 from ..binlog.definition import TableDefinition
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
+from . import features
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
 from .delta_log import DeltaLog, Snapshot
@@ -30,6 +31,8 @@ class TableOptions:
     column_mapping: bool = True
     deletion_vectors: bool = True
     retention_hours: int = 168
+    direct: bool = True
+    """which writer they are for"""
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"
@@ -127,6 +130,7 @@ class Tracking:
                 file=snapshot.folder,
                 hint="move it away, or use another target",
             )
+        self._features(name, snapshot)
         return Table(
             name,
             path,
@@ -137,6 +141,12 @@ class Tracking:
             position,
             Columns.of(snapshot.schema_string),
         )
+
+    def _features(self, name: str, snapshot: Snapshot) -> None:
+        try:
+            features.check(snapshot, direct=self.options.direct)
+        except TargetError as error:
+            raise error.at(table=name) from None
 
     def create(
         self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
@@ -202,6 +212,7 @@ class Tracking:
             if not ours:
                 self._foreign(table, number, actions)
         if snapshot.version != own:
+            self._features(table.name, snapshot)
             table.snapshot, table._files = snapshot, None
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:
