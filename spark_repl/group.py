@@ -15,17 +15,20 @@ from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .errors import RowError, SchemaError
 from .position import RelayPosition
-from .sink.commit import commit
+from .sink import change_data
+from .sink.commit import commit, marked_rows
 from .sink.control import Cut
 from .sink.crash_points import armed, reach
-from .sink.direct import Violation, WriteTask, Written, write
+from .sink.direct import LiveFile, Violation, WriteTask, Written, write
 from .sink.merge import MergeLanes, stage_net
+from .sink.rewrite import RewriteTask, rewrite
 from .sink.tracking import Table, Tracking, user_metadata
 from .workers import Workers
 
 log = logging.getLogger(__name__)
 
 _HERE_ROWS = 4000
+_HERE_BYTES = 1 << 20
 _COMMITS_AT_ONCE = 4
 
 
@@ -78,6 +81,8 @@ class GroupWriter:
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:
             faults = self._check(tables, written)
+        if not faults:
+            written += self._rewrite(tables, written)
         self.write_seconds += time.perf_counter() - began
         faults.sort(key=lambda fault: fault.position)
         if faults:
@@ -144,9 +149,31 @@ class GroupWriter:
                 table.complete and not idempotent,
                 table.definition,
                 os.path.join(self.tracking.layout.staging, "merge"),
+                change_data=change_data.is_on(table.snapshot.configuration),
             )
             for _, pieces in sorted(shards.items())
         ]
+
+    def _rewrite(self, tables: dict[str, Table], written: list[Written]) -> list[Written]:
+        """Of tables without deletion vectors: their files that lose rows, written anew."""
+        mine = _by_table(tables, written)
+        without = [t for t in tables.values() if not _has_vectors(t)]
+        tasks, size = [], 0
+        for table in without:
+            for path, rows in marked_rows(mine[table.name]).items():
+                old = self.tracking.action(table, path)
+                size += old["size"]
+                task = RewriteTask(
+                    table.name,
+                    table.folder,
+                    self.tracking.layout.keys(table.path),
+                    table.columns,
+                    table.definition,
+                    LiveFile(path, old.get("deletionVector")),
+                    rows.serialize(),
+                )
+                tasks.append(task)
+        return self.workers.run(rewrite, tasks, here=size <= _HERE_BYTES)
 
     def _commit(self, tables: dict[str, Table], written: list[Written], cut: Cut) -> None:
         metadata = user_metadata(cut, self.tracking.control.channel)
@@ -188,7 +215,7 @@ class GroupWriter:
         """Removes the files of a group that will not be committed."""
         for part in written:
             folder = self.tracking.tables[part.table].folder
-            for path in [*(os.path.join(folder, add["path"]) for add in part.adds), *part.staged]:
+            for path in [*(os.path.join(folder, name) for name in part.files), *part.staged]:
                 with suppress(FileNotFoundError):  # gone with the storage that failed
                     os.remove(path)
 
@@ -206,6 +233,11 @@ class GroupWriter:
                 hint = "apply the log from the table's creation on; " + hint
         place = RelayPosition.unpack(found.position)
         return RowFault(message, number=found.number, position=place, table=table.name, hint=hint)
+
+
+def _has_vectors(table: Table) -> bool:
+    found = table.snapshot.configuration.get("delta.enableDeletionVectors", "")
+    return found.lower() == "true"
 
 
 def _by_table(tables: dict[str, Table], written: list[Written]) -> dict[str, list[Written]]:

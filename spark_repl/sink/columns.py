@@ -196,12 +196,17 @@ def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
     }
 
 
+def open_file(path: str) -> pq.ParquetFile:
+    """A data file, perhaps Spark's: its INT96 timestamps are microseconds, as ours are."""
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
 def read_rows(
     folder: str, path: str, physical: Sequence[str], rows: npt.NDArray[np.int64]
 ) -> list[pa.Array]:
     """The columns ``physical`` of ``rows`` of one data file, in that order; reads no more than the
     row groups that hold them."""
-    file = pq.ParquetFile(os.path.join(folder, path))
+    file = open_file(os.path.join(folder, path))
     metadata = file.metadata
     counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     edges = np.concatenate(([0], np.cumsum(counts)))

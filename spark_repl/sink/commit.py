@@ -20,20 +20,29 @@ from .statistics import loosened
 from .tracking import Table, Tracking
 
 
-def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> list[Action]:
-    """The ``add`` and ``remove`` actions of one table's commit; writes its deletion vectors.
-
-    Raises TargetError when a marked row was marked already: the plan didn't fit the table.
-    """
-    now = int(time.time() * 1000)
+def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
+    """The rows of each data file that go, over all shards of a table."""
     marks: dict[str, BitMap] = {}
     for part in written:
         for path, data in part.marks.items():
             rows = BitMap.deserialize(data)
             marks[path] = marks[path] | rows if path in marks else rows
-    actions: list[Action] = []
+    return marks
+
+
+def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> list[Action]:
+    """The ``add``, ``remove`` and ``cdc`` actions of one table's commit; writes its deletion
+    vectors.
+
+    Raises TargetError when a marked row was marked already: the plan didn't fit the table.
+    """
+    now = int(time.time() * 1000)
+    gone = [path for part in written for path in part.gone]
+    actions: list[Action] = [{"remove": _remove(tracking.action(table, p), now)} for p in gone]
     kept: list[tuple[Action, BitMap]] = []
-    for path, rows in marks.items():
+    for path, rows in marked_rows(written).items():
+        if path in gone:  # written anew without them
+            continue
         old = tracking.action(table, path)
         vector = old.get("deletionVector")
         dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
@@ -48,6 +57,7 @@ def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> 
         fresh = {**old, "deletionVector": vector, "stats": stats, "dataChange": True}
         actions.append({"add": fresh})
     actions += [{"add": add} for part in written for add in part.adds]
+    actions += [{"cdc": changes} for part in written for changes in part.changes]
     return actions
 
 
@@ -73,7 +83,7 @@ def commit(
     Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
     files.
     """
-    for path in (add["path"] for part in written for add in part.adds):
+    for path in (path for part in written for path in part.files):
         try:
             date_ahead(os.path.join(table.folder, path))
         except FileNotFoundError as error:

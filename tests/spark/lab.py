@@ -18,13 +18,14 @@ from spark_repl.sink.control import Control, Cut
 from tests.binlog_writer import Table
 
 WRITER = "direct"  # the fixture either_writer changes it
+TARGET: dict[str, Any] = {}  # keys of the section [target] beside path; a test may set them
 
 
 def run(spark: SparkSession, log: Path, target: Path, **apply: Any) -> Result:
     """Applies the whole log; ``apply`` are keys of the section [apply]."""
     apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
-        {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
+        {"relay": {"path": str(log)}, "target": {"path": str(target), **TARGET}, "apply": apply}
     )
     with Replica(spark, config) as replica:
         return replica.apply()

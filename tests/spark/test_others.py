@@ -66,10 +66,11 @@ def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> At:
 
 
 def before(spark: SparkSession, log: LogWriter, target: Path) -> None:
-    """Two tables of two files each, with deletion vectors."""
+    """Two tables of two files and two commits each, with deletion vectors."""
     log.ddl(B.create)
     for table in (A, B):
         log.transaction(insert(table, *[(key, "x") for key in range(10)]))
+    for table in (A, B):
         log.transaction(update(table, ((1, "x"), (1, "y"))), delete(table, (2, "x")))
     run(spark, log.folder, target, group_max_transactions=2)
     spark.conf.set(UNSAFE, "false")

@@ -1,0 +1,77 @@
+"""Equal hashes of different keys lose nothing: the applier with a hash of two bits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spark_repl.sink import direct, key_index
+from tests.binlog_writer import Change, Table, delete, insert, update
+from tests.spark.lab import assert_applied_once, assert_rows, run
+
+TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
+PAIR = Table("pair", (("k", "varchar(80)"), ("n", "int"), ("v", "varchar(20)")), (0, 1))
+BAG = Table("bag", (("k", "varchar(80)"), ("n", "int")), ())
+
+
+@pytest.fixture(autouse=True)
+def weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    true: Callable[[list[Any]], Any] = key_index.hash_keys
+    for module in (direct, key_index):
+        monkeypatch.setattr(module, "hash_keys", lambda keys: true(keys) & 3)
+
+
+class Model:
+    """What the tables must hold, and random changes of it."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.rows: dict[Table, list[tuple[Any, ...]]] = {TEXT: [], PAIR: [], BAG: []}
+
+    def change(self, table: Table) -> list[Change]:
+        rows, at = self.rows[table], self.random
+        if len(rows) < 8 or at.random() < 0.3:
+            return self.insert(table)
+        old = rows.pop(at.randrange(len(rows)))
+        kind = at.choice(("delete", "update", "again"))
+        if kind == "delete":
+            return [delete(table, old)]
+        new = (*old[: max(1, len(table.key))], *self._values(table))
+        rows.append(new)
+        if kind == "update":
+            return [update(table, (old, new))]
+        return [delete(table, old), insert(table, new)]
+
+    def insert(self, table: Table) -> list[Change]:
+        new = (f"k{self.random.randrange(10**6)}", *([7] if len(table.key) > 1 else []))
+        new = (*new, *self._values(table))
+        self.rows[table].append(new)
+        return [insert(table, new)]
+
+    def _values(self, table: Table) -> tuple[Any, ...]:
+        number = self.random.randrange(5)
+        return (number,) if table is BAG else (str(number),)
+
+
+def test_null_in_a_table_of_one_number(spark, log, target):
+    one = Table("one", (("n", "int"),), ())
+    log.ddl(one.create)
+    log.transaction(insert(one, (None,), (None,), (5,)))
+    log.transaction(delete(one, (None,)), insert(one, (6,)))
+    run(spark, log.folder, target, group_max_transactions=2)
+    assert_rows(spark, target, one, [(None,), (5,), (6,)])
+
+
+def test_equal_hashes_lose_nothing(spark, log, target):
+    model = Model(8)
+    for table in model.rows:
+        log.ddl(table.create)
+    for _ in range(60):
+        log.transaction(*(c for table in model.rows for c in model.change(table)))
+    run(spark, log.folder, target, group_max_transactions=16)
+    for table, rows in model.rows.items():
+        assert_rows(spark, target, table, rows)
+    assert_applied_once(target)
