@@ -114,7 +114,11 @@ class KeyIndex:
     def _load(self, data_file: str) -> npt.NDArray[np.int64]:
         try:
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
-        except (OSError, ValueError):  # never built, or half written by a machine that died
+        except (
+            OSError,
+            ValueError,
+            EOFError,
+        ):  # never built, or half written by a machine that died
             self.add(data_file, hash_keys(self.read_keys(data_file)))
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
 

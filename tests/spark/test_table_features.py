@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
@@ -130,7 +131,7 @@ def test_sql_of_others_and_another_engine(spark, log, target):
     table, folder = f"delta.`{target}/t/a`", str(target / "t" / "a")
     mine = versions(target)["t/a"]
     ours = QueryBuilder().register("a", DeltaTable(folder)).execute("SELECT id, v FROM a")
-    found = sorted((row["id"], row["v"]) for row in ours.read_all().to_pylist())
+    found = sorted((row["id"], row["v"]) for row in pa.table(ours.read_all()).to_pylist())
     assert found == [(0, "x"), (1, "y"), (3, "x"), (4, "x"), (5, "x")]
     spark.sql(f"OPTIMIZE {table}")
     spark.sql(f"DELETE FROM {table} WHERE id = 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -69,9 +70,11 @@ def test_equal_hashes_lose_nothing(spark, log, target):
     model = Model(8)
     for table in model.rows:
         log.ddl(table.create)
-    for _ in range(60):
-        log.transaction(*(c for table in model.rows for c in model.change(table)))
-    run(spark, log.folder, target, group_max_transactions=16)
+    for _ in range(2):
+        for _ in range(30):
+            log.transaction(*(c for table in model.rows for c in model.change(table)))
+        run(spark, log.folder, target, group_max_transactions=16)
+        shutil.rmtree(target / "_repl" / "keys")  # the index is a hint, and is made again
     for table, rows in model.rows.items():
         assert_rows(spark, target, table, rows)
     assert_applied_once(target)

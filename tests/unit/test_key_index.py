@@ -49,3 +49,14 @@ def test_timestamps_of_files_that_spark_wrote(tmp_path: Path, zone: str | None) 
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
     found = hash_keys(index.read_keys("f.parquet"))
     assert (found == hash_keys([keys.column("k")])).all()
+
+
+@pytest.mark.parametrize("left", [None, b"", b"\x93NUMPY\x01"])
+def test_index_that_is_gone_or_half_written_is_made_again(tmp_path: Path, left: Any) -> None:
+    pq.write_table(pa.table({"k": pa.array([7, 5, 5], pa.int64())}), tmp_path / "f.parquet")
+    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
+    if left is not None:
+        (tmp_path / "keys").mkdir()
+        (tmp_path / "keys" / "f.parquet.npy").write_bytes(left)
+    at, rows = index.candidates("f.parquet", np.array([5, 6, 7]))
+    assert sorted(zip(at.tolist(), rows.tolist(), strict=True)) == [(0, 1), (0, 2), (2, 0)]
