@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.functions import col, lit
 
 from spark_repl.sink.columns import Columns, schema_json, write_file
 from spark_repl.sink.delta_log import DeltaLog
 from spark_repl.sink.tracking import TableOptions
 
 _DAY, _MOMENT = datetime.date, datetime.datetime
+_BIG = Decimal(10**26)
 _LONG = "a text of more than thirty-two letters: "
 # Of each type two values for the first file and two for the second; each edge is asked for.
 VALUES = {
@@ -22,7 +23,7 @@ VALUES = {
     pa.int64(): ([-(2**63), 0], [1, 2**63 - 1]),
     pa.float32(): ([-1.5, 0.1], [0.2, 3e38]),
     pa.float64(): ([-1e300, 0.1], [0.2, 1e300]),
-    pa.decimal128(30, 3): ([Decimal("-1.5"), Decimal(10**26)], [Decimal("1e26") + 1, Decimal(10**26) * 9]),
+    pa.decimal128(30, 3): ([Decimal("-1.5"), _BIG], [_BIG + 1, _BIG * 9]),
     pa.string(): ([_LONG, _LONG + "b"], [_LONG + "c", _LONG + "\U0010ffff"]),
     pa.date32(): ([_DAY(1, 1, 1), _DAY(1582, 10, 14)], [_DAY(1582, 10, 15), _DAY(9999, 12, 31)]),
     pa.timestamp("us"): (
@@ -58,7 +59,7 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     for i, (kind, pair) in enumerate(VALUES.items()):
         for n in (0, 1):
             for value in pair[n]:
-                found = table.where(F.col(f"c{i}") == F.lit(value).cast(table.schema[i].dataType))
+                found = table.where(col(f"c{i}") == lit(value).cast(table.schema[i].dataType))
                 said = {files[Path(path).name] for path in found.inputFiles()}
                 assert found.count() == 1, (kind, value)
                 assert n in said
