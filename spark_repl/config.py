@@ -128,7 +128,9 @@ class Target:
     time_as: str = _later("string", _choice("string", "microseconds"))
     json_as: str = _later("string", _choice("string", "variant"))
     geometry_as: str = _later("struct", _choice("struct", "binary"))
-    on_foreign_change: str = _later("stop", _choice("stop", "accept", "copy"))
+    on_foreign_change: str = _key(
+        "stop", _choice("stop", "accept", "copy"), done=("stop", "accept")
+    )
     cut_retention_hours: int = _key(168, _integer(1, 876000))
 
 
@@ -139,9 +141,10 @@ class Apply:
     workers: int = _key(2, _integer(1, 1024))
     writer: str = _key("direct", _choice("direct", "merge"))
     delay_s: int = _key(0, _integer(0, 2**31 - 1))
-    preserve_commit_order: bool = _later(True, _flag)
+    preserve_commit_order: bool = _key(True, _flag)
     transaction_retries: int = _key(10, _integer(0))
     exec_mode: str = _key("strict", _choice("strict", "idempotent"))
+    xa_age_limit_s: int = _key(86400, _integer(1))
     on_error: str = _later("stop", _choice("stop", "quarantine"))
     group_max_transactions: int = _key(100000, _integer(1))
     group_max_rows: int = _key(500000, _integer(1))

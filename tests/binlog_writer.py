@@ -66,7 +66,8 @@ def update(table: Table, *pairs: tuple[Row, Row]) -> Change:
 
 
 class LogWriter:
-    """One server's log in ``folder``. ``gno``: that of the next transaction."""
+    """One server's log in ``folder``. ``gno``: that of the next transaction; ``parent``: its
+    last_committed (None: the transaction before)."""
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class LogWriter:
         self.server_id, self.number, self.sequence = server_id, 0, 0
         self.spans: list[tuple[str, int, int]] = []  # of each transaction: file, start, end
         self._first = gno
+        self.parent: int | None = None
         self._open(created)
 
     @property
@@ -138,9 +140,10 @@ class LogWriter:
             uuid.UUID(self.source).bytes,
             self.gno,
             2,
-            self.sequence - 1,
+            self.sequence - 1 if self.parent is None else self.parent,
             self.sequence,
         )
+        self.parent = None
         body += stamp.to_bytes(7, "little")
         total = 19 + len(body) + 3 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
         body += b"\xfc" + struct.pack("<H", total) + struct.pack("<I", 90700)

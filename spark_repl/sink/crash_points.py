@@ -21,6 +21,9 @@ POINTS = (
     "before_checkpoint",
     "before_statement",
     "after_statement",
+    "xa_keeping",
+    "xa_kept",
+    "xa_forget",
 )
 
 _lock = threading.Lock()

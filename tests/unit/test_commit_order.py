@@ -68,6 +68,9 @@ def test_all_behind_a_failed_one_are_turned_away():
         thread.join(5)
     assert [error.number for error in found] == [3030, 3030]
     assert "at least one previous worker encountered an error" in str(found[0])
+    with pytest.raises(CommitOrderError, match="stays prepared") as retry:  # scenario 73
+        order.wait(third, ends_branch=True)
+    assert retry.value.number == 3197
 
 
 def test_failure_doesnt_touch_those_before_it():

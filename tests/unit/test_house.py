@@ -44,6 +44,7 @@ LAYERS = (
         "stream",
     ),
     ("group", "copy", "stager"),
+    ("lanes", "low_water_mark"),
     ("coordinator",),
     ("replica", "verify", "progress"),
     ("bench", "inspect", "demo", "live", "bench_live", "setup"),
