@@ -22,6 +22,7 @@ Xid = tuple[bytes, bytes, int]
 SERVER = "9.7.0"
 _UTF8MB4 = 255
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
+_ROWS_QUERY = 29
 _WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38
 _EPOCH = 1_700_000_000
 SOURCE = "11111111-2222-3333-4444-555555555555"
@@ -67,7 +68,7 @@ def update(table: Table, *pairs: tuple[Row, Row]) -> Change:
 
 class LogWriter:
     """One server's log in ``folder``. ``gno``: that of the next transaction; ``parent``: its
-    last_committed (None: the transaction before)."""
+    last_committed (None: the transaction before); ``rows_query``: written before its rows."""
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class LogWriter:
         self.spans: list[tuple[str, int, int]] = []  # of each transaction: file, start, end
         self._first = gno
         self.parent: int | None = None
+        self.rows_query = ""
         self._open(created)
 
     @property
@@ -101,6 +103,9 @@ class LogWriter:
     def transaction(self, *changes: Change, commit: bool = True) -> None:
         """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log)."""
         events = [(_QUERY, _query("BEGIN", ""))]
+        if self.rows_query:  # one length byte, that nobody reads
+            text = self.rows_query.encode()
+            events.append((_ROWS_QUERY, bytes([len(text) & 0xFF]) + text))
         for change in changes:
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
