@@ -130,6 +130,18 @@ class LogWriter:
         """The second part, in a transaction of its own: ``action`` is COMMIT or ROLLBACK."""
         self._transaction([(_QUERY, _query(f"XA {action} {_xid_text(xid)}", ""))])
 
+    def events(self, names: Sequence[str], xid: Xid) -> None:
+        """A transaction of events that may be no transaction at all: XID, XA_PREPARE, or else
+        statements; XA START and its like are of ``xid``."""
+        gtrid, bqual, format_id = xid
+        prepare = struct.pack("<BIII", 0, format_id, len(gtrid), len(bqual)) + gtrid + bqual
+        bodies = {"XID": (_XID, struct.pack("<Q", self.gno)), "XA_PREPARE": (_XA_PREPARE, prepare)}
+        ours = ("XA START", "XA COMMIT", "XA ROLLBACK")
+        for name in names:
+            text = f"{name} {_xid_text(xid)}" if name in ours else name
+            bodies.setdefault(name, (_QUERY, _query(text, "")))
+        self._transaction([bodies[name] for name in names])
+
     def rotate(self) -> None:
         following = f"{self.stem}.{self.number + 1:06d}"
         self._event(_ROTATE, struct.pack("<Q", 4) + following.encode())
