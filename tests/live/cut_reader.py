@@ -36,7 +36,7 @@ def main(target: str, want: int, stop: Path) -> None:
         cuts = control.cuts()
         cut = cuts[-1] if cuts else None
         if cut is None or cut == last or not SUMS.keys() <= cut.tables.keys():
-            time.sleep(0.05)
+            time.sleep(0.3)
             continue
         last, taken = cut, taken + 1
         torn += total(layout, cut) != want

@@ -27,7 +27,7 @@ from .server import Server
 
 ACCOUNTS, TILLS, SHARE = 200, 8, 1000
 TOTAL = ACCOUNTS * SHARE
-_WAIT_S = 600.0
+_WAIT_S, _WORK_S = 600.0, 2.0
 # Without the bounds everything small is done in the driver; here executors and workers have to.
 _RUN = """
 import sys
@@ -37,7 +37,7 @@ from spark_repl.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 # What is killed, and how often in a hundred: the first two cost a start of Spark.
-KINDS = {"applier": 12, "jvm": 8, "receiver": 28, "executor": 30, "source": 22}
+KINDS = {"applier": 7, "jvm": 5, "receiver": 32, "executor": 34, "source": 22}
 
 
 class Bank:
@@ -149,6 +149,13 @@ class Killer:
         self._control = Control(Layout(config.target.path).control)
         self.process: subprocess.Popen[bytes] | None = None
 
+    def __enter__(self) -> Killer:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self._end(self.process.pid)
+
     def start(self) -> None:
         command = [sys.executable, "-c", _RUN, "run", "--config", str(self._file)]
         with self._out.open("ab") as out:
@@ -157,22 +164,28 @@ class Killer:
             )
 
     def run(self, kills: int) -> None:
+        """So many kills, or fewer when SPARK_REPL_SOAK_S seconds are over."""
+        end = time.monotonic() + float(os.environ.get("SPARK_REPL_SOAK_S", "inf"))
         for _ in range(kills):
-            if self.process is None or self.process.poll() is not None:
+            if time.monotonic() > end:
+                return
+            fresh = self.process is None or self.process.poll() is not None
+            if fresh:
                 self.start()
-            self._wait_for_cut()
+            self._wait_for_cut(_WAIT_S if fresh else _WORK_S)
             time.sleep(self.dice.uniform(0, 0.7))
             while not self._kill(self.dice.choices([*KINDS], [*KINDS.values()])[0]):
                 time.sleep(0.2)
 
-    def _wait_for_cut(self) -> None:
-        """Until another cut has been published, so that each kill meets work."""
+    def _wait_for_cut(self, wait_s: float) -> None:
+        """Until another cut has been published: behind a start each kill must meet work."""
         assert self.process is not None
-        before, until = self.published(), time.monotonic() + _WAIT_S
-        while self.published() <= before:
+        before, until = self.published(), time.monotonic() + wait_s
+        while self.published() <= before and time.monotonic() < until:
             assert self.process.poll() is None, self._out.read_text()[-3000:]
-            assert time.monotonic() < until, "no progress\n" + self._out.read_text()[-3000:]
-            time.sleep(0.1)
+            time.sleep(0.3)
+        if wait_s == _WAIT_S:
+            assert self.published() > before, "no progress\n" + self._out.read_text()[-3000:]
 
     def _kill(self, kind: str) -> bool:
         """False when there is no such process just now."""
