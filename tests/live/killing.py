@@ -144,6 +144,7 @@ class Killer:
     def __init__(self, server: Server, config: Config, folder: Path, seed: int) -> None:
         self.server, self.config, self.dice = server, config, random.Random(seed)
         self.kills: Counter[str] = Counter()
+        self._end_at = time.monotonic() + float(os.environ.get("SPARK_REPL_SOAK_S", "inf"))
         self.master, self._file, self._out = "local[2]", folder / "run.toml", folder / "run.out"
         self._file.write_text(toml(config))
         self._control = Control(Layout(config.target.path).control)
@@ -165,9 +166,8 @@ class Killer:
 
     def run(self, kills: int) -> None:
         """So many kills, or fewer when SPARK_REPL_SOAK_S seconds are over."""
-        end = time.monotonic() + float(os.environ.get("SPARK_REPL_SOAK_S", "inf"))
         for _ in range(kills):
-            if time.monotonic() > end:
+            if time.monotonic() > self._end_at:
                 return
             fresh = self.process is None or self.process.poll() is not None
             if fresh:
