@@ -109,6 +109,7 @@ class Between:
 @pytest.mark.parametrize("key", [5, 77])
 def test_insert_between_plan_and_commit(spark, log, target, monkeypatch, key):
     """Found: an append conflicts with nothing for Delta, so ours landed over it unseen."""
+    # Scenario 29: somebody else commits at the same moment: neither overwrites the other.
     log.transaction(insert(A, (1, "a")))
     run(spark, log.folder, target)
     sql = others(spark, target)

@@ -65,6 +65,7 @@ def test_interleaved_branches(spark, xa, target, bound, capsys):
 
 
 def test_rows_count_where_xa_commit_stands(spark, xa, target):
+    # Scenario 30: parts of XA commit in order, as any other.
     # Invariant 7: the branch's rows lie in the versions of its XA COMMIT, not of its XA PREPARE.
     xa.xa_prepare(ONE, insert(B, (1, "branch")))
     xa.transaction(insert(A, (5, "between")))
@@ -249,6 +250,7 @@ def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, c
 
 
 def test_xid_as_text():
+    # Scenario 88: XIDs are bytes, NUL among them.
     xid = Xid(7, b"a\0b", b"'")
     assert Xid.parse(f"XA COMMIT {xid}".encode()) == xid
     assert Xid.of_hex("610062,27,7") == xid

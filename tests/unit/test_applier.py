@@ -250,8 +250,8 @@ def test_several_tables_retry_at_once(log, target, faults, workers, order):
 
 
 def test_retries_in_vain_release_nobody(log, target, faults):
-    """Scenarios 21, 22: retries exhausted in the one that others wait for: it stops with MySQL's
-    words, those behind it are turned away, and a restart goes on."""
+    """Scenarios 21, 22, 43: retries exhausted in the one that others wait for: it stops with
+    MySQL's words, those behind it are turned away, and a restart goes on."""
     for key in range(1, 5):
         log.transaction(insert(A, (key, "x")))
     faults(("t/a",), 3)

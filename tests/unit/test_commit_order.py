@@ -85,6 +85,7 @@ def test_failure_doesnt_touch_those_before_it():
 
 
 def test_done_out_of_order_waits_for_the_gap():
+    # Scenario 4: the low-water mark is that of the prefix, whoever finishes first.
     order = CommitOrder()
     slots = [order.dispatch() for _ in range(3)]
     order.done(slots[1])

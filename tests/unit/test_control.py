@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,13 @@ def test_maintenance_is_no_second_owner(control):
     assert temporary(found.value)
     control.publish(Cut(8, "u:1-4", "log", {}, {}))
     assert positions(control) == [7, 8]
+
+
+def test_several_threads_write_at_once(control):
+    """Scenario 13: workers that record their positions at the same moment: every row is there."""
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: control.publish(Cut(n, f"u:1-{n}", "log", {}, {})), range(1, 25)))
+    assert positions(control) == [*range(1, 25)]
 
 
 def test_a_living_owner_is_not_overrun(control):
