@@ -14,7 +14,7 @@ from .apply.stage import Part, Staged, same_shape
 from .binlog.definition import TableDefinition
 from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
-from .errors import RowError, SchemaError
+from .errors import FencedError, RowError, SchemaError
 from .position import RelayPosition
 from .sink.commit import commit
 from .sink.control import Cut
@@ -100,18 +100,22 @@ class GroupWriter:
         began = time.perf_counter()
         try:
             self._commit(tables, written, cut)
-        except Exception:
-            self._settle(tables, written, cut.position)
-            raise
+        except Exception as error:
+            if not self._settle(tables, written, cut.position) or isinstance(error, FencedError):
+                raise
+            log.warning("a commit landed whose answer was lost: %s", error)
         self.commit_seconds += time.perf_counter() - began
 
-    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> None:
+    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,
-        and removes the files of the others."""
-        mine = _by_table(tables, written)
+        and removes the files of the others. Returns whether all that change have."""
+        mine, landed = _by_table(tables, written), True
         for name, table in tables.items():
-            if not self.tracking.settle(table, position):
+            changes = any(part.changes_table for part in mine[name])
+            if changes and not self.tracking.settle(table, position):
                 self._discard(mine[name])
+                landed = False
+        return landed
 
     def _tables(
         self, staged: list[Staged], parts: dict[str, list[Part]], before: Cut, held: ExitStack

@@ -113,7 +113,10 @@ class Replica:
         cut = cuts[-1] if cuts else None
         target = self.config.target
         options = TableOptions(
-            target.column_mapping, target.deletion_vectors, target.cut_retention_hours
+            target.column_mapping,
+            target.deletion_vectors,
+            target.cut_retention_hours,
+            target.on_foreign_change == "accept",
         )
         self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
         self.tracking.load(cut)

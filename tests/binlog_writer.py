@@ -22,6 +22,7 @@ Xid = tuple[bytes, bytes, int]
 SERVER = "9.7.0"
 _UTF8MB4 = 255
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
+_ROWS_QUERY = 29
 _WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38
 _EPOCH = 1_700_000_000
 SOURCE = "11111111-2222-3333-4444-555555555555"
@@ -66,7 +67,8 @@ def update(table: Table, *pairs: tuple[Row, Row]) -> Change:
 
 
 class LogWriter:
-    """One server's log in ``folder``. ``gno``: that of the next transaction."""
+    """One server's log in ``folder``. ``gno``: that of the next transaction; ``parent``: its
+    last_committed (None: the transaction before); ``rows_query``: written before its rows."""
 
     def __init__(
         self,
@@ -83,6 +85,8 @@ class LogWriter:
         self.server_id, self.number, self.sequence = server_id, 0, 0
         self.spans: list[tuple[str, int, int]] = []  # of each transaction: file, start, end
         self._first = gno
+        self.parent: int | None = None
+        self.rows_query = ""
         self._open(created)
 
     @property
@@ -99,6 +103,9 @@ class LogWriter:
     def transaction(self, *changes: Change, commit: bool = True) -> None:
         """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log)."""
         events = [(_QUERY, _query("BEGIN", ""))]
+        if self.rows_query:  # one length byte, that nobody reads
+            text = self.rows_query.encode()
+            events.append((_ROWS_QUERY, bytes([len(text) & 0xFF]) + text))
         for change in changes:
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
@@ -123,6 +130,18 @@ class LogWriter:
         """The second part, in a transaction of its own: ``action`` is COMMIT or ROLLBACK."""
         self._transaction([(_QUERY, _query(f"XA {action} {_xid_text(xid)}", ""))])
 
+    def events(self, names: Sequence[str], xid: Xid) -> None:
+        """A transaction of events that may be no transaction at all: XID, XA_PREPARE, or else
+        statements; XA START and its like are of ``xid``."""
+        gtrid, bqual, format_id = xid
+        prepare = struct.pack("<BIII", 0, format_id, len(gtrid), len(bqual)) + gtrid + bqual
+        bodies = {"XID": (_XID, struct.pack("<Q", self.gno)), "XA_PREPARE": (_XA_PREPARE, prepare)}
+        ours = ("XA START", "XA COMMIT", "XA ROLLBACK")
+        for name in names:
+            text = f"{name} {_xid_text(xid)}" if name in ours else name
+            bodies.setdefault(name, (_QUERY, _query(text, "")))
+        self._transaction([bodies[name] for name in names])
+
     def rotate(self) -> None:
         following = f"{self.stem}.{self.number + 1:06d}"
         self._event(_ROTATE, struct.pack("<Q", 4) + following.encode())
@@ -138,9 +157,10 @@ class LogWriter:
             uuid.UUID(self.source).bytes,
             self.gno,
             2,
-            self.sequence - 1,
+            self.sequence - 1 if self.parent is None else self.parent,
             self.sequence,
         )
+        self.parent = None
         body += stamp.to_bytes(7, "little")
         total = 19 + len(body) + 3 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
         body += b"\xfc" + struct.pack("<H", total) + struct.pack("<I", 90700)

@@ -23,6 +23,9 @@ POINTS = (
     "after_statement",
     "compacted",
     "after_compaction",
+    "xa_keeping",
+    "xa_kept",
+    "xa_forget",
 )
 
 _lock = threading.Lock()

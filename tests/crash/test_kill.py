@@ -74,6 +74,7 @@ _SOAK = {"before_stage", "after_commit", "after_cut", "before_statement"}
     [pytest.param(point, marks=pytest.mark.soak if point in _SOAK else ()) for point in POINTS],
 )
 def test_killed_at_a_point(spark, bank, config, tmp_path, point):
+    # Scenario 27: a crash at each stage of the commit leaves no gap behind the restart.
     crash = f"{point}:{_HITS.get(point, 6)}"
     assert _end(_start(config, crash)) == -signal.SIGKILL, (tmp_path / "out.txt").read_text()
     _check(spark, bank, tmp_path / "lake")
