@@ -377,12 +377,12 @@ class Coordinator:
         return self._mark.position
 
     def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
-        """Names the transaction: its GTID, file and position."""
+        """Names the transaction: its GTID, file and position; or the owner that fences us off."""
         single = len(records) == 1 or error.position is not None
         if isinstance(error, (RowFault, DecodeError, LogError, StatementError)) and single:
             record = records[holding(records, error.position)]
             placed(error, self.relay, self.history.base, record)
-        return error
+        return self.tracking.control.named(error)
 
     def phases(self) -> dict[str, float]:
         """Seconds: staging (beside the commits), waiting for it, writing files, committing."""

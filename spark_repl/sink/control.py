@@ -29,7 +29,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ..errors import FencedError, HistoryError, TargetError
+from ..errors import FencedError, HistoryError, SparkReplError, TargetError
 from ..gtid import GtidSet
 from .delta_log import ConcurrentChangeError
 from .layout import Layout
@@ -245,13 +245,23 @@ class Control:
         raise TargetError(f"can't write the control table: {text}", file=self.path) from error
 
     def _fenced(self) -> FencedError:
-        held = self.owner()
-        by = f": pid {held[1].pid} on host {held[1].host}, since {held[1].since}" if held else ""
         return FencedError(
-            f"another applier has taken this target over{by}",
+            "another applier has taken this target over" + self._who(self.owner()),
             file=self.path,
             hint="only one applier may work on a channel",
         )
+
+    @staticmethod
+    def _who(held: tuple[int, Owner] | None) -> str:
+        by = held[1] if held else None
+        return f": pid {by.pid} on host {by.host}, since {by.since}" if by else ""
+
+    def named(self, error: SparkReplError) -> SparkReplError:
+        """A FencedError says who owns the target now, when that is another one; others stay."""
+        if isinstance(error, FencedError) and "pid" not in error.message:
+            held = self.owner()
+            error.message += self._who(held) if held and held[0] != self.epoch else ""
+        return error
 
     def _checkpoint(self) -> None:
         assert self._handle is not None

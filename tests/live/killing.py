@@ -37,7 +37,7 @@ from spark_repl.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 # What is killed, and how often in a hundred: the first two cost a start of Spark.
-KINDS = {"applier": 7, "jvm": 5, "receiver": 32, "executor": 34, "source": 22}
+KINDS = {"applier": 3, "jvm": 2, "receiver": 33, "executor": 38, "source": 24}
 
 
 class Bank:

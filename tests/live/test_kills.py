@@ -26,7 +26,7 @@ TABLES = ("account", "till", "transfer")
 
 
 @pytest.mark.parametrize(
-    ("kills", "cluster"), [(3, 0), pytest.param(170, 35, marks=pytest.mark.soak)]
+    ("kills", "cluster"), [(3, 0), pytest.param(190, 10, marks=pytest.mark.soak)]
 )
 def test_killed_at_random(
     make_server: Callable[..., Server],
