@@ -5,24 +5,27 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
 from .binlog.definition import TableDefinition
 from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
-from .errors import RowError, SchemaError
+from .errors import FencedError, RowError, SchemaError
 from .position import RelayPosition
-from .sink import change_data
 from .sink.commit import commit, marked_rows
+from .sink.compaction import CompactTask
 from .sink.control import Cut
 from .sink.crash_points import armed, reach
 from .sink.direct import LiveFile, Violation, WriteTask, Written, write
+from .sink.key_index import IndexTask, build
 from .sink.merge import MergeLanes, stage_net
 from .sink.rewrite import RewriteTask, rewrite
 from .sink.tracking import Table, Tracking, user_metadata
+from .upkeep import Upkeep
 from .workers import Workers
 
 log = logging.getLogger(__name__)
@@ -39,8 +42,11 @@ class RowFault(RowError):
 class GroupWriter:
     """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
-    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
+    def __init__(
+        self, tracking: Tracking, workers: Workers, config: Config, upkeep: Upkeep
+    ) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
+        self._upkeep = upkeep
         self.write_seconds = self.commit_seconds = 0.0
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
@@ -63,7 +69,15 @@ class GroupWriter:
                 changes[name] = changes.get(name, 0) + count
             for piece in part.parts:
                 parts.setdefault(piece.table, []).append(piece)
-        tables = self._tables(staged, parts, before)
+        with ExitStack() as held:
+            tables = self._tables(staged, parts, before, held)
+            self._write(tables, parts, cut, idempotent=idempotent)
+        self._upkeep.look(tables)
+        return changes
+
+    def _write(
+        self, tables: dict[str, Table], parts: dict[str, list[Part]], cut: Cut, *, idempotent: bool
+    ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
         tasks = [
@@ -71,6 +85,7 @@ class GroupWriter:
             for name, table in tables.items()
             for task in self._tasks(table, parts[name], idempotent=idempotent)
         ]
+        self._complete_indexes(tables.values())
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
         began = time.perf_counter()
         if self._lanes:
@@ -91,23 +106,27 @@ class GroupWriter:
         began = time.perf_counter()
         try:
             self._commit(tables, written, cut)
-        except Exception:
-            self._settle(tables, written, cut.position)
-            raise
+        except Exception as error:
+            if not self._settle(tables, written, cut.position) or isinstance(error, FencedError):
+                raise
+            log.warning("a commit landed whose answer was lost: %s", error)
         self.commit_seconds += time.perf_counter() - began
-        return changes
 
-    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> None:
+    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,
-        and removes the files of the others."""
-        mine = _by_table(tables, written)
+        and removes the files of the others. Returns whether all that change have."""
+        mine, landed = _by_table(tables, written), True
         for name, table in tables.items():
-            if not self.tracking.settle(table, position):
+            changes = any(part.changes_table for part in mine[name])
+            if changes and not self.tracking.settle(table, position):
                 self._discard(mine[name])
+                landed = False
+        return landed
 
     def _tables(
-        self, staged: list[Staged], parts: dict[str, list[Part]], before: Cut
+        self, staged: list[Staged], parts: dict[str, list[Part]], before: Cut, held: ExitStack
     ) -> dict[str, Table]:
+        """The tables that the group changes, by name, each held until the group has landed."""
         definitions: dict[str, TableDefinition] = {}
         for part in staged:
             for name, definition in part.definitions.items():
@@ -125,7 +144,8 @@ class GroupWriter:
                 )
             if name not in parts:
                 continue
-            _check_definition(table, definition)
+            check_definition(table, definition)
+            held.enter_context(table.lock)
             self.tracking.refresh(table)
             found[name] = table
         return found
@@ -149,7 +169,7 @@ class GroupWriter:
                 table.complete and not idempotent,
                 table.definition,
                 os.path.join(self.tracking.layout.staging, "merge"),
-                change_data=change_data.is_on(table.snapshot.configuration),
+                change_data=table.snapshot.has("delta.enableChangeDataFeed"),
             )
             for _, pieces in sorted(shards.items())
         ]
@@ -157,23 +177,26 @@ class GroupWriter:
     def _rewrite(self, tables: dict[str, Table], written: list[Written]) -> list[Written]:
         """Of tables without deletion vectors: their files that lose rows, written anew."""
         mine = _by_table(tables, written)
-        without = [t for t in tables.values() if not _has_vectors(t)]
+        without = [t for t in tables.values() if not t.has_vectors]
         tasks, size = [], 0
         for table in without:
+            keys = self.tracking.layout.keys(table.path)
             for path, rows in marked_rows(mine[table.name]).items():
                 old = self.tracking.action(table, path)
                 size += old["size"]
-                task = RewriteTask(
-                    table.name,
-                    table.folder,
-                    self.tracking.layout.keys(table.path),
-                    table.columns,
-                    table.definition,
-                    LiveFile(path, old.get("deletionVector")),
-                    rows.serialize(),
-                )
-                tasks.append(task)
+                file = LiveFile(path, old.get("deletionVector"))
+                tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
         return self.workers.run(rewrite, tasks, here=size <= _HERE_BYTES)
+
+    def _complete_indexes(self, tables: Iterable[Table]) -> None:
+        """Files that others wrote have no key index yet: made side by side, before any look-up."""
+        if self._lanes:
+            return
+        tasks = []
+        for table in tables:
+            index = self.tracking.key_index(table)
+            tasks += [IndexTask(index, path) for path in index.missing(self.tracking.live(table))]
+        self.workers.run(build, tasks, here=len(tasks) < 2)
 
     def _commit(self, tables: dict[str, Table], written: list[Written], cut: Cut) -> None:
         metadata = user_metadata(cut, self.tracking.control.channel)
@@ -235,25 +258,23 @@ class GroupWriter:
         return RowFault(message, number=found.number, position=place, table=table.name, hint=hint)
 
 
-def _has_vectors(table: Table) -> bool:
-    found = table.snapshot.configuration.get("delta.enableDeletionVectors", "")
-    return found.lower() == "true"
-
-
 def _by_table(tables: dict[str, Table], written: list[Written]) -> dict[str, list[Written]]:
     return {name: [part for part in written if part.table == name] for name in tables}
 
 
-def _check_definition(table: Table, logged: TableDefinition) -> None:
+def check_definition(table: Table, logged: TableDefinition) -> None:
     """The rows must fit the Delta table: the same names, types and key."""
     if table.columns.fits(logged.arrow_schema()) and (
         logged.primary_key == table.definition.primary_key
     ):
         return
+    hint = "a statement that this log does not hold changed the table: use an empty target"
+    if [c.form for c in logged.columns] != [c.form for c in table.definition.columns]:
+        hint = "target.zero_dates, time_as or geometry_as is not what the table was made with"
     wanted = ", ".join(f"{c.name} {c.type_name}" for c in logged.columns)
     raise SchemaError(
         f"the logged rows have the columns ({wanted}; key {logged.primary_key}), the Delta table"
         f" ({table.columns.describe()}; key {table.definition.primary_key})",
         table=table.name,
-        hint="a statement that this log does not hold changed the table: use an empty target",
+        hint=hint,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .apply.schedule import GroupLimits, RowEstimate, assign, groups, runs, waves
+from .apply.schedule import GroupLimits, RowEstimate, assign, groups, waves
 from .apply.stage import Span, Staged, StageTask
 from .apply.xa import Branch, XaGroup
 from .config import Apply
@@ -19,6 +20,8 @@ from .gtid import GtidSet
 from .position import OFFSET_BITS, RelayPosition
 from .relay.index import RECORD, Kind, gtid_name
 from .relay.log import RelayLog
+
+log = logging.getLogger(__name__)
 
 Records = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -32,7 +35,8 @@ WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 class Group:
     """Transactions that are committed together. ``last``: the index, in its batch, of the one
     behind the group; ``slot``: its place in the commit order; ``folder``: its staged
-    files; ``idempotent``: missing rows and duplicate keys are no errors."""
+    files; ``idempotent``: missing rows and duplicate keys are no errors; ``executed``: all before
+    the group; ``tables``: the only ones to be written (None: all)."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -43,6 +47,8 @@ class Group:
     folder: str | None = None
     xa: XaGroup = field(default_factory=XaGroup)
     idempotent: bool = False
+    executed: GtidSet = field(default_factory=GtidSet)
+    tables: frozenset[str] | None = None
 
     @property
     def start(self) -> int:
@@ -102,6 +108,8 @@ class Planner:
             f"{text} [position {RelayPosition.unpack(int(records['position'][at]))}]"
             for at, text in found
         ]
+        for text in warnings:
+            log.warning("%s", text)
         return Batch(records, wave, barrier, warnings)
 
     def group(self, batch: Batch, first: int) -> Group | None:
@@ -120,11 +128,20 @@ class Planner:
         self._estimate = self._estimate.observe(size, changes)
 
 
-def placed(error: SparkReplError, log: RelayLog, base: int, record: Any) -> SparkReplError:
+def count_before(records: Records, position: str | None) -> int:
+    """How many records stand before the one that holds ``position`` (FILE:OFFSET)."""
+    if position is None:
+        return 0
+    at = RelayPosition.parse(position).packed
+    holds = (records["position"] <= at) & (at < records["end"])
+    return int(np.argmax(holds))  # 0 as well when none does
+
+
+def placed(error: SparkReplError, relay: RelayLog, base: int, record: Any) -> SparkReplError:
     """The error with the file, position and GTID of a record's transaction."""
     place = RelayPosition.unpack(int(record["position"]))
     return error.at(
-        file=log.file(place.file_no - base).path, position=place, gtid=gtid_name(record)
+        file=relay.file(place.file_no - base).path, position=place, gtid=gtid_name(record)
     )
 
 
@@ -145,22 +162,21 @@ def stage_tasks(
     skip = {table: mask[holds] for table, mask in skip.items()}
     worker = assign(wave, records["length"], workers)
     branches = {i: commits[at] for i, at in enumerate(holds.tolist()) if at in commits}
-    position, end = records["position"].copy(), records["end"].copy()
-    for i in branches:  # lies somewhere else: a run of its own
-        position[i], end[i] = -2, -1
+    file_no = records["position"] >> OFFSET_BITS
+    file_no[list(branches)] = -1 - np.array(list(branches), np.int64)  # each lies somewhere else
     tasks = []
-    for number, found in enumerate(runs(worker, position, end, workers)):
+    for number in range(workers):
+        mine = np.flatnonzero(worker == number)
         spans = tuple(
-            _branch_span(branches[a], records[a])
-            if a in branches
-            else _span(log, base, records[a:b])
-            for a, b in found.tolist()
+            _branch_span(branches[int(part[0])], records[part[0]])
+            if file_no[part[0]] < 0
+            else _span(log, base, records[part])
+            for part in np.split(mine, np.flatnonzero(np.diff(file_no[mine])) + 1)
+            if len(part)
         )
-        chosen = [np.arange(a, b) for a, b in found]
         if spans:
-            picked = np.concatenate(chosen)
-            mine = {table: mask[picked] for table, mask in skip.items() if mask[picked].any()}
-            tasks.append(StageTask(number, spans, skip=mine, **options))
+            done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
+            tasks.append(StageTask(number, spans, skip=done, **options))
     return tasks
 
 

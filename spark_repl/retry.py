@@ -103,6 +103,7 @@ class Retries:
                 if conflicts == CONFLICTS_MAX:
                     raise _always_beaten(error) from error
                 conflicts += 1
+                self._on_retry(error, conflicts)
                 log.info("somebody else's commit came first (%s): planning anew", error)
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:

@@ -27,10 +27,6 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def is_on(configuration: Mapping[str, str]) -> bool:
-    return configuration.get("delta.enableChangeDataFeed", "").lower() == "true"
-
-
 def write_changes(
     folder: str,
     columns: Columns,

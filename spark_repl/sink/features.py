@@ -60,8 +60,10 @@ def _elsewhere(snapshot: Snapshot) -> list[str]:
 
 def _uses(snapshot: Snapshot) -> Iterator[str]:
     found = snapshot.configuration
-    if found.get("delta.appendOnly", "").lower() == "true":
+    if snapshot.has("delta.appendOnly"):
         yield "appendOnly"
+    if snapshot.has("delta.enableRowTracking") and not snapshot.has("delta.enableDeletionVectors"):
+        yield "rowTracking without deletion vectors"  # a file written anew has new row ids
     if any(name.startswith("delta.constraints.") for name in found):
         yield "checkConstraints"
     if snapshot.partition_columns:

@@ -21,13 +21,20 @@ WRITER = "direct"  # the fixture either_writer changes it
 TARGET: dict[str, Any] = {}  # keys of the section [target] beside path; a test may set them
 
 
-def run(spark: SparkSession, log: Path, target: Path, **apply: Any) -> Result:
-    """Applies the whole log; ``apply`` are keys of the section [apply]."""
+def run(
+    spark: SparkSession,
+    log: Path,
+    target: Path,
+    *,
+    keys: dict[str, Any] | None = None,
+    **apply: Any,
+) -> Result:
+    """Applies the whole log; ``apply`` are keys of the section [apply], ``keys`` any others."""
     apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target), **TARGET}, "apply": apply}
     )
-    with Replica(spark, config) as replica:
+    with Replica(spark, config.override(keys or {})) as replica:
         return replica.apply()
 
 

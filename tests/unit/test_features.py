@@ -21,7 +21,7 @@ def table(
     outer = {"name": "s", "type": inner, "nullable": True, "metadata": {}}
     schema = json.dumps({"type": "struct", "fields": [outer]})
     settings = {name.replace("_", "."): value for name, value in properties.items()}
-    return Snapshot("t", 0, "", schema, settings, frozenset(features), partitions, None)
+    return Snapshot("t", 0, "", schema, settings, None, frozenset(features), partitions)
 
 
 def refused(snapshot: Snapshot, *, direct: bool = True) -> str:
