@@ -18,7 +18,6 @@ from spark_repl.sink.control import Control, Cut
 from tests.binlog_writer import Table
 
 WRITER = "direct"  # the fixture either_writer changes it
-TARGET: dict[str, Any] = {}  # keys of the section [target] beside path; a test may set them
 
 
 def run(
@@ -32,7 +31,7 @@ def run(
     """Applies the whole log; ``apply`` are keys of the section [apply], ``keys`` any others."""
     apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
-        {"relay": {"path": str(log)}, "target": {"path": str(target), **TARGET}, "apply": apply}
+        {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )
     with Replica(spark, config.override(keys or {})) as replica:
         return replica.apply()

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from spark_repl.errors import TargetError
 from spark_repl.sink import log_replay
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.spark import lab
 from tests.spark.lab import assert_rows, assert_server_state, read, run, stopped, versions
 
 A, BAG = Table("a"), Table("bag", key=())
@@ -38,17 +37,16 @@ def feed(spark: SparkSession, target: Path, table: str, version: int) -> list[tu
     return sorted(tuple(row) for row in found.select("id", "v", "_change_type").collect())
 
 
-def begin(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def begin(spark: SparkSession, log: LogWriter, target: Path, **keys: Any) -> None:
     log.ddl(BAG.create)
     log.transaction(insert(A, *[(key, "x") for key in range(6)]))
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (2, "x")))
-    run(spark, log.folder, target)
+    run(spark, log.folder, target, keys=keys)
 
 
 @pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=_SOAK)])
-def test_change_data_feed(spark, log, target, monkeypatch, vectors):
-    monkeypatch.setitem(lab.TARGET, "deletion_vectors", vectors)
-    begin(spark, log, target)
+def test_change_data_feed(spark, log, target, vectors):
+    begin(spark, log, target, **{"target.deletion_vectors": vectors})
     for table in ("a", "bag"):
         alter(spark, target, table, "enableChangeDataFeed")
     log.transaction(insert(A, (7, "new"), (8, "gone at once")), update(A, ((1, "x"), (1, "y"))))
@@ -110,10 +108,9 @@ def test_unsuitable_feature_stops_it(spark, log, target):
     assert read(spark, target, "t.a").count() == 7
 
 
-def test_without_deletion_vectors(spark, bank, target, monkeypatch):
-    monkeypatch.setitem(lab.TARGET, "deletion_vectors", False)
-    monkeypatch.setitem(lab.TARGET, "column_mapping", False)
-    run(spark, bank, target, group_max_transactions=1000)
+def test_without_deletion_vectors(spark, bank, target):
+    keys = {"target.deletion_vectors": False, "target.column_mapping": False}
+    run(spark, bank, target, keys=keys, group_max_transactions=1000)
     assert_server_state(spark, target, bank / "expected")
     for name in ("account", "till", "pending", "transfer"):
         folder = target / "bank" / name
