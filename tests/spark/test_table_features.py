@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_repl.errors import TargetError
 from spark_repl.sink import log_replay
+from spark_repl.sink.delta_log import DeltaLog
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_rows, assert_server_state, read, run, stopped, versions
 
@@ -106,6 +108,21 @@ def test_unsuitable_feature_stops_it(spark, log, target):
     spark.sql(f"ALTER TABLE delta.`{target}/t/a` DROP CONSTRAINT positive")
     run(spark, log.folder, target)
     assert read(spark, target, "t.a").count() == 7
+
+
+def test_feature_that_delta_does_not_know(spark, tmp_path):
+    kinds = {"readerFeatures": ["notYetThoughtOf"], "writerFeatures": ["notYetThoughtOf"]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **kinds}
+    metadata = {
+        "id": "x", "format": {"provider": "parquet", "options": {}}, "configuration": {},
+        "schemaString": '{"type":"struct","fields":[]}', "partitionColumns": [],
+    }  # fmt: skip
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    lines = [json.dumps({"protocol": protocol}), json.dumps({"metaData": metadata})]
+    (log / f"{0:020d}.json").write_text("\n".join(lines))
+    with pytest.raises(TargetError, match="notYetThoughtOf"):
+        DeltaLog(spark).snapshot(str(tmp_path))
 
 
 def test_without_deletion_vectors(spark, bank, target):
