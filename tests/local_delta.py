@@ -18,9 +18,12 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 from spark_repl import Config, coordinator, group, low_water_mark, replica, stager
+from spark_repl.errors import SparkReplError
 from spark_repl.replica import Replica
 from spark_repl.sink import log_replay, xa_store
+from spark_repl.sink.control import Control, Cut
 from spark_repl.sink.delta_log import ConcurrentChangeError, DeltaLog, Snapshot
+from spark_repl.sink.layout import Layout
 from spark_repl.sink.log_replay import Action, read_commit
 from spark_repl.sink.reader import read
 from tests.binlog_writer import Table
@@ -176,3 +179,16 @@ def rows(target: Path, table: Table, version: int | None = None) -> list[tuple[A
     """Sorted, read by delta-rs."""
     found = read(str(target / table.database / table.name), version)
     return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def cuts(target: Path) -> list[Cut]:
+    return Control(Layout(str(target)).control).cuts()
+
+
+def stopped(log: Path, target: Path, **apply: Any) -> SparkReplError:
+    """The error that stops the applier."""
+    try:
+        run(log, target, **apply)
+    except SparkReplError as error:
+        return error
+    raise AssertionError("the applier did not stop")
