@@ -132,6 +132,8 @@ class Target:
         "stop", _choice("stop", "accept", "copy"), done=("stop", "accept")
     )
     cut_retention_hours: int = _key(168, _integer(1, 876000))
+    compact_files: int = _key(16, _integer(0, 100000))
+    vacuum_hours: int = _key(24, _integer(0, 876000))
 
 
 @dataclass(frozen=True)

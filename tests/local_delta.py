@@ -89,18 +89,23 @@ class LocalDelta(DeltaLog):
         CRASHES("after_put")
         return done
 
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        return _put(planned.folder, planned.version + 1, actions)
+
 
 def _path(folder: str, version: int) -> str:
     return os.path.join(folder, "_delta_log", f"{version:020d}.json")
 
 
 def _put(
-    folder: str, version: int, actions: Sequence[Action], app: str, position: int, said: str
-) -> int:
+    folder: str, version: int, actions: Sequence[Action], app: str = "", position: int = 0,
+    said: str = "",
+) -> int:  # fmt: skip
+    """Without ``app`` it is a rewrite, which bears no position."""
     os.makedirs(os.path.join(folder, "_delta_log"), exist_ok=True)
-    info = {"operation": "STREAMING UPDATE", "userMetadata": said}
-    txn = {"appId": app, "version": position}
-    lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, {"txn": txn}]]
+    info = {"operation": "STREAMING UPDATE" if app else "OPTIMIZE", "userMetadata": said}
+    txn = [{"txn": {"appId": app, "version": position}}] if app else []
+    lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, *txn]]
     try:
         with open(_path(folder, version), "x", encoding="utf-8") as file:
             file.write("\n".join(lines))
@@ -154,7 +159,8 @@ def _without_spark() -> Iterator[None]:
 @contextmanager
 def applier(log: Path, target: Path, **apply: Any) -> Iterator[Replica]:
     """A started Replica without a stream; ``apply`` are keys of the section [apply]."""
-    aim = {"path": str(target), "column_mapping": False}
+    # Compaction as often as it can be, to be met by everything else.
+    aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
     with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
         yield found

@@ -22,6 +22,8 @@ POINTS = (
     "before_checkpoint",
     "before_statement",
     "after_statement",
+    "compacted",
+    "after_compaction",
     "xa_keeping",
     "xa_kept",
     "xa_forget",
