@@ -124,10 +124,10 @@ class Target:
     path: str = _key("lake", _SOME)
     column_mapping: bool = _key(True, _flag)
     deletion_vectors: bool = _later(True, _flag)
-    zero_dates: str = _key("error", _choice("error", "null", "string"), done=("error", "null"))
-    time_as: str = _later("string", _choice("string", "microseconds"))
+    zero_dates: str = _key("error", _choice("error", "null", "string"))
+    time_as: str = _key("string", _choice("string", "microseconds"))
     json_as: str = _later("string", _choice("string", "variant"))
-    geometry_as: str = _later("struct", _choice("struct", "binary"))
+    geometry_as: str = _key("struct", _choice("struct", "binary"))
     on_foreign_change: str = _key(
         "stop", _choice("stop", "accept", "copy"), done=("stop", "accept")
     )

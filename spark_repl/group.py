@@ -138,7 +138,7 @@ class GroupWriter:
                 )
             if name not in parts:
                 continue
-            _check_definition(table, definition)
+            check_definition(table, definition)
             held.enter_context(table.lock)
             self.tracking.refresh(table)
             found[name] = table
@@ -241,16 +241,19 @@ def _by_table(tables: dict[str, Table], written: list[Written]) -> dict[str, lis
     return {name: [part for part in written if part.table == name] for name in tables}
 
 
-def _check_definition(table: Table, logged: TableDefinition) -> None:
+def check_definition(table: Table, logged: TableDefinition) -> None:
     """The rows must fit the Delta table: the same names, types and key."""
     if table.columns.fits(logged.arrow_schema()) and (
         logged.primary_key == table.definition.primary_key
     ):
         return
+    hint = "a statement that this log does not hold changed the table: use an empty target"
+    if [c.form for c in logged.columns] != [c.form for c in table.definition.columns]:
+        hint = "target.zero_dates, time_as or geometry_as is not what the table was made with"
     wanted = ", ".join(f"{c.name} {c.type_name}" for c in logged.columns)
     raise SchemaError(
         f"the logged rows have the columns ({wanted}; key {logged.primary_key}), the Delta table"
         f" ({table.columns.describe()}; key {table.definition.primary_key})",
         table=table.name,
-        hint="a statement that this log does not hold changed the table: use an empty target",
+        hint=hint,
     )

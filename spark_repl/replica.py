@@ -111,13 +111,7 @@ class Replica:
         control.claim(take_over=self.take_over)
         cuts = control.cuts()
         cut = cuts[-1] if cuts else None
-        target = self.config.target
-        options = TableOptions(
-            target.column_mapping,
-            target.deletion_vectors,
-            target.cut_retention_hours,
-            target.on_foreign_change == "accept",
-        )
+        options = TableOptions.of(self.config.target)
         self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
         self.tracking.load(cut)
         highest = max(

@@ -82,10 +82,7 @@ class FirstCopy:
         self.config, self._run, self._told = config, run, told
         self.layout = Layout(config.target.path)
         self.control = Control(self.layout.control, config.channel)
-        target = config.target
-        options = TableOptions(
-            target.column_mapping, target.deletion_vectors, target.cut_retention_hours
-        )
+        options = TableOptions.of(config.target)
         self.tracking = Tracking(self.layout, self.control, DeltaLog(spark), options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0
@@ -132,9 +129,10 @@ class FirstCopy:
             table = self.tracking.create(
                 source.definition, complete=False, position=0, user_metadata="{}"
             )
-        if table.definition != source.definition:
+        if table.definition != self.tracking.options.forms.apply(source.definition):
             raise TargetError(
-                "the table's definition was changed on the source during the copy", table=name,
+                "the table's definition, or how its values are to be kept (zero_dates, time_as,"
+                " geometry_as), was changed during the copy", table=name,
                 hint="begin again with an empty target",
             )  # fmt: skip
         return table, self.tracking.delta.last_txn(table.snapshot, self._app) or 0

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..binlog.definition import TableDefinition
+from ..binlog.forms import USUAL, Forms
+from ..config import Target
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
 from . import checkpoint, foreign
@@ -37,7 +39,18 @@ class TableOptions:
     column_mapping: bool = True
     deletion_vectors: bool = True
     retention_hours: int = 168
+    forms: Forms = USUAL
     accept_foreign: bool = False
+
+    @classmethod
+    def of(cls, target: Target) -> TableOptions:
+        return cls(
+            target.column_mapping,
+            target.deletion_vectors,
+            target.cut_retention_hours,
+            Forms(target.zero_dates, target.time_as, target.geometry_as),
+            target.on_foreign_change == "accept",
+        )
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"
@@ -160,6 +173,7 @@ class Tracking:
         self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
     ) -> Table:
         """Makes the table, position in the same commit. ``complete``: from CREATE TABLE."""
+        definition = self.options.forms.apply(definition)
         path = Layout.path_of(definition.database, definition.table)
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:
