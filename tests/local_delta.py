@@ -138,7 +138,7 @@ class _Here:
     """``Workers`` in this process."""
 
     def __init__(self, spark: Any, count: int) -> None:
-        self.spark, self.count = spark, count
+        self.spark, self.count, self.task_retries = spark, count, 0
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
         return [function(task) for task in tasks]

@@ -6,11 +6,13 @@ Each test says which of MySQL's own it stands for (tests/scenarios.py), and asse
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
@@ -74,6 +76,22 @@ def test_another_log_behind_a_crash_with_gaps(log, target, tmp_path, order, agai
     run(other.folder, target, group_max_transactions=2, preserve_commit_order=again)
     assert rows(target, A) == rows(target, B) == [(key, "x") for key in range(1, 5)]
     assert cuts(target)[-1].gtid_executed.endswith("-7")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_table_that_was_dropped(log, target, tmp_path, again):
+    """A table that somebody dropped, or dropped and made anew, stops: its rows are not there."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    shutil.rmtree(target / "t" / "a")
+    if again:
+        run(log.folder, tmp_path / "other")
+        shutil.copytree(tmp_path / "other" / "t" / "a", target / "t" / "a")
+    log.transaction(insert(A, (2, "x")))
+    error = stopped(log.folder, target)
+    assert isinstance(error, TargetError)
+    assert error.table == "t.a"
+    assert ("replaced by another one" if again else "the table is gone") in error.message
 
 
 @pytest.mark.parametrize("kind", ["rows", "statement", "prepare", "end"])
