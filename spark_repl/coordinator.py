@@ -35,9 +35,8 @@ from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, Sta
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
 from .lanes import GROUPS_AHEAD, Lanes, of_tables
-from .low_water_mark import LowWaterMark
+from .low_water_mark import LowWaterMark, cut_behind
 from .plan import Group, Planner, Records, branch_group, count_before, placed
-from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, holding
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
@@ -321,6 +320,7 @@ class Coordinator:
     def _count(self, staged: list[Staged]) -> None:
         changes = [part.changes for part in staged]
         self._stager.tables = max(1, len({name for found in changes for name in found}))
+        self.counters.task_retries = self.workers.task_retries
         self.counters.row_changes += sum(sum(found.values()) for found in changes)
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
 
@@ -337,19 +337,7 @@ class Coordinator:
         self._publish(part, self._cut(part))
 
     def _cut(self, group: Group) -> Cut:
-        records, end = group.records, group.end
-        file = self.relay.file((end >> OFFSET_BITS) - self.history.base).name
-        offset = RelayPosition.unpack(end).offset
-        source = {
-            "server_uuid": self.relay.source_uuid,
-            "file": file,
-            "position": offset,
-            "relay": f"{file}:{offset}",
-            "commit_time": int(records["commit_time"][-1]),
-        }
-        executed = str(group.executed.union(group.gtids))
-        prepared = tuple(branch.to_json() for branch in group.xa.prepared)
-        return Cut(end, executed, self.history.log_id, source, {}, prepared=prepared)
+        return cut_behind(group, self.relay, self.history)
 
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
         if transactions is None:
