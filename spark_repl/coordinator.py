@@ -26,6 +26,7 @@ from .applier_status import (
     ApplierStatus,
     Counters,
 )
+from .apply.changes import EveryTable
 from .apply.commit_order import WAITING, CommitOrder
 from .apply.stage import Staged
 from .config import Config
@@ -44,7 +45,7 @@ from .sink.history import History
 from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
-from .stops import Until, due_in, left_out
+from .stops import Until, copied, due_in, left_out, replayed
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -75,11 +76,13 @@ class Coordinator:
         by_hand: int = 0,
         until: Until | None = None,
         skip: GtidSet | None = None,
+        replayed_to: int = 0,
     ) -> None:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
         self.workers, self.executed, self.position = workers, executed, position
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
         self.catch_up = catch_up
+        self._replayed_to = replayed_to  # up to there only copied tables are behind
         self._before = executed if history.renewed else GtidSet()
         self._by_hand = by_hand  # XA branches that were ended by hand at this position
         self.xa = xa
@@ -106,7 +109,7 @@ class Coordinator:
         records = self._wanted(records)
         if not len(records):
             return
-        found = self.xa.resolve(self.relay, self.history.base, records)
+        found = self.xa.resolve(self.relay, self.history.base, records, self.catch_up.copied)
         records, self._branches, wrong = found
         batch = self._planner.batch(records)
         for text in batch.warnings:
@@ -176,6 +179,7 @@ class Coordinator:
                 self.reached_until = True
         if self.history.renewed:  # what the other log held takes its slot, and changes nothing
             records, _ = left_out(records, self._before)
+        records = copied(replayed(records, self._replayed_to), self.catch_up.copied)
         records, skipped = left_out(records, self.skip)
         self.counters.skipped += skipped
         return records
@@ -204,8 +208,8 @@ class Coordinator:
     def _dispatch(self, group: Group) -> None:
         group.slot = self._order.dispatch()
         group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
-        catching_up = self.catch_up.active(self.executed)
-        group.idempotent = self.config.apply.exec_mode == "idempotent" or catching_up
+        every = self.config.apply.exec_mode == "idempotent"
+        group.idempotent = EveryTable() if every else self.catch_up.tables(self.executed)
         if group.with_rows:
             group.staged = self._staging.submit(self._retries.run, lambda: self._stage(group))
 
@@ -317,6 +321,7 @@ class Coordinator:
         if transactions is None:
             records = group.records
             had = self._before.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            had |= records["end"] <= self._replayed_to
             transactions = len(records) - int(np.count_nonzero(had))
         counted.transactions += transactions
         counted.groups += 1
@@ -335,6 +340,8 @@ class Coordinator:
                 "by_hand": self._by_hand,
             }
             reach("before_cut")
+            if self._replayed_to:  # this cut shows the copy: no earlier one is needed again
+                self.xa.store.keep_all, self._replayed_to = False, 0
             self.tracking.control.publish(replace(cut, tables=versions, counts=counts))
             self.xa.store.forget(group.xa.ended)
             reach("after_cut")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +32,7 @@ WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 class Group:
     """Transactions that are committed together. ``last``: the index, in its batch, of the one
     behind the group; ``slot``: its place in the commit order; ``folder``: its staged
-    files; ``idempotent``: missing rows and duplicate keys are no errors."""
+    files; ``idempotent``: tables where missing rows and duplicate keys are no errors."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -42,7 +42,7 @@ class Group:
     already: int = 0
     folder: str | None = None
     xa: XaGroup = field(default_factory=XaGroup)
-    idempotent: bool = False
+    idempotent: Container[str] = frozenset()
 
     @property
     def start(self) -> int:

@@ -15,6 +15,7 @@ from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
+from .copies import current_paths
 from .delta_log import DeltaLog, Snapshot
 from .direct import LiveFile
 from .layout import Layout
@@ -78,22 +79,23 @@ class Tracking:
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
-        for row in self.control.rows("table"):
-            known = json.loads(row["detail"])
-            folder = self.layout.table(known["path"])
+        for name, path in current_paths(self.control).items():
+            folder = self.layout.table(path)
             snapshot = self.delta.snapshot(folder)
-            at_cut = cut.tables.get(known["name"]) if cut else None
+            at_cut = cut.tables.get(name) if cut else None
+            if at_cut is not None and at_cut.path != path:
+                at_cut = None  # the cut shows what was there before a copy
             if snapshot is None:
                 if at_cut is not None:
                     raise TargetError(
                         "the table is gone",
-                        table=known["name"],
+                        table=name,
                         file=folder,
                         hint="restore it, or start again with an empty target",
                     )
                 continue  # the applier died between the announcement and the creation
             position = self.delta.last_txn(snapshot, self.app)
-            table = self._table(known["name"], known["path"], snapshot, position)
+            table = self._table(name, path, snapshot, position)
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
@@ -139,14 +141,22 @@ class Tracking:
         )
 
     def create(
-        self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
+        self,
+        definition: TableDefinition,
+        *,
+        complete: bool,
+        position: int,
+        user_metadata: str,
+        copied_to: str = "",
     ) -> Table:
-        """Makes the table, position in the same commit. ``complete``: from CREATE TABLE."""
-        path = Layout.path_of(definition.database, definition.table)
+        """Makes the table, position in the same commit. ``complete``: from CREATE TABLE.
+        ``copied_to``: path of a copy, which the control table names already."""
+        path = copied_to or Layout.path_of(definition.database, definition.table)
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:
-            known = {"name": definition.name, "path": path}
-            self.control.write("table", position=position, detail=json.dumps(known))
+            if not copied_to:
+                known = {"name": definition.name, "path": path}
+                self.control.write("table", position=position, detail=json.dumps(known))
             self.delta.create(
                 folder,
                 schema_json(definition.arrow_schema()),
@@ -155,7 +165,7 @@ class Tracking:
                 position,
                 user_metadata,
             )
-        elif not any(json.loads(r["detail"])["path"] == path for r in self.control.rows("table")):
+        elif not copied_to and path not in current_paths(self.control).values():
             raise TargetError(
                 "there is a Delta table already that this channel did not make",
                 table=definition.name,

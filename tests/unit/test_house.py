@@ -46,6 +46,7 @@ LAYERS = (
     ("group", "copy", "stager"),
     ("coordinator",),
     ("replica", "verify", "progress"),
+    ("recopy",),
     ("bench", "inspect", "demo", "live", "bench_live", "setup"),
     ("xa_command",),
     ("cli",),
