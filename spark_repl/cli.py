@@ -143,6 +143,8 @@ def _bench(command: Any, commands: Any) -> None:
     )
     receive = command("receive", _bench_receive, "the source's whole log, to a folder", kinds)
     receive.add_argument("--config", required=True, metavar="FILE")
+    receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
+    receive.add_argument("--runs", type=int, default=1, help="the best one counts")
     apply = command("apply", _bench_apply, "apply a log into fresh targets", kinds)
     apply.add_argument("--relay", required=True, metavar="DIR")
     apply.add_argument("--workers", type=int, default=2)
@@ -265,7 +267,8 @@ def _bench_decode(options: argparse.Namespace) -> int:
 def _bench_receive(options: argparse.Namespace) -> int:
     from .bench_live import bench_receive
 
-    inspect.emit(bench_receive(load(options.config)), options.json)
+    found = bench_receive(load(options.config), options.mysqlbinlog, options.runs)
+    inspect.emit(found, options.json)
     return 0
 
 

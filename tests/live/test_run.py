@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pymysql
 import pytest
 
 from spark_repl import cut
@@ -24,7 +26,7 @@ from spark_repl.relay.report import read_report
 from spark_repl.status import status
 
 from .receiving import config_for, toml
-from .server import Load, Server
+from .server import Load, Proxy, Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,3 +138,62 @@ def test_relay_log_is_lost(
         run.stop()
         check_tables(spark, config, server, ["t.a", "t.b"])
         shutil.rmtree(config.relay.path)
+
+
+def _storm(
+    server: Server, config: Config, folder: Path, proxy: Proxy, kills: int, cuts: int
+) -> None:
+    """The receiver is killed, the wire is cut, the source rotates, purges and is killed itself, all
+    under a load of 8 clients."""
+    run = Run(config, folder)
+    with Load(server, 8, seed=kills) as load:
+        stop = threading.Event()
+        rotating = threading.Thread(target=_rotate, args=(server, stop))
+        rotating.start()
+        killed, until = set[int](), time.monotonic() + 30 * max(kills, 10)
+        while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
+            time.sleep(0.3)
+            report = read_report(config.relay.path) or {}
+            pid = report.get("THREAD_ID")
+            if (
+                pid
+                and pid not in killed
+                and report["SERVICE_STATE"] == "ON"
+                and len(killed) < kills
+            ):
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+                if len(killed) % 10 == 3:
+                    server.kill()
+                    server.start()
+        stop.set()
+        rotating.join()
+    assert len(killed) == kills and proxy.cuts >= cuts and load.transactions > 100
+    proxy.bytes_max = 0
+    run.wait_for(server.executed)
+    run.stop()
+
+
+def _rotate(server: Server, stop: threading.Event) -> None:
+    """FLUSH LOGS in a loop; of what is left, the newest hundred files stay."""
+    while not stop.wait(0.05):
+        with suppress(pymysql.err.MySQLError, OSError):
+            server.query("FLUSH BINARY LOGS")
+            files = server.query("SHOW BINARY LOGS")
+            if len(files) > 200:
+                server.query(f"PURGE BINARY LOGS TO '{files[-100][0]}'")
+
+
+@pytest.mark.parametrize(("kills", "cuts"), [(3, 4), pytest.param(50, 100, marks=pytest.mark.soak)])
+def test_storm(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, kills: int, cuts: int
+) -> None:
+    server = make_server()
+    with Load(server, 8):
+        time.sleep(0.5)
+    with Proxy(server.port, bytes_max=200_000) as proxy:
+        config = config_for(
+            server, tmp_path, port=proxy.port, tls="required", relay__segment_size_bytes=200_000
+        )
+        _storm(server, config, tmp_path, proxy, kills, cuts)
+    check_tables(spark, config, server, ["t.a", "t.b"])
