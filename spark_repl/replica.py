@@ -80,6 +80,7 @@ class Replica:
         self.on_group, self.until = on_group, until
         self.error: BaseException | None = None
         self._stop, self._copied = threading.Event(), threading.Event()
+        self._batching = threading.Lock()
 
     def __enter__(self) -> Replica:
         try:
@@ -296,11 +297,13 @@ class Replica:
         query = writer.start()
         try:
             while not query.awaitTermination(1):
-                if self._stop.is_set() or self._copied.is_set() or self.error is not None:
+                if self._is_ending or self.error is not None:
                     break
         except Exception as error:  # noqa: BLE001 - whatever ended the stream is said once
             self.error = self.error or translated(error, self.relay_path)
         finally:
+            with self._batching:  # stopping the query interrupts what a batch asks of the JVM
+                pass
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
                 query.stop()
 
@@ -315,6 +318,16 @@ class Replica:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
+        with self._batching:
+            if self._is_ending:
+                raise StoppedBetweenGroups
+            self._apply_batch(frame)
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._stop.is_set() or self._copied.is_set()
+
+    def _apply_batch(self, frame: DataFrame) -> None:
         try:
             found = frame.select("position", "end").toArrow()
             if not found.num_rows:

@@ -10,12 +10,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from ..config import Config
-from ..errors import SourceError, TargetError
+from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
 from ..relay.connection import DumpConnection, check_source, connect
 from ..sink.control import Control, Cut
@@ -23,7 +23,7 @@ from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
 from ..sink.delta_log import DeltaLog
 from ..sink.layout import Layout
 from ..sink.tracking import Table, TableOptions, Tracking, user_metadata
-from .chunk import Copied, CopyTask, copy_chunk, copy_rows
+from .chunk import Copied, CopyTask, copy_chunk, copy_rows, patiently
 from .prepared import before_branches
 from .source_tables import (
     SourceTable,
@@ -36,6 +36,8 @@ from .source_tables import (
 )
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _LOCK_WAIT_S = 20
 _LOCK_HINT = (
@@ -80,7 +82,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
             )
     control.claim()
     try:
-        copy = _plan(config, control, only, None)
+        copy = patiently(config.source, lambda: _plan(config, control, only, None))
         record_copy(control, copy)
     finally:
         control.release()
@@ -187,21 +189,31 @@ class FirstCopy:
         return CopyResult(len(done.bounds), self.rows, seconds, done.start, done.until)
 
     def _tables(self, copy: Copy) -> Copy:
-        connection = DumpConnection(self.config.source)
-        try:
-            tables = list_tables(connection.rows, tuple(copy.bounds)) if copy.bounds else []
-            self._expected = sum(table.rows for table in tables)
-            for table in tables:
-                if table.definition.name in copy.views:
-                    copy = self._locked(table, copy, connection)
-                else:
-                    self._keyed(table, copy)
-            until = connection.server().executed
-        finally:
-            connection.close()
+        tables = list[SourceTable]()
+        if copy.bounds:
+            tables = self._asked(lambda source: list_tables(source.rows, tuple(copy.bounds)))
+        self._expected = sum(table.rows for table in tables)
+        for table in tables:
+            if table.definition.name in copy.views:
+                copy = self._locked(table, copy)
+            else:
+                self._keyed(table, copy)
+        until = self._asked(lambda source: source.server().executed)
         copy = replace(copy, until=until, rows=self.rows)
         record_copy(self.control, copy)
         return copy
+
+    def _asked(self, question: Callable[[DumpConnection], T]) -> T:
+        """Of the source, over a connection of its own: one that is kept open may break."""
+
+        def ask() -> T:
+            connection = DumpConnection(self.config.source)
+            try:
+                return question(connection)
+            finally:
+                connection.close()
+
+        return patiently(self.config.source, ask)
 
     def _target(self, source: SourceTable, copy: Copy) -> tuple[Table, int]:
         """The Delta table, made if need be, and how many chunks it has."""
@@ -239,7 +251,7 @@ class FirstCopy:
             done += len(part)
             self._commit(table, found, done)
 
-    def _locked(self, source: SourceTable, copy: Copy, connection: DumpConnection) -> Copy:
+    def _locked(self, source: SourceTable, copy: Copy) -> Copy:
         """A table whose log can't be applied twice: its rows as of a moment whose GTID set is known
         exactly.
 
@@ -249,26 +261,35 @@ class FirstCopy:
         table, done = self._target(source, copy)
         if done:
             return copy
+        executed, found = self._asked(lambda connection: self._view(table, source, connection))
+        copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
+        record_copy(self.control, copy)
+        self._commit(table, [found], 1)
+        return copy
+
+    def _view(
+        self, table: Table, source: SourceTable, connection: DumpConnection
+    ) -> tuple[GtidSet, Copied]:
         view = connect(self.config.source)
         try:
             try:
                 connection.query(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")
                 connection.query(f"LOCK TABLES {full_name(source.definition)} READ")
             except SourceError as error:
-                error.hint = _LOCK_HINT if error.number == 1205 else _VIEW_HINT
-                raise error.at(table=source.definition.name) from None
+                if isinstance(error, SourceLostError) and error.number != 1205:
+                    raise
+                raise SourceError(  # also one that else is tried again
+                    error.message, number=error.number, table=source.definition.name,
+                    hint=_LOCK_HINT if error.number == 1205 else _VIEW_HINT,
+                ) from None  # fmt: skip
             executed = connection.server().executed
             with view.cursor() as cursor:
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             connection.query("UNLOCK TABLES")
-            found = copy_rows(self._task(table, ""), view)
+            return executed, copy_rows(self._task(table, ""), view)
         finally:
             view.close()
-        copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
-        record_copy(self.control, copy)
-        self._commit(table, [found], 1)
-        return copy
 
     def _commit(self, table: Table, found: list[Copied], done: int) -> None:
         actions: list[dict[str, Any]] = [{"add": add} for part in found for add in part.adds]
