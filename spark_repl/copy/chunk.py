@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_FILE_BYTES = 256 << 20
+_FILE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,11 @@ def copy_chunk(task: CopyTask) -> Copied:
     return patiently(task.source, copied)
 
 
-def patiently(source: Source, action: Callable[[], T]) -> T:
-    """Does it again when the connection is lost, as often and with the waits of the receiver.
-
-    Raises what ``action`` raised last.
-    """
-    for attempt in range(source.connect_retry_count):
+def patiently(source: Source, action: Callable[[], T], *, retries: int | None = None) -> T:
+    """Does it again when the connection is lost, as often (or ``retries``) and with the waits of
+    the receiver. Raises what ``action`` raised last."""
+    count = source.connect_retry_count
+    for attempt in range(count if retries is None else min(retries, count)):
         try:
             return action()
         except SourceLostError as error:

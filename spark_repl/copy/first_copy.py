@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# Few: a wrong host or port is to be said soon.
+_PLAN_RETRIES = 3
 _LOCK_WAIT_S = 20
 _LOCK_HINT = (
     "a long transaction, or a prepared XA branch (XA RECOVER), has changed the table: end it, and"
@@ -80,9 +82,11 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
                 file=config.target.path,
                 hint="--table DB.TABLE copies one again; or give another target.path",
             )
+    copy = patiently(
+        config.source, lambda: _plan(config, control, only, None), retries=_PLAN_RETRIES
+    )
     control.claim()
     try:
-        copy = patiently(config.source, lambda: _plan(config, control, only, None))
         record_copy(control, copy)
     finally:
         control.release()

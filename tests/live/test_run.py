@@ -83,37 +83,6 @@ def check_tables(spark: SparkSession, config: Config, server: Server, tables: li
         assert have == rows_of(server, table), table
 
 
-def test_run_ends_with_equal_tables(
-    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
-) -> None:
-    """The source has purged how its tables began: they are copied while they change."""
-    server = make_server()
-    with Load(server, 2):
-        time.sleep(1)
-    server.query("FLUSH BINARY LOGS")
-    server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
-    config = config_for(server, tmp_path, relay__segment_size_bytes=50_000)
-    with Load(server, 2, seed=2):
-        run = Run(config, tmp_path)
-        for _ in range(2):
-            time.sleep(5)
-            report = read_report(config.relay.path)
-            if report and report["THREAD_ID"]:
-                os.kill(report["THREAD_ID"], signal.SIGKILL)
-        server.query("FLUSH BINARY LOGS")
-    run.wait_for(server.executed)
-    found = run.stop()
-    assert found["gtid_executed"] == server.executed
-    check_tables(spark, config, server, ["t.a", "t.b"])
-    report = read_report(config.relay.path)
-    assert report and report["SERVICE_STATE"] == "OFF"
-    log = open_log(config.relay.path)
-    assert log.files[-1].number > 1
-    assert applied_file(config, log) == log.files[-1].number
-    purge_applied(config)
-    assert len(open_log(config.relay.path).files) == 1
-
-
 def test_refusal_ends_run(shared_server: Server, tmp_path: Path) -> None:
     run = Run(config_for(shared_server, tmp_path, password="wrong"), tmp_path)
     _, err = run.process.communicate(timeout=60)
@@ -148,7 +117,7 @@ def _storm(
     run = Run(config, folder)
     with Load(server, 8, seed=kills) as load:
         stop = threading.Event()
-        rotating = threading.Thread(target=_rotate, args=(server, stop))
+        rotating = threading.Thread(target=_rotate, args=(server, config, stop))
         rotating.start()
         killed, until = set[int](), time.monotonic() + 30 * max(kills, 10)
         while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
@@ -174,26 +143,35 @@ def _storm(
     run.stop()
 
 
-def _rotate(server: Server, stop: threading.Event) -> None:
-    """FLUSH LOGS in a loop; of what is left, the newest hundred files stay."""
+def _rotate(server: Server, config: Config, stop: threading.Event) -> None:
+    """FLUSH LOGS in a loop, PURGE of what was received."""
     while not stop.wait(0.05):
         with suppress(pymysql.err.MySQLError, OSError):
             server.query("FLUSH BINARY LOGS")
-            files = server.query("SHOW BINARY LOGS")
-            if len(files) > 200:
-                server.query(f"PURGE BINARY LOGS TO '{files[-100][0]}'")
+            if at := (read_report(config.relay.path) or {}).get("SOURCE_LOG_FILE"):
+                server.query(f"PURGE BINARY LOGS TO '{at}'")
 
 
 @pytest.mark.parametrize(("kills", "cuts"), [(3, 4), pytest.param(50, 100, marks=pytest.mark.soak)])
 def test_storm(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, kills: int, cuts: int
 ) -> None:
+    """The source has purged how its tables began, too: they are copied while they change."""
     server = make_server()
     with Load(server, 8):
         time.sleep(0.5)
+    server.query("FLUSH BINARY LOGS")
+    server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
     with Proxy(server.port, bytes_max=200_000) as proxy:
         config = config_for(
             server, tmp_path, port=proxy.port, tls="required", relay__segment_size_bytes=200_000
         )
         _storm(server, config, tmp_path, proxy, kills, cuts)
     check_tables(spark, config, server, ["t.a", "t.b"])
+    report = read_report(config.relay.path)
+    assert report and report["SERVICE_STATE"] == "OFF"
+    log = open_log(config.relay.path)
+    assert log.files[-1].number > 1
+    assert applied_file(config, log) == log.files[-1].number
+    purge_applied(config)
+    assert len(open_log(config.relay.path).files) == 1
