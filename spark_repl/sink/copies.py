@@ -164,6 +164,15 @@ def current_paths(control: Control) -> dict[str, str]:
     return paths
 
 
+def shown_paths(control: Control) -> frozenset[str]:
+    """Of copied tables that are past their high-water mark: every row of theirs is known."""
+    copies = [Copy.of(row) for row in control.rows(KIND)]
+    copies = [copy for copy in copies if copy.is_done and not copy.error]
+    cuts = control.cuts() if copies else []
+    shown = [c for c in copies if any(_shows(cut, c) for cut in reversed(cuts))]
+    return frozenset(path for copy in shown for path in copy.paths.values())
+
+
 def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
     """Of a copy of all tables that no cut shows yet. ``executed``: what the log begins behind.
 

@@ -15,13 +15,14 @@ from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
-from .copies import current_paths
+from .copies import current_paths, shown_paths
 from .delta_log import DeltaLog, Snapshot
 from .direct import LiveFile
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
 
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
+_COPIED = "copied"  # complete from the first cut on that shows the copy
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,13 @@ class Tracking:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
         self.tables: dict[str, Table] = {}
+        self._shown: frozenset[str] = frozenset()
         self.ahead: dict[str, GtidSet] = {}
         """what tables hold beyond the last cut, where their positions are of another log's"""
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
+        self._shown = shown_paths(self.control)
         for name, path in current_paths(self.control).items():
             folder = self.layout.table(path)
             snapshot = self.delta.snapshot(folder)
@@ -134,7 +137,8 @@ class Tracking:
             path,
             snapshot.folder,
             TableDefinition.from_json(found[_DEFINITION]),
-            found.get(_COMPLETE) == "true",
+            found.get(_COMPLETE) == "true"
+            or (found.get(_COMPLETE) == _COPIED and path in self._shown),
             snapshot,
             position,
             Columns.of(snapshot.schema_string),
@@ -160,7 +164,7 @@ class Tracking:
             self.delta.create(
                 folder,
                 schema_json(definition.arrow_schema()),
-                self._properties(definition, complete),
+                self._properties(definition, _COPIED if copied_to else str(complete).lower()),
                 self.app,
                 position,
                 user_metadata,
@@ -180,8 +184,8 @@ class Tracking:
         self.tables[definition.name] = table
         return table
 
-    def _properties(self, definition: TableDefinition, complete: bool) -> dict[str, str]:
-        own = {_DEFINITION: definition.to_json(), _COMPLETE: str(complete).lower()}
+    def _properties(self, definition: TableDefinition, complete: str) -> dict[str, str]:
+        own = {_DEFINITION: definition.to_json(), _COMPLETE: complete}
         return {**self.options.properties(), **own}
 
     def refresh(self, table: Table) -> None:

@@ -101,7 +101,6 @@ def test_all_faults_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"source": {"on_purged": "snapshot"}}, ["source.on_purged"]),
         ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
         ({"apply": {"preserve_commit_order": False}}, ["apply.preserve_commit_order = false"]),
         ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
