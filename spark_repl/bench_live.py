@@ -1,4 +1,4 @@
-"""``bench receive``: how fast a source's whole log comes in, beside ``mysqlbinlog --raw``."""
+"""``bench receive``, ``bench latency``: what a live source and this machine do together."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from .applier_status import Counters
 from .config import Config
-from .errors import SetupError
+from .errors import SetupError, SourceError
 from .gtid import GtidSet
+from .live import Supervisor
 from .relay.connection import connect, password_of
 from .relay.index import build_index
 from .relay.log import open_log
 from .relay.receiver import Receiver
+from .session import build_session
 
 _POLL_S = 0.002
+_WARM_UP_S = 20.0
 
 
 def bench_receive(config: Config, mysqlbinlog: str = "", runs: int = 1) -> dict[str, Any]:
@@ -110,3 +117,50 @@ def _watch(receiver: Receiver, want: int, done: list[float]) -> None:
         time.sleep(_POLL_S)
     done.append(time.perf_counter())
     receiver.stop()
+
+
+def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
+    """How long transactions take from the source's commit to the cut that shows them, under the
+    load that the source has meanwhile. Starts ``run``'s receiver and applier on the configured
+    target; what is committed in the first 20 s (a cold JVM) doesn't count.
+
+    Needs the source's clock to be this machine's. Raises what ``run`` raises.
+    """
+    from .replica import Replica
+
+    shown: list[tuple[float, int]] = []  # when a cut was published, its packed position
+
+    def on_group(_: Counters, position: int) -> None:
+        shown.append((time.time(), position))
+
+    with Supervisor(config, config_file) as receiver:
+        spark = build_session(master=f"local[{config.apply.workers}]")
+        with Replica(spark, config, on_group) as replica:
+            begin = time.time() + _WARM_UP_S
+            threading.Timer(_WARM_UP_S + seconds, replica.stop).start()
+            replica.apply(follow=True)
+            records = replica.index.records
+        if receiver.error is not None:
+            raise receiver.error
+    first = int(np.searchsorted(records["commit_time"], begin * 1e6))
+    took = _latencies(records[first:], shown)
+    if not len(took):
+        raise SourceError("nothing was committed on the source", hint="put it under load meanwhile")
+    half, most, worst = (round(float(at), 3) for at in np.quantile(took, (0.5, 0.99, 1)))
+    return {
+        "transactions": len(took),
+        "transactions_per_s": round(len(took) / seconds),
+        "p50_s": half,
+        "p99_s": most,
+        "max_s": worst,
+        "cuts": len(shown),
+    }
+
+
+def _latencies(records: Any, shown: list[tuple[float, int]]) -> npt.NDArray[np.float64]:
+    """Seconds from each commit to the first cut at or behind its end, of those that have one."""
+    moment = np.array([at for at, _ in shown])
+    cut = np.searchsorted([position for _, position in shown], records["end"])
+    seen = cut < len(shown)
+    found: npt.NDArray[np.float64] = moment[cut[seen]] - records["commit_time"][seen] / 1e6
+    return found

@@ -130,6 +130,8 @@ class Target:
     geometry_as: str = _later("struct", _choice("struct", "binary"))
     on_foreign_change: str = _later("stop", _choice("stop", "accept", "copy"))
     cut_retention_hours: int = _key(168, _integer(1, 876000))
+    compact_files: int = _key(16, _integer(0, 100000))
+    vacuum_hours: int = _key(24, _integer(0, 876000))
 
 
 @dataclass(frozen=True)

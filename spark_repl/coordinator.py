@@ -46,6 +46,7 @@ from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
 from .stops import Until, copied, due_in, left_out, replayed
+from .upkeep import Upkeep
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -95,7 +96,9 @@ class Coordinator:
         self._planner = Planner(config.apply)
         self._staging = ThreadPoolExecutor(1, thread_name_prefix="stage")
         self._landing = ThreadPoolExecutor(_DISPATCHED_MAX, thread_name_prefix="land")
-        self._writer = GroupWriter(tracking, workers, config)
+        direct = config.apply.writer == "direct"
+        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
+        self._writer = GroupWriter(tracking, workers, config, self._upkeep)
         self._statements = Statements(tracking)
         self._wait_seconds = 0.0
         self._stager = Stager(config, tracking, workers)
@@ -370,5 +373,6 @@ class Coordinator:
     def close(self, error: BaseException | None = None) -> None:
         self._landing.shutdown(wait=True, cancel_futures=True)
         self._staging.shutdown(wait=True, cancel_futures=True)
+        self._upkeep.close()
         self.status.stopped(error)
         self._stager.clean()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
@@ -20,8 +20,10 @@ from .sink.commit import commit
 from .sink.control import Cut
 from .sink.crash_points import armed, reach
 from .sink.direct import Violation, WriteTask, Written, write
+from .sink.key_index import IndexTask, build
 from .sink.merge import MergeLanes, stage_net
 from .sink.tracking import Table, Tracking, user_metadata
+from .upkeep import Upkeep
 from .workers import Workers
 
 log = logging.getLogger(__name__)
@@ -37,8 +39,11 @@ class RowFault(RowError):
 class GroupWriter:
     """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
-    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
+    def __init__(
+        self, tracking: Tracking, workers: Workers, config: Config, upkeep: Upkeep
+    ) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
+        self._upkeep = upkeep
         self.write_seconds = self.commit_seconds = 0.0
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
@@ -60,7 +65,20 @@ class GroupWriter:
                 changes[name] = changes.get(name, 0) + count
             for piece in part.parts:
                 parts.setdefault(piece.table, []).append(piece)
-        tables = self._tables(staged, parts, before)
+        with ExitStack() as held:
+            tables = self._tables(staged, parts, before, held)
+            self._write(tables, parts, cut, idempotent=idempotent)
+        self._upkeep.look(tables)
+        return changes
+
+    def _write(
+        self,
+        tables: dict[str, Table],
+        parts: dict[str, list[Part]],
+        cut: Cut,
+        *,
+        idempotent: Container[str],
+    ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
         tasks = [
@@ -68,6 +86,7 @@ class GroupWriter:
             for name, table in tables.items()
             for task in self._tasks(table, parts[name], idempotent=name in idempotent)
         ]
+        self._complete_indexes(tables.values())
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
         began = time.perf_counter()
         if self._lanes:
@@ -89,7 +108,6 @@ class GroupWriter:
             self._settle(tables, written, cut.position)
             raise
         self.commit_seconds += time.perf_counter() - began
-        return changes
 
     def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> None:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,
@@ -100,8 +118,9 @@ class GroupWriter:
                 self._discard(mine[name])
 
     def _tables(
-        self, staged: list[Staged], parts: dict[str, list[Part]], before: Cut
+        self, staged: list[Staged], parts: dict[str, list[Part]], before: Cut, held: ExitStack
     ) -> dict[str, Table]:
+        """The tables that the group changes, by name, each held until the group has landed."""
         definitions: dict[str, TableDefinition] = {}
         for part in staged:
             for name, definition in part.definitions.items():
@@ -120,6 +139,7 @@ class GroupWriter:
             if name not in parts:
                 continue
             _check_definition(table, definition)
+            held.enter_context(table.lock)
             self.tracking.refresh(table)
             found[name] = table
         return found
@@ -146,6 +166,16 @@ class GroupWriter:
             )
             for _, pieces in sorted(shards.items())
         ]
+
+    def _complete_indexes(self, tables: Iterable[Table]) -> None:
+        """Files that others wrote have no key index yet: made side by side, before any look-up."""
+        if self._lanes:
+            return
+        tasks = []
+        for table in tables:
+            index = self.tracking.key_index(table)
+            tasks += [IndexTask(index, path) for path in index.missing(self.tracking.live(table))]
+        self.workers.run(build, tasks, here=len(tasks) < 2)
 
     def _commit(self, tables: dict[str, Table], written: list[Written], cut: Cut) -> None:
         metadata = user_metadata(cut, self.tracking.control.channel)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .apply.schedule import GroupLimits, RowEstimate, assign, groups, runs, waves
+from .apply.schedule import GroupLimits, RowEstimate, assign, groups, waves
 from .apply.stage import Span, Staged, StageTask
 from .apply.xa import Branch, XaGroup
 from .config import Apply
@@ -145,22 +145,21 @@ def stage_tasks(
     skip = {table: mask[holds] for table, mask in skip.items()}
     worker = assign(wave, records["length"], workers)
     branches = {i: commits[at] for i, at in enumerate(holds.tolist()) if at in commits}
-    position, end = records["position"].copy(), records["end"].copy()
-    for i in branches:  # lies somewhere else: a run of its own
-        position[i], end[i] = -2, -1
+    file_no = records["position"] >> OFFSET_BITS
+    file_no[list(branches)] = -1 - np.array(list(branches), np.int64)  # each lies somewhere else
     tasks = []
-    for number, found in enumerate(runs(worker, position, end, workers)):
+    for number in range(workers):
+        mine = np.flatnonzero(worker == number)
         spans = tuple(
-            _branch_span(branches[a], records[a])
-            if a in branches
-            else _span(log, base, records[a:b])
-            for a, b in found.tolist()
+            _branch_span(branches[int(part[0])], records[part[0]])
+            if file_no[part[0]] < 0
+            else _span(log, base, records[part])
+            for part in np.split(mine, np.flatnonzero(np.diff(file_no[mine])) + 1)
+            if len(part)
         )
-        chosen = [np.arange(a, b) for a, b in found]
         if spans:
-            picked = np.concatenate(chosen)
-            mine = {table: mask[picked] for table, mask in skip.items() if mask[picked].any()}
-            tasks.append(StageTask(number, spans, skip=mine, **options))
+            done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
+            tasks.append(StageTask(number, spans, skip=done, **options))
     return tasks
 
 

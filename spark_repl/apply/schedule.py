@@ -194,24 +194,6 @@ def _place(size: Any, load: Any, place: Any, taken: Any) -> None:
         size[heaviest] = 0
 
 
-def runs(
-    worker: npt.ArrayLike, position: npt.ArrayLike, end: npt.ArrayLike, workers: int
-) -> list[Ints]:
-    """Per worker int64[k, 2]: [start, stop) indexes of transactions that lie end to end.
-
-    ``position`` and ``end`` are packed; bytes between two transactions (a new file, events of
-    no transaction) cut a run, so that each is one span of one file.
-    """
-    who = np.asarray(worker)
-    if not len(who):
-        return [np.zeros((0, 2), np.int64) for _ in range(workers)]
-    cut = (who[1:] != who[:-1]) | (np.asarray(position)[1:] != np.asarray(end)[:-1])
-    start = np.concatenate(([0], np.flatnonzero(cut) + 1)).astype(np.int64)
-    stop = np.append(start[1:], np.int64(len(who)))
-    spans = np.stack((start, stop), axis=1)
-    return [spans[who[start] == w] for w in range(workers)]
-
-
 def groups(
     barrier: npt.ArrayLike, uncompressed: npt.ArrayLike, rows: npt.ArrayLike, limits: GroupLimits
 ) -> Ints:

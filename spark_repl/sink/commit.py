@@ -35,7 +35,7 @@ def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> 
         dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
         if dead & rows:
             raise TargetError("a row was to be removed twice", table=table.name, file=path)
-        actions.append({"remove": _remove(old, now)})
+        actions.append({"remove": removed(old, now)})
         if len(dead | rows) < json.loads(old["stats"])["numRecords"]:
             kept.append((old, dead | rows))
     vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
@@ -47,11 +47,12 @@ def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> 
     return actions
 
 
-def _remove(old: Action, now: int) -> dict[str, Any]:
+def removed(old: Action, now: int, *, data_change: bool = True) -> dict[str, Any]:
+    """The ``remove`` action of a live file; ``now``: milliseconds."""
     found = {
         "path": old["path"],
         "deletionTimestamp": now,
-        "dataChange": True,
+        "dataChange": data_change,
         "extendedFileMetadata": True,
         "partitionValues": old.get("partitionValues") or {},
         "size": old["size"],

@@ -21,6 +21,8 @@ POINTS = (
     "before_checkpoint",
     "before_statement",
     "after_statement",
+    "compacted",
+    "after_compaction",
 )
 
 _lock = threading.Lock()

@@ -152,10 +152,34 @@ class DeltaLog:
         Raises FencedError when another applier committed meanwhile, ConcurrentChangeError when a
         file that we remove or mark is gone.
         """
+        transaction = self._begin(planned, app)
+        return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
+
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        """Commits other files with the same rows; returns the version. Raises as ``commit``."""
+        transaction = self._begin(planned, app)
+        nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(
+            self._jvm.java.util.ArrayList()
+        )
+        operation = getattr(self._package, "DeltaOperations$Optimize")(
+            nothing, nothing, True, self._none, False
+        )
+        return self._send(planned.folder, transaction, actions, operation)
+
+    def checkpoint(self, snapshot: Snapshot) -> None:
+        """Has Delta write a checkpoint: a Spark job."""
+        self._log(snapshot.folder).checkpoint(snapshot.java, self._none)
+
+    def vacuum(self, folder: str) -> None:
+        """Removes files that no version within the table's retention needs."""
+        self._spark.newSession().sql(f"VACUUM delta.`{folder}`")
+
+    def _begin(self, planned: Snapshot, app: str) -> Any:
+        """A transaction on a snapshot, which fails when ``app`` has committed behind it."""
         log = self._log(planned.folder)
         transaction = log.startTransaction(self._none, self._jvm.scala.Option.apply(planned.java))
         transaction.readTxn().addOne(app)
-        return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
+        return transaction
 
     def _commit(
         self,
@@ -167,15 +191,18 @@ class DeltaLog:
         user_metadata: str,
     ) -> int:
         txn = {"appId": app, "version": position, "lastUpdated": int(time.time() * 1000)}
-        java = self._jvm.java.util.ArrayList()
-        for action in [*actions, {"txn": txn}]:
-            java.add(self._action(action))
         operation = getattr(self._package, "DeltaOperations$StreamingUpdate")(
             self._jvm.org.apache.spark.sql.streaming.OutputMode.Update(),
             app,
             position,
             self._jvm.scala.Option.apply(user_metadata),
         )
+        return self._send(folder, transaction, [*actions, {"txn": txn}], operation)
+
+    def _send(self, folder: str, transaction: Any, actions: list[Action], operation: Any) -> int:
+        java = self._jvm.java.util.ArrayList()
+        for action in actions:
+            java.add(self._action(action))
         sequence = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(java)
         try:
             return int(transaction.commit(sequence, operation))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -93,7 +95,7 @@ class KeyIndex:
         self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
 
     def _path(self, data_file: str) -> str:
-        return os.path.join(self.folder, data_file.replace("/", "%2F") + ".npy")
+        return os.path.join(self.folder, _name(data_file))
 
     def add(self, data_file: str, hashes: Hashes) -> None:
         """Keeps the index of a data file whose rows have these hashes, in row order."""
@@ -105,12 +107,30 @@ class KeyIndex:
             np.save(file, np.stack([hashes[rows], rows]))
         os.replace(part, path)
 
+    def build(self, data_file: str) -> None:
+        """Makes the index of a file from its key columns."""
+        self.add(data_file, hash_keys(self.read_keys(data_file)))
+
     def _load(self, data_file: str) -> npt.NDArray[np.int64]:
         try:
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
         except (OSError, ValueError):  # never built, or half written by a machine that died
-            self.add(data_file, hash_keys(self.read_keys(data_file)))
+            self.build(data_file)
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
+
+    def missing(self, data_files: Iterable[str]) -> list[str]:
+        """Those that have no index yet: others wrote them."""
+        have = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
+        return [path for path in data_files if _name(path) not in have]
+
+    def forget_gone(self) -> None:
+        """Removes the indexes of data files that are there no more."""
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        for name in names:
+            data_file = name.removesuffix(".npy").replace("%2F", "/")
+            gone = not os.path.exists(os.path.join(self.table_folder, data_file))
+            if name.endswith(".npy") and gone:
+                os.remove(os.path.join(self.folder, name))
 
     def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
         path = os.path.join(self.table_folder, data_file)
@@ -119,8 +139,14 @@ class KeyIndex:
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
         """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
-        stored = self._load(data_file)
-        return _join(needed, stored[0], stored[1])  # type: ignore[no-any-return]
+        hashes, rows = self._load(data_file)
+        if not len(hashes):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        # Files of a copy hold ranges of keys: most are none of this one's business.
+        first = int(np.searchsorted(needed, hashes[0], "left"))
+        last = int(np.searchsorted(needed, hashes[-1], "right"))
+        at, found = _join(needed[first:last], hashes, rows)
+        return at + first, found
 
     def same(self, data_file: str, wanted: list[pa.ChunkedArray], at: Rows, rows: Rows) -> Any:
         """Which candidate pairs really have the same key (values compared): bool[pairs]."""
@@ -132,6 +158,22 @@ class KeyIndex:
                 both_null = pc.and_(a.is_null(), b.is_null())
                 equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(a, b), False), both_null))
         return equal
+
+
+@dataclass(frozen=True)
+class IndexTask:
+    """One data file whose index is missing."""
+
+    index: KeyIndex
+    data_file: str
+
+
+def build(task: IndexTask) -> None:
+    task.index.build(task.data_file)
+
+
+def _name(data_file: str) -> str:
+    return data_file.replace("/", "%2F") + ".npy"
 
 
 @jit

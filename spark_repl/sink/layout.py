@@ -79,6 +79,10 @@ class Layout:
     def staging(self) -> str:
         return os.path.join(self.state, "staging")
 
+    def vacuumed(self, path: str) -> str:
+        """A file whose time is that of the table's last VACUUM."""
+        return os.path.join(self.state, "vacuumed", path)
+
     def keys(self, path: str) -> str:
         """Folder of the key index of one table."""
         return os.path.join(self.state, "keys", path)

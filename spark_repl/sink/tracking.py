@@ -7,17 +7,20 @@ packed relay position, userMetadata the GTID set, in the same commit as the data
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..binlog.definition import TableDefinition
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
+from . import checkpoint
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
 from .copies import current_paths, shown_paths
 from .delta_log import DeltaLog, Snapshot
 from .direct import LiveFile
+from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
 
@@ -37,8 +40,8 @@ class TableOptions:
         hours = f"interval {self.retention_hours} hours"
         found = {
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
-            # Checkpoints inside a commit stall the stream; retention keeps promised cuts readable.
-            "delta.checkpointInterval": "200",
+            "delta.checkpointInterval": checkpoint.NEVER,
+            # Keeps promised cuts readable.
             "delta.deletedFileRetentionDuration": hours,
             "delta.logRetentionDuration": hours,
         }
@@ -60,6 +63,14 @@ class Table:
     position: int
     columns: Columns
     _files: dict[str, Action] | None = field(default=None, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    """held from a plan to its commit: by a group's writer, or by a compaction between two groups"""
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """What tells rows apart, by its names in the data files: the key, or all columns."""
+        chosen = self.definition.primary_key or range(len(self.columns.names))
+        return tuple(self.columns.physical[i] for i in chosen)
 
     def version(self) -> TableVersion:
         found = self.snapshot
@@ -240,20 +251,24 @@ class Tracking:
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:
         return tuple(
-            LiveFile(path, a.get("deletionVector")) for path, a in self._live(table).items()
+            LiveFile(path, a.get("deletionVector")) for path, a in self.live(table).items()
         )
 
-    def _live(self, table: Table) -> dict[str, Action]:
+    def live(self, table: Table) -> dict[str, Action]:
+        """The ``add`` action of each live file. The same object as long as nobody else commits."""
         if table._files is None:
             table._files = self.delta.files(table.snapshot)
         return table._files
 
+    def key_index(self, table: Table) -> KeyIndex:
+        return KeyIndex(self.layout.keys(table.path), table.folder, list(table.key_columns))
+
     def action(self, table: Table, path: str) -> Action:
-        return self._live(table)[path]
+        return self.live(table)[path]
 
     def landed(self, table: Table, actions: list[Action], position: int) -> None:
         """Keeps the list of live files in step with a commit of ours that has just landed."""
-        files = self._live(table)
+        files = self.live(table)
         for action in actions:
             if "remove" in action:
                 files.pop(action["remove"]["path"])
@@ -264,6 +279,11 @@ class Tracking:
         if snapshot.version != table.snapshot.version + 1:
             table._files = None  # others committed before or after ours: read the list anew
         table.snapshot, table.position = snapshot, position
+
+    def rewritten(self, table: Table, actions: list[Action]) -> None:
+        """Commits other files with the same rows, position and all else as they were."""
+        self.delta.rewrite(table.snapshot, actions, self.app)
+        self.landed(table, actions, table.position)
 
     def settle(self, table: Table, position: int) -> bool:
         """Whether our commit at ``position`` is in the table, whatever its caller was told."""

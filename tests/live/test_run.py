@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def _storm(
 ) -> None:
     """The receiver is killed, the wire is cut, the source rotates, purges and is killed itself, all
     under a load of 8 clients."""
-    run = Run(config, folder)
+    run, dice = Run(config, folder), random.Random(kills)
     with Load(server, 8, seed=kills) as load:
         stop = threading.Event()
         rotating = threading.Thread(target=_rotate, args=(server, config, stop))
@@ -130,6 +131,7 @@ def _storm(
                 and report["SERVICE_STATE"] == "ON"
                 and len(killed) < kills
             ):
+                time.sleep(dice.random())
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
                 if len(killed) % 10 == 3:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.apply.schedule import GroupLimits, assign, groups, runs, waves
+from spark_repl.apply.schedule import GroupLimits, assign, groups, waves
 
 Stamp = tuple[int, int, int]  # file, last_committed, sequence_number
 
@@ -88,26 +87,6 @@ def test_workers_are_balanced_by_bytes_within_contiguous_runs(
         assert changes == len(set(mine)) - 1  # each worker has one contiguous run of a wave
     totals = [sum(n for n, w in zip(length, worker, strict=True) if w == k) for k in range(workers)]
     assert max(totals) - min(totals) <= 2 * max(length, default=0) + workers
-
-
-@given(loads(), st.integers(1, 5), st.data())
-def test_runs_cover_every_transaction_once_and_are_one_span_each(
-    load: tuple[list[int], list[int]], workers: int, data: st.DataObject
-) -> None:
-    wave, length = load
-    holes = data.draw(st.lists(st.sampled_from([0, 0, 7]), min_size=len(wave), max_size=len(wave)))
-    end = np.cumsum(np.array(length, np.int64) + np.array(holes, np.int64))
-    position = end - np.array(length, np.int64)
-    worker = assign(wave, length, workers)
-    spans = runs(worker, position, end, workers)
-    seen = [0] * len(wave)
-    for w, mine in enumerate(spans):
-        for start, stop in mine.tolist():
-            for i in range(start, stop):
-                seen[i] += 1
-                assert worker[i] == w
-                assert i == start or position[i] == end[i - 1]
-    assert seen == [1] * len(wave)
 
 
 @given(

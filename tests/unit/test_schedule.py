@@ -1,13 +1,11 @@
-"""Waves, workers, runs and groups of hand-made logs, and their speed."""
+"""Waves, workers and groups of hand-made logs."""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 import pytest
 
-from spark_repl.apply.schedule import GroupLimits, RowEstimate, assign, groups, runs, waves
+from spark_repl.apply.schedule import GroupLimits, RowEstimate, assign, groups, waves
 from spark_repl.errors import ConfigError
 
 
@@ -60,12 +58,6 @@ def test_workers_share_a_wave_by_bytes() -> None:
     assert sorted(worker.tolist()) == [0, 1, 2, 3]
 
 
-def test_a_run_lies_in_one_span_of_one_worker() -> None:
-    spans = runs([0, 0, 1, 1, 0], [0, 10, 20, 35, 40], [10, 20, 30, 40, 50], 3)
-    assert [s.tolist() for s in spans] == [[[0, 2], [4, 5]], [[2, 3], [3, 4]], []]
-    assert [s.tolist() for s in runs([], [], [], 2)] == [[], []]
-
-
 def test_groups_end_at_bounds_and_barriers() -> None:
     limits = GroupLimits(transactions=3, rows=100, bytes=1000)
     none = np.zeros(7, bool)
@@ -90,21 +82,3 @@ def test_the_row_estimate_follows_what_is_seen() -> None:
         estimate = estimate.observe(10 << 20, 100_000)
     assert estimate.rows(np.array([10 << 20])) == pytest.approx(100_000, rel=0.05)
     assert estimate.observe(0, 5) is estimate
-
-
-def test_170_000_transactions_take_well_under_a_second() -> None:
-    n = 170_000
-    number = np.arange(1, n + 1)
-    length = np.full(n, 2000)
-    position = np.cumsum(length)
-
-    def plan() -> None:
-        wave, _ = waves(np.ones(n), np.maximum(number - 1 - number % 9, 0), number)
-        worker = assign(wave, length, 16)
-        runs(worker, position - length, position, 16)
-        groups(np.zeros(n, bool), length, RowEstimate().rows(length), GroupLimits())
-
-    plan()
-    started = time.perf_counter()
-    plan()
-    assert time.perf_counter() - started < 0.5
