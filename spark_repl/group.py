@@ -14,7 +14,7 @@ from .apply.stage import Part, Staged, same_shape
 from .binlog.definition import TableDefinition
 from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
-from .errors import RowError, SchemaError
+from .errors import FencedError, RowError, SchemaError
 from .position import RelayPosition
 from .sink.commit import commit
 from .sink.control import Cut
@@ -104,18 +104,22 @@ class GroupWriter:
         began = time.perf_counter()
         try:
             self._commit(tables, written, cut)
-        except Exception:
-            self._settle(tables, written, cut.position)
-            raise
+        except Exception as error:
+            if not self._settle(tables, written, cut.position) or isinstance(error, FencedError):
+                raise
+            log.warning("a commit landed whose answer was lost: %s", error)
         self.commit_seconds += time.perf_counter() - began
 
-    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> None:
+    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,
-        and removes the files of the others."""
-        mine = _by_table(tables, written)
+        and removes the files of the others. Returns whether all that change have."""
+        mine, landed = _by_table(tables, written), True
         for name, table in tables.items():
-            if not self.tracking.settle(table, position):
+            changes = any(part.changes_table for part in mine[name])
+            if changes and not self.tracking.settle(table, position):
                 self._discard(mine[name])
+                landed = False
+        return landed
 
     def _tables(
         self, staged: list[Staged], parts: dict[str, list[Part]], before: Cut, held: ExitStack
@@ -138,7 +142,7 @@ class GroupWriter:
                 )
             if name not in parts:
                 continue
-            _check_definition(table, definition)
+            check_definition(table, definition)
             held.enter_context(table.lock)
             self.tracking.refresh(table)
             found[name] = table
@@ -241,16 +245,19 @@ def _by_table(tables: dict[str, Table], written: list[Written]) -> dict[str, lis
     return {name: [part for part in written if part.table == name] for name in tables}
 
 
-def _check_definition(table: Table, logged: TableDefinition) -> None:
+def check_definition(table: Table, logged: TableDefinition) -> None:
     """The rows must fit the Delta table: the same names, types and key."""
     if table.columns.fits(logged.arrow_schema()) and (
         logged.primary_key == table.definition.primary_key
     ):
         return
+    hint = "a statement that this log does not hold changed the table: use an empty target"
+    if [c.form for c in logged.columns] != [c.form for c in table.definition.columns]:
+        hint = "target.zero_dates, time_as or geometry_as is not what the table was made with"
     wanted = ", ".join(f"{c.name} {c.type_name}" for c in logged.columns)
     raise SchemaError(
         f"the logged rows have the columns ({wanted}; key {logged.primary_key}), the Delta table"
         f" ({table.columns.describe()}; key {table.definition.primary_key})",
         table=table.name,
-        hint="a statement that this log does not hold changed the table: use an empty target",
+        hint=hint,
     )

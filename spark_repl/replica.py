@@ -116,10 +116,7 @@ class Replica:
         control = self.control
         cuts, stands = control.cuts(), standing(control)
         cut, copy = stands.begin, stands.copy
-        target = self.config.target
-        options = TableOptions(
-            target.column_mapping, target.deletion_vectors, target.cut_retention_hours
-        )
+        options = TableOptions.of(self.config.target)
         self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
         self.tracking.load(cut)
         highest = max(

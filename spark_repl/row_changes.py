@@ -17,6 +17,7 @@ from .apply.schema_history import SchemaHistory
 from .apply.spans import Span, read_images, slices
 from .apply.xa import Xid
 from .binlog.event import Query
+from .binlog.forms import Forms
 from .errors import LogError, SparkReplError, StatementError
 from .position import OFFSET_MASK, RelayPosition
 from .relay.file_index import begin, extend
@@ -33,7 +34,13 @@ _STATEMENT_HINT = "set binlog_format=ROW on the source: a statement's rows are n
 
 
 def read_changes(
-    path: str, *, tables: Collection[str] | None = None, zero_dates: str = "error"
+    path: str,
+    *,
+    tables: Collection[str] | None = None,
+    zero_dates: str = "error",
+    time_as: str = "string",
+    geometry_as: str = "struct",
+    rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Row changes of a folder of binary logs (or one file, or an index file), a batch per table.
 
@@ -46,16 +53,17 @@ def read_changes(
 
     Batches of one table come in the log's order, those of several tables by turns: to merge them,
     sort by ``position``. An XA transaction's rows come where it is committed.
-    tables: only these. zero_dates: "error", or "null" for dates that no calendar has.
+    tables: only these. zero_dates, time_as, geometry_as: as in the configuration's [target].
+    rows_query: a column of that name has the statement's text, where the server logged it.
     Raises LogError, DecodeError and StatementError, with file, position and GTID.
     """
     relay = open_log(path)
-    state = _State()
+    state, forms = _State(), Forms(zero_dates, time_as, geometry_as)
     for file in relay.files:
         if not relay.head_complete(file.number):
             return
         for run in _runs(relay, file, state):
-            yield from _run_batches(run, state.history, tables, zero_dates)
+            yield from _run_batches(run, state.history, tables, forms, rows_query)
 
 
 @dataclass
@@ -77,7 +85,10 @@ class _Run:
 
 def _runs(relay: RelayLog, file: RelayFile, state: _State) -> Iterator[_Run]:
     records = extend(begin(relay, file), relay).records
-    for with_rows, group in groupby(np.isin(records["kind"], _WITH_ROWS).tolist()):
+    rows = np.isin(records["kind"], _WITH_ROWS)
+    # What is compressed is read by itself, so that the order of a table's changes stays.
+    packed = rows & (records["flags"] & Flag.COMPRESSED != 0)
+    for (with_rows, _), group in groupby(zip(rows.tolist(), packed.tolist(), strict=True)):
         count = len(list(group))
         chosen, records = records[:count], records[count:]
         if with_rows:
@@ -148,16 +159,21 @@ def _see(query: Query, state: _State) -> None:
 
 
 def _run_batches(
-    run: _Run, history: SchemaHistory, tables: Collection[str] | None, zero_dates: str
+    run: _Run,
+    history: SchemaHistory,
+    tables: Collection[str] | None,
+    forms: Forms,
+    rows_query: bool,
 ) -> Iterator[pa.RecordBatch]:
     for first, last in slices(run.span):
         ordinal = np.arange(first, last)
         try:
             for images, ordinals, _ in read_images(
-                run.span, first, last, ordinal, known=history.definitions, pairs=True
+                run.span, first, last, ordinal, known=history.definitions, forms=forms, pairs=True
             ):
                 if tables is None or images.definition.name in tables:
-                    yield from table_batches(images, run.records, ordinals, zero_dates)
+                    args = images, run.records, ordinals, forms.zero_dates
+                    yield from table_batches(*args, rows_query=rows_query)
         except SparkReplError as error:
             raise _placed(error, run) from error
 

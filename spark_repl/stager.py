@@ -61,7 +61,7 @@ class Stager:
             shards=shards,
             folder=folder,
             idempotent=group.idempotent,
-            zero_dates=self.config.target.zero_dates,
+            forms=self.tracking.options.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
             known={t.name: t.definition for t in list(self.tracking.tables.values())},
         )

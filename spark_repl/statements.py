@@ -31,6 +31,7 @@ class Statements:
 
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
+        self._forms = tracking.options.forms
         self.announced: set[str] = set()  # created by a statement that only a TABLE_MAP can explain
 
     def apply(self, record: Any, kind: Kind, cut: Cut, relay: RelayLog, base: int) -> None:
@@ -72,7 +73,7 @@ class Statements:
             if replayed or statement.if_not_exists:
                 return
             wanted = statement.definition
-            if wanted is None or not same_shape(known.definition, wanted):
+            if wanted is None or not same_shape(known.definition, self._forms.apply(wanted)):
                 raise SchemaError(
                     f"Table '{name}' already exists: {_short(text)}",
                     table=name,

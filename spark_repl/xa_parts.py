@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -44,10 +45,23 @@ class XaParts:
             self._by_hand[Xid.of_json(found)] = said
         self._seen = Branches(prepared)  # up to the last record that was resolved
         self._now = Branches(self._seen)  # up to the last group that was entered
+        self._said_old: set[int] = set()
 
     @property
     def prepared(self) -> list[Branch]:
         return list(self._now)
+
+    def old(self, limit_s: int) -> list[str]:
+        """Warnings of branches that have been prepared for longer, each once."""
+        now, said = time.time(), []
+        for branch in self._now:
+            age = now - branch.prepared_at / 1e6
+            if age > limit_s and branch.position not in self._said_old:
+                self._said_old.add(branch.position)
+                said.append(f"XA branch {branch.xid} has been prepared for {age:.0f} s: is its XA"
+                            f" COMMIT lost? [gtid {branch.gtid}]")  # fmt: skip
+                log.warning("%s", said[-1])
+        return said
 
     def waiting(self) -> list[Branch]:
         """Branches that somebody has decided to end by hand, and that are still prepared."""

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import zstandard
+
 Row = Sequence[int | str | None] | Mapping[int, int | str | None]
 """All values, or (binlog_row_image=MINIMAL) column number -> value."""
 
@@ -23,6 +25,7 @@ SERVER = "9.7.0"
 _UTF8MB4 = 255
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
 _WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38
+_ROWS_QUERY, _PAYLOAD = 29, 40
 _EPOCH = 1_700_000_000
 SOURCE = "11111111-2222-3333-4444-555555555555"
 
@@ -66,7 +69,8 @@ def update(table: Table, *pairs: tuple[Row, Row]) -> Change:
 
 
 class LogWriter:
-    """One server's log in ``folder``. ``gno``: that of the next transaction."""
+    """One server's log in ``folder``. ``gno``: that of the next transaction; ``parent``: its
+    last_committed (None: the transaction before); ``rows_query``: written before its rows."""
 
     def __init__(
         self,
@@ -83,6 +87,8 @@ class LogWriter:
         self.server_id, self.number, self.sequence = server_id, 0, 0
         self.spans: list[tuple[str, int, int]] = []  # of each transaction: file, start, end
         self._first = gno
+        self.parent: int | None = None
+        self.rows_query = ""
         self._open(created)
 
     @property
@@ -96,15 +102,39 @@ class LogWriter:
     def ddl(self, statement: str, database: str = "t") -> None:
         self._transaction([(_QUERY, _query(statement, database))])
 
-    def transaction(self, *changes: Change, commit: bool = True) -> None:
-        """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log)."""
+    def transaction(
+        self,
+        *changes: Change,
+        commit: bool = True,
+        compressed: bool = False,
+        query: str = "",
+        whole: bool = True,
+    ) -> None:
+        """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log).
+
+        ``query``: the text of a ROWS_QUERY event before each change; not ``whole``: all are of
+        the first statement.
+        """
         events = [(_QUERY, _query("BEGIN", ""))]
-        for change in changes:
+        query = query or self.rows_query
+        for i, change in enumerate(changes):
+            if query and (whole or i == 0):
+                events.append((_ROWS_QUERY, bytes([len(query) & 0xFF]) + query.encode()))
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
-                (change.kind, _rows_event(change)),
+                (change.kind, _rows_event(change, ends=whole or i == len(changes) - 1)),
             ]
-        self._transaction(events + ([(_XID, struct.pack("<Q", self.gno))] if commit else []))
+        events += [(_XID, struct.pack("<Q", self.gno))] if commit else []
+        self._transaction([(_PAYLOAD, self._packed(events))] if compressed else events)
+
+    def _packed(self, events: list[tuple[int, bytes]]) -> bytes:
+        inner = b"".join(
+            struct.pack("<IBIIIH", _EPOCH, kind, self.server_id, 19 + len(data), 0, 0) + data
+            for kind, data in events
+        )
+        data = zstandard.compress(inner)
+        sizes = (b"\xfe" + struct.pack("<Q", size) for size in (len(inner), len(data)))
+        return b"\x02\x01\0\x03\x09%b\x01\x09%b\0" % tuple(sizes) + data
 
     def xa_prepare(self, xid: Xid, *changes: Change, one_phase: bool = False) -> None:
         """XA START, table maps and rows, XA END, XA_PREPARE."""
@@ -123,6 +153,18 @@ class LogWriter:
         """The second part, in a transaction of its own: ``action`` is COMMIT or ROLLBACK."""
         self._transaction([(_QUERY, _query(f"XA {action} {_xid_text(xid)}", ""))])
 
+    def events(self, names: Sequence[str], xid: Xid) -> None:
+        """A transaction of events that may be no transaction at all: XID, XA_PREPARE, or else
+        statements; XA START and its like are of ``xid``."""
+        gtrid, bqual, format_id = xid
+        prepare = struct.pack("<BIII", 0, format_id, len(gtrid), len(bqual)) + gtrid + bqual
+        bodies = {"XID": (_XID, struct.pack("<Q", self.gno)), "XA_PREPARE": (_XA_PREPARE, prepare)}
+        ours = ("XA START", "XA COMMIT", "XA ROLLBACK")
+        for name in names:
+            text = f"{name} {_xid_text(xid)}" if name in ours else name
+            bodies.setdefault(name, (_QUERY, _query(text, "")))
+        self._transaction([bodies[name] for name in names])
+
     def rotate(self) -> None:
         following = f"{self.stem}.{self.number + 1:06d}"
         self._event(_ROTATE, struct.pack("<Q", 4) + following.encode())
@@ -138,12 +180,13 @@ class LogWriter:
             uuid.UUID(self.source).bytes,
             self.gno,
             2,
-            self.sequence - 1,
+            self.sequence - 1 if self.parent is None else self.parent,
             self.sequence,
         )
+        self.parent = None
         body += stamp.to_bytes(7, "little")
-        total = 19 + len(body) + 3 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
-        body += b"\xfc" + struct.pack("<H", total) + struct.pack("<I", 90700)
+        total = 19 + len(body) + 9 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
+        body += b"\xfe" + struct.pack("<Q", total) + struct.pack("<I", 90700)
         for kind, data in [(_GTID, body), *events]:
             self._event(kind, data)
         self.gno += 1
@@ -216,9 +259,9 @@ def _table_id(table: Table) -> int:
     return 64 + zlib.crc32(f"{table.database}.{table.name}.{table.columns}".encode()) % 100_000
 
 
-def _rows_event(change: Change) -> bytes:
+def _rows_event(change: Change, *, ends: bool = True) -> bytes:
     count = len(change.table.columns)
-    out = struct.pack("<IHHH", _table_id(change.table), 0, 1, 2) + bytes([count])
+    out = struct.pack("<IHHH", _table_id(change.table), 0, ends, 2) + bytes([count])
     for row in change.images[: 2 if change.kind == _UPDATE else 1]:
         held = row if isinstance(row, Mapping) else range(count)
         out += _bits([i in held for i in range(count)])

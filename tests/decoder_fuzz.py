@@ -16,10 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from spark_repl.binlog import event as events
+from spark_repl.binlog.forms import USUAL, Forms
 from spark_repl.binlog.partial_rows import PartialImages, pending_diffs
-from spark_repl.binlog.payload import decompress
+from spark_repl.binlog.payload import View, decompress
 from spark_repl.binlog.rows import walk
 from spark_repl.binlog.scan import scan
+from spark_repl.binlog.windows import windows
 from spark_repl.errors import SparkReplError
 from tests.decoder_log import payloads, transactions
 
@@ -31,6 +33,7 @@ LOGS = (
     FIXTURES / "logs" / "tagged" / "binlog.000001",
 )
 FINDS = FIXTURES / "fuzz"
+OTHER_FORMS = Forms("string", "microseconds", "binary")
 POSITION = np.array([1 << 40 | 4], np.int64)
 # Bytes that break most: ends of ranges, of packed integers, of event types.
 _BAD = np.array([0, 1, 2, 4, 15, 127, 128, 250, 251, 252, 253, 254, 255], np.uint8)
@@ -99,12 +102,17 @@ def feed(piece: bytes) -> int:
     scan(data, 0, False)
     _parse_all(piece)
     rows = 0
-    for images in walk(data, np.array([0]), np.array([data.size]), POSITION, False):
+    for window in windows(View(piece), len(piece), 300):
+        assert window.size
+    forms = OTHER_FORMS if len(piece) % 2 else USUAL
+    edge = np.array([0]), np.array([data.size])
+    for images in walk(data, *edge, POSITION, False, forms=forms):
         entries = np.arange(len(images.flags))
         images.key().validate(full=True)
         if isinstance(images, PartialImages):
             for diffs in images.held(entries)[1].drop_null().to_pylist():
                 list(pending_diffs(diffs))
+        images.rows_query(entries)
         batch = images.decode(entries, "null")
         batch.validate(full=True)
         rows += batch.num_rows

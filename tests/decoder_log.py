@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_repl.binlog.definition import ColumnType, TableDefinition
+from spark_repl.binlog.definition import ColumnType, Form, TableDefinition
 from spark_repl.binlog.payload import decompress
 from spark_repl.position import RelayPosition
 
@@ -56,7 +56,12 @@ def printed(batch: pa.RecordBatch, definition: TableDefinition) -> list[list[str
     for column, array in zip(definition.columns, batch.columns, strict=True):
         if column.type == ColumnType.BIT and column.meta == 1:
             values = [None if v is None else f"{int(v):02X}" for v in array.to_pylist()]
-        elif column.type in (ColumnType.DATETIME, ColumnType.TIMESTAMP):
+        elif column.form == Form.MICROSECONDS:
+            values = [_duration(v, column.meta) for v in array.to_pylist()]
+        elif column.form != Form.TEXT and column.type in (
+            ColumnType.DATETIME,
+            ColumnType.TIMESTAMP,
+        ):
             values = [_moment(v, column.meta) for v in array.cast(pa.timestamp("us")).to_pylist()]
         else:
             values = [_text(v, column.type) for v in array.to_pylist()]
@@ -71,10 +76,19 @@ def _moment(value: datetime.datetime | None, digits: int) -> str | None:
     return text[:19] if digits == 0 else text[: 20 + digits]
 
 
+def _duration(value: int | None, digits: int) -> str | None:
+    if value is None:
+        return None
+    seconds, fraction = divmod(abs(value), 1_000_000)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    part = f".{fraction:06d}"[: digits + 1] if digits else ""
+    return "-" * (value < 0) + text + part
+
+
 def _text(value: Any, kind: int) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    if kind == ColumnType.GEOMETRY:
+    if kind == ColumnType.GEOMETRY and isinstance(value, dict):
         return (struct.pack("<I", value["srid"]) + value["wkb"]).hex().upper()
     if kind == ColumnType.VECTOR:
         return struct.pack(f"<{len(value)}f", *value).hex().upper()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..binlog.definition import Column, ColumnType
+from ..binlog.definition import Column, ColumnType, Form
 from ..errors import DecodeError
 from ..position import RelayPosition
 
@@ -54,6 +54,8 @@ def _value(column: Column, default: str) -> Any:
     if pa.types.is_binary(kind):
         return _binary(column, default if raw is None else raw)
     text = _text(default) if raw is None else raw.decode("utf-8")
+    if arrow == ColumnType.TIME:
+        raise ValueError(text)
     if pa.types.is_integer(kind):
         if arrow == ColumnType.YEAR:
             return _year(int(text))
@@ -71,9 +73,24 @@ def _value(column: Column, default: str) -> Any:
         if kind.tz is not None:
             raise ValueError(text)
         return moment
-    if arrow in (ColumnType.TIME, ColumnType.DECIMAL):
+    if column.form == Form.TEXT:
+        return _date_text(column, text)
+    if arrow == ColumnType.DECIMAL:
         raise ValueError(text)
     return text
+
+
+def _date_text(column: Column, text: str) -> str:
+    """As the server prints the column."""
+    if text.startswith("0000-00-00"):
+        found = "0000-00-00 00:00:00.000000"
+    elif column.type == ColumnType.TIMESTAMP:  # in the time zone of the session, too
+        raise ValueError(text)
+    else:
+        found = datetime.datetime.fromisoformat(text).isoformat(" ", "microseconds")
+    if column.type == ColumnType.DATE:
+        return found[:10]
+    return found[: 20 + column.meta] if column.meta else found[:19]
 
 
 def _text(default: str) -> str:

@@ -26,12 +26,13 @@ _NAMES = (
 
 
 def table_batches(
-    images: RowImages, records: Any, ordinals: Longs, zero_dates: str
+    images: RowImages, records: Any, ordinals: Longs, zero_dates: str, *, rows_query: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Pairs of entries (``walk``, pairs) become one row with both images."""
+    names = [*_NAMES, "rows_query"] if rows_query else list(_NAMES)
     heads = np.flatnonzero(images.flags & MOVED == 0)
     paired = np.append(images.flags[1:] & MOVED != 0, False)[heads]
-    names = gtid_text(records)
+    gtids = gtid_text(records)
     for at in range(0, len(heads), _BATCH_ROWS):
         head, pair = heads[at : at + _BATCH_ROWS], paired[at : at + _BATCH_ROWS]
         inserted = images.flags[head] == 2
@@ -40,7 +41,7 @@ def table_batches(
         owner = ordinals[images.transaction[head]]
         operation = pa.array(np.where(inserted, 0, np.where(pair, 1, 2)).astype(np.int8))
         seen, place = np.unique(owner, return_inverse=True)
-        gtid = pa.array([names[i] for i in seen], pa.string())
+        gtid = pa.array([gtids[i] for i in seen], pa.string())
         old, old_absent, _ = _side(images, before, zero_dates)
         new, new_absent, diffs = _side(images, after, zero_dates)
         yield pa.RecordBatch.from_arrays(
@@ -53,8 +54,9 @@ def table_batches(
                     pa.timestamp("us", "UTC")
                 ),
                 old, new, old_absent, new_absent, diffs,
+                *([images.rows_query(head)] if rows_query else []),
             ],
-            names=list(_NAMES),
+            names=names,
         )  # fmt: skip
 
 

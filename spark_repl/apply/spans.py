@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..binlog.crc import event_crc_ok
-from ..binlog.definition import TableDefinition
+from ..binlog.event import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..binlog.grammar import Flag
-from ..binlog.payload import decompress
+from ..binlog.payload import decompress, payload_size
 from ..binlog.row_images import RowImages
 from ..binlog.rows import walk
 from ..errors import DecodeError, SparkReplError
 from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
+from .large import plain, too_short, unpacked
 
 Longs = npt.NDArray[np.int64]
 
 # Bytes decoded at a time, which bounds a worker's memory. 16 to 24 MB is 10 % quicker than 48 or 4.
 _SLICE_BYTES = 16 << 20
-_PAYLOAD_EVENT = 40
 
 
 @dataclass(frozen=True)
@@ -71,42 +71,84 @@ def slices(span: Span) -> Iterator[tuple[int, int]]:
 
 
 def read_images(
-    span: Span,
-    first: int,
-    last: int,
-    ordinal: Longs,
-    *,
-    known: Mapping[str, TableDefinition] | None = None,
-    pairs: bool = False,
+    span: Span, first: int, last: int, ordinal: Longs, **options: Any
 ) -> Iterator[tuple[RowImages, Longs, Longs]]:
     """(images, ordinal of each of their transactions, its packed position) of a slice of a span.
 
-    ``known`` and ``pairs`` as ``walk`` has them. DecodeError with the transaction's position.
+    ``options`` are those of ``walk``. A transaction larger than a slice comes in several windows
+    one behind the other. DecodeError with the transaction's place.
     """
-    positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
+    at = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
     if span.at is not None:
-        positions = span.at[first:last]
-    buffer = _read(span.path, span.starts[first:last], span.ends[first:last], positions)
-    edges = np.concatenate(([0], np.cumsum(span.ends[first:last] - span.starts[first:last])))
-    starts, ends = edges[:-1], edges[1:]
+        at = span.at[first:last]
     packed = span.compressed[first:last]
-    plain = ~packed
-    if plain.any():
-        args = starts[plain], ends[plain], positions[plain]
-        for images in walk(buffer, *args, span.checksum, known=known, pairs=pairs):
-            yield images, ordinal[plain], positions[plain]
+    edges = np.concatenate(([0], np.cumsum(span.ends[first:last] - span.starts[first:last])))
+    if edges[-1] > _SLICE_BYTES and last == first + 1:
+        for images in _large(span, first, at, **options):
+            yield images, ordinal, at
+        return
+    buffer = _read(span.path, span.starts[first:last], span.ends[first:last], at)
+    starts, ends = edges[:-1], edges[1:]
+    if not packed.all():
+        loose = ~packed
+        args = starts[loose], ends[loose], at[loose]
+        for images in walk(buffer, *args, span.checksum, **options):
+            yield images, ordinal[loose], at[loose]
+    for chosen, events in _unpacked(span, buffer, starts, ends, at, np.flatnonzero(packed)):
+        if events:
+            edge = np.concatenate(([0], np.cumsum([len(data) for data in events])))
+            joined = np.frombuffer(b"".join(events), np.uint8)
+            found: Iterable[RowImages] = walk(
+                joined, edge[:-1], edge[1:], at[chosen], False, **options
+            )
+        else:
+            found = _large(span, first + chosen[0], at[chosen], **options)
+        for images in found:
+            yield images, ordinal[chosen], at[chosen]
+
+
+def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[RowImages]:
+    start, end = int(span.starts[index]), int(span.ends[index])
+    read = unpacked if span.compressed[index] else plain
+    number = 0
+    with open(span.path, "rb") as file:
+        try:
+            for window, checksum in read(file, start, end, span.checksum, _SLICE_BYTES):
+                number += 1
+                edge = np.array([0], np.int64), np.array([len(window)], np.int64)
+                yield from walk(window, *edge, position, checksum, **options)
+        except SparkReplError as error:
+            if number:
+                error.message += f", in its window {number}"
+            raise error.at(position=RelayPosition.unpack(int(position[0]))) from error
+
+
+def _unpacked(
+    span: Span, buffer: Any, starts: Longs, ends: Longs, at: Longs, which: Longs
+) -> Iterator[tuple[list[int], list[bytes]]]:
+    """Indexes of compressed transactions and their events, up to _SLICE_BYTES together; one that
+    is larger comes alone and without."""
     chosen: list[int] = []
     inner: list[bytes] = []
-    for i in np.flatnonzero(packed):
-        inner.append(_payload(buffer, int(starts[i]), int(ends[i]), span.checksum, positions[i]))
-        chosen.append(int(i))
-        if sum(map(len, inner)) > _SLICE_BYTES or i == np.flatnonzero(packed)[-1]:
-            edge = np.concatenate(([0], np.cumsum([len(data) for data in inner])))
-            joined = np.frombuffer(b"".join(inner), np.uint8)
-            at = positions[chosen]
-            for images in walk(joined, edge[:-1], edge[1:], at, False, known=known, pairs=pairs):
-                yield images, ordinal[chosen], at
-            chosen, inner = [], []
+    size = 0
+    for i in which.tolist():
+        try:
+            begin, end = _payload_event(buffer[starts[i] : ends[i]], span.checksum)
+            body = buffer[starts[i] + begin : starts[i] + end].tobytes()
+            large = payload_size(body) > _SLICE_BYTES
+            if chosen and (large or size > _SLICE_BYTES):
+                yield chosen, inner
+                chosen, inner, size = [], [], 0
+            if large:
+                yield [i], []
+                continue
+            inner.append(decompress(body))
+        except SparkReplError as error:
+            raise error.at(position=RelayPosition.unpack(int(at[i]))) from error
+        chosen.append(i)
+        size += len(inner[-1])
+    if chosen:
+        yield chosen, inner
 
 
 def _read(path: str, starts: Longs, ends: Longs, positions: Longs) -> npt.NDArray[np.uint8]:
@@ -120,29 +162,21 @@ def _read(path: str, starts: Longs, ends: Longs, positions: Longs) -> npt.NDArra
             size = int(ends[b - 1] - starts[a])
             file.seek(int(starts[a]))
             if file.readinto(buffer.data[filled : filled + size]) != size:
-                raise DecodeError(
-                    "the file is shorter than when it was indexed",
-                    position=RelayPosition.unpack(int(positions[b - 1])),
-                    hint="was it truncated or replaced while the applier ran?",
-                )
+                raise too_short().at(position=RelayPosition.unpack(int(positions[b - 1])))
             filled += size
     return buffer
 
 
-def _payload(buffer: Any, at: int, end: int, checksum: bool, position: np.int64) -> bytes:
-    """The events inside a compressed transaction; loops over its two events, not over rows."""
-    place = RelayPosition.unpack(int(position))
-    while at + 19 <= end:
-        length = int.from_bytes(buffer[at + 9 : at + 13].tobytes(), "little")
-        if length < 19 or at + length > end:
+def _payload_event(events: Any, checksum: bool) -> tuple[int, int]:
+    """Where the payload's body begins and ends; loops over the two events of a transaction."""
+    at, tail = 0, CRC_LENGTH if checksum else 0
+    while at + HEADER_LENGTH + tail <= len(events):
+        length = int.from_bytes(events[at + 9 : at + 13].tobytes(), "little")
+        if length < HEADER_LENGTH + tail or at + length > len(events):
             break
-        if checksum and (length < 23 or not event_crc_ok(buffer, at, at + length)):
-            raise DecodeError("an event's CRC32 is wrong", position=place)
-        if buffer[at + 4] == _PAYLOAD_EVENT:
-            body = buffer[at + 19 : at + length - (4 if checksum else 0)].tobytes()
-            try:
-                return decompress(body)
-            except SparkReplError as error:
-                raise error.at(position=place) from error
+        if checksum and not event_crc_ok(events, at, at + length):
+            raise DecodeError("an event's CRC32 is wrong")
+        if events[at + 4] == EventType.TRANSACTION_PAYLOAD:
+            return at + HEADER_LENGTH, at + length - tail
         at += length
-    raise DecodeError("a compressed transaction has no payload", position=place)
+    raise DecodeError("a compressed transaction has no payload")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.definition import TableDefinition
+from ..binlog.forms import USUAL, Forms
 from ..binlog.partial_rows import PartialImages
 from ..binlog.row_images import RowImages
 from ..errors import DecodeError, SparkReplError
@@ -48,7 +49,7 @@ class StageTask:
     shards: int
     folder: str | None
     idempotent: Container[str] = frozenset()
-    zero_dates: str = "error"
+    forms: Forms = USUAL
     known: Mapping[str, TableDefinition] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
@@ -98,7 +99,7 @@ def stage(task: StageTask) -> Staged:
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span, first, last, ordinal, known=task.known
+                    span, first, last, ordinal, known=task.known, forms=task.forms
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
@@ -165,7 +166,7 @@ class _Output:
             "diffs": pa.nulls(len(count), pa.binary()),
         }
         for number, chosen in self._shards(extra["key"]):
-            rows = images.decode(entries[found.last[chosen]], self.task.zero_dates)
+            rows = images.decode(entries[found.last[chosen]], self.task.forms.zero_dates)
             picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
             self._write(name, number, rows, picked)
 
@@ -188,7 +189,7 @@ class _Output:
             "key": key.cast(pa.large_binary()),
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
-            rows = images.decode(entries[chosen], self.task.zero_dates)
+            rows = images.decode(entries[chosen], self.task.forms.zero_dates)
             picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
             picked["held"], picked["diffs"] = images.held(entries[chosen])
             self._write(name, number, rows, picked, whole=whole)

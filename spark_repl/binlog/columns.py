@@ -11,7 +11,8 @@ import pyarrow as pa
 from ..errors import DecodeError
 from . import decimals, nested, old_temporal, temporal, text
 from .charset import BINARY
-from .definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType
+from .date_text import date_text
+from .definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from .values import Values, bitmap
 
 _T = ColumnType
@@ -21,6 +22,8 @@ _INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLON
 def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
     """(array of the column's Arrow type, dates replaced by NULL); DecodeError."""
     kind = column.type
+    if column.form == Form.TEXT:
+        return date_text(column, values), 0
     if kind in CHARACTER_TYPES:
         return _character(column, values), 0
     if kind in _INTEGER_BITS:
@@ -30,9 +33,10 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
     if kind in OLD_MOMENTS:
         return old_temporal.old_moments(column, values, zero_dates)
     if kind == _T.TIME:
-        return temporal.time_text(column, values), 0
+        micros = column.form == Form.MICROSECONDS
+        return (temporal.time_microseconds if micros else temporal.time_text)(column, values), 0
     if kind == _T.TIME_OLD:
-        return old_temporal.old_times(values), 0
+        return old_temporal.old_times(column, values), 0
     if kind == _T.DECIMAL:
         return decimals.decode(column, values), 0
     if kind in (_T.FLOAT, _T.DOUBLE):
@@ -46,7 +50,7 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
     if kind == _T.JSON:
         return _json(values), 0
     if kind == _T.GEOMETRY:
-        return nested.geometry(values), 0
+        return nested.geometry(column, values), 0
     if kind == _T.VECTOR:
         return nested.vector(values), 0
     raise DecodeError(f"type {column.type_name} is not decoded by this version")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -57,6 +57,20 @@ NUMERIC_TYPES = frozenset(
 )
 OLD_MOMENTS = frozenset((_T.DATETIME_OLD, _T.TIMESTAMP_OLD))
 DATE_TYPES = frozenset((_T.DATE, _T.DATETIME, _T.TIMESTAMP)) | OLD_MOMENTS
+TIME_TYPES = frozenset((_T.TIME, _T.TIME_OLD))
+
+
+class Form(StrEnum):
+    """How a column's values are kept, where there is a choice (``forms.Forms``)."""
+
+    USUAL = ""
+    TEXT = "text"
+    """dates as the server prints them"""
+    MICROSECONDS = "microseconds"
+    """TIME as a signed number"""
+    BYTES = "bytes"
+    """GEOMETRY as MySQL stores it"""
+
 
 _SIGNED = {_T.TINY: pa.int8(), _T.SHORT: pa.int16(), _T.INT24: pa.int32(), _T.LONG: pa.int32()}
 _UNSIGNED = {_T.TINY: pa.int16(), _T.SHORT: pa.int32(), _T.INT24: pa.int32(), _T.LONG: pa.int64()}
@@ -80,6 +94,7 @@ _PLAIN = {
     _T.GEOMETRY: GEOMETRY_STRUCT,
     _T.VECTOR: VECTOR_LIST,
 }
+_FORMS = {Form.TEXT: pa.string(), Form.MICROSECONDS: pa.int64(), Form.BYTES: pa.binary()}
 DECIMAL128_DIGITS = 38
 
 
@@ -100,6 +115,7 @@ class Column:
     collation: int = 0
     literals: tuple[str, ...] = ()
     visible: bool = True
+    form: Form = Form.USUAL
     default: str | None = field(default=None, compare=False)
     """what an INSERT means that leaves the column out (``apply.defaults``); None: not known"""
 
@@ -121,6 +137,8 @@ class Column:
     @property
     def arrow_type(self) -> Any:
         """The target's type; None when this version can't hold the type without loss."""
+        if self.form:
+            return _FORMS[self.form]
         if self.type in CHARACTER_TYPES:
             return pa.binary() if self.collation == BINARY else pa.string()
         if self.type in _SIGNED:
@@ -155,7 +173,13 @@ class TableDefinition:
     def from_json(cls, text: str) -> TableDefinition:
         fields: dict[str, Any] = json.loads(text)
         columns = (
-            Column(**{**column, "literals": tuple(column["literals"])})
+            Column(
+                **{
+                    **column,
+                    "literals": tuple(column["literals"]),
+                    "form": Form(column.get("form", "")),
+                }
+            )
             for column in fields["columns"]
         )
         key = tuple(fields["primary_key"])

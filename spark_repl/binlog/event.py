@@ -282,7 +282,7 @@ def parse_previous_gtids(body: bytes) -> GtidSet:
     return GtidSet.decode(body)
 
 
-def read_lenenc(data: bytes, at: int) -> tuple[int, int]:
+def read_lenenc(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """(value, offset behind it) of MySQL's packed integer."""
     first = data[at]
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first, 0)

@@ -1,4 +1,4 @@
-"""GEOMETRY as STRUCT<srid, wkb> and VECTOR as ARRAY<FLOAT>."""
+"""GEOMETRY as STRUCT<srid, wkb> or as MySQL stores it, and VECTOR as ARRAY<FLOAT>."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from . import text
-from .definition import GEOMETRY_STRUCT, VECTOR_LIST
+from .definition import GEOMETRY_STRUCT, VECTOR_LIST, Column, Form
 from .values import Values
 
 _SRID, _FLOAT = 4, 4
 _HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
 
 
-def geometry(values: Values) -> pa.Array:
-    """StructArray of GEOMETRY; the empty value of a non-strict server is srid 0 and no WKB."""
+def geometry(column: Column, values: Values) -> pa.Array:
+    """GEOMETRY in the column's form; in a struct the empty value of a non-strict server is srid 0
+    and no WKB."""
     length = values.length
     if len(values) and ((length > 0) & (length < _SRID)).any():
         raise DecodeError("a GEOMETRY value without SRID", hint=_HINT)
+    if column.form == Form.BYTES:
+        return text.gather(values, pa.binary())
     srid = Values(values.buffer, values.offset, np.minimum(length, _SRID).astype(np.int32))
     body = np.maximum(length - _SRID, 0).astype(np.int32)
     children = [

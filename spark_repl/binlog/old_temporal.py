@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DecodeError
-from .definition import Column, ColumnType
+from .definition import Column, ColumnType, Form
 from .kernels import Bools, Ints, jit
-from .temporal import days, is_date
+from .temporal import ZERO_DATES_HINT, days, is_date
 from .values import Values, bitmap
 
 _MICROSECONDS_PER_SECOND = 1_000_000
@@ -30,20 +30,23 @@ def old_moments(column: Column, values: Values, zero_dates: str) -> tuple[pa.Arr
         first = f"{int(raw[np.argmax(~real & (values.length >= 0))]):014d}"
         raise DecodeError(
             f"{replaced} zero or partial dates, the first {first[:4]}-{first[4:6]}-{first[6:8]}",
-            hint='zero_dates = "null" reads them as NULL, "string" keeps such columns as text',
+            hint=ZERO_DATES_HINT,
         )
     nulls = len(real) - int(np.count_nonzero(real))
     buffers = [bitmap(real) if nulls else None, pa.py_buffer(out)]
     return pa.Array.from_buffers(column.arrow_type, len(raw), buffers, nulls), replaced
 
 
-def old_times(values: Values) -> pa.Array:
-    """TIME as the server prints it; the values are +-hhmmss in 24 bits."""
+def old_times(column: Column, values: Values) -> pa.Array:
+    """TIME in the column's form; the values are +-hhmmss in 24 bits."""
     raw = values.little_endian() << 40 >> 40
     size = np.abs(raw)
     hours, minutes, seconds = size // 10000, size // 100 % 100, size % 100
     if ((hours > _HOURS_MAX) | (minutes > 59) | (seconds > 59)).any():
         raise DecodeError("a TIME value that is no time", hint=_DAMAGED)
+    if column.form == Form.MICROSECONDS:
+        total = (hours * 3600 + minutes * 60 + seconds) * _MICROSECONDS_PER_SECOND
+        return values.array(pa.int64(), np.where(raw < 0, -total, total))
     distinct, index = np.unique(raw, return_inverse=True)
     texts = [_text(int(value)) for value in distinct]
     return pa.array(texts, pa.string()).take(values.array(pa.int64(), index.astype(np.int64)))

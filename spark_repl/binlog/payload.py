@@ -6,55 +6,123 @@ The events inside carry no CRC; the payload event's own CRC covers them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import zstandard
 
 from ..errors import DecodeError
 from .packed import Packed
+from .windows import Reader
 
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 _ZSTD, _NONE = 0, 255
-# A server compresses transactions up to 1 GiB; above that a size is damage, not data.
-_LARGEST = 1 << 31
 _HINT = "the log is damaged here; fetch it again, or check it with mysqlbinlog"
+# All fields of a payload's header: three of at most 11 bytes, and the end.
+_HEAD_BYTES = 64
+_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Payload:
+class _Head:
     compression: int
+    size: int
     uncompressed: int
-    data: memoryview
+    length: int
+    """bytes of the header itself"""
+
+
+class View:
+    """A reader of bytes in memory, which are copied as they are read."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data, self._at = memoryview(data), 0
+
+    def read(self, size: int, /) -> bytes:
+        found = bytes(self._data[self._at : self._at + size])
+        self._at += len(found)
+        return found
+
+
+class Section:
+    """``left`` bytes of a reader, those already read first."""
+
+    def __init__(self, source: Reader, left: int, already: bytes = b"") -> None:
+        self._source, self._left, self._already = source, left, already
+
+    def read(self, size: int = -1) -> bytes:
+        size = self._left if size < 0 else min(size, self._left)
+        found = self._already[:size]
+        if found:
+            self._already = self._already[size:]
+        elif size:
+            found = self._source.read(size)
+        self._left -= len(found)
+        return found
+
+
+class Payload:
+    """The events inside of a payload event, read piece by piece.
+
+    ``body`` gives the ``length`` bytes of the event without its 19-byte header and CRC. DecodeError
+    for what isn't as its header says, sizes at the end.
+    """
+
+    def __init__(self, body: Reader, length: int) -> None:
+        begin = body.read(min(length, _HEAD_BYTES))
+        head = _parse(begin)
+        if length - head.length != head.size:
+            raise DecodeError(
+                f"transaction payload of {length - head.length} bytes, its header says {head.size}",
+                hint=_HINT,
+            )
+        self.uncompressed, self._done = head.uncompressed, 0
+        data: Any = Section(body, head.size, begin[head.length :])
+        if head.compression == _ZSTD:
+            data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+        elif head.compression != _NONE:
+            raise DecodeError(
+                f"transaction payload has the unknown compression {head.compression}", hint=_HINT
+            )
+        self._data: Reader = data
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            found = self._data.read(size)
+        except zstandard.ZstdError as error:
+            raise DecodeError(f"transaction payload: {error}", hint=_HINT) from error
+        self._done += len(found)
+        if self._done > self.uncompressed or (size and not found and not self.at_end):
+            raise DecodeError(
+                f"transaction payload holds {'at least ' * bool(found)}{self._done} bytes, its"
+                f" header says {self.uncompressed}",
+                hint=_HINT,
+            )
+        return found
+
+    @property
+    def at_end(self) -> bool:
+        return self._done == self.uncompressed
+
+    def check_end(self) -> None:
+        """DecodeError when there is more than the header says."""
+        self.read(1)
 
 
 def decompress(body: bytes) -> bytes:
     """The concatenated inner events of a payload event's body (no 19-byte header, no CRC)."""
-    payload = _parse(body)
-    if payload.compression == _NONE:
-        return bytes(payload.data)
-    if payload.compression != _ZSTD:
-        raise DecodeError(
-            f"transaction payload has the unknown compression {payload.compression}", hint=_HINT
-        )
-    try:
-        reader = zstandard.ZstdDecompressor().stream_reader(payload.data, read_across_frames=True)
-        events = reader.read(payload.uncompressed + 1)
-    except zstandard.ZstdError as error:
-        raise DecodeError(f"transaction payload: {error}", hint=_HINT) from error
-    if len(events) != payload.uncompressed:
-        raise DecodeError(
-            f"transaction payload holds {'at least ' * (len(events) > payload.uncompressed)}"
-            f"{len(events)} bytes, its header says {payload.uncompressed}",
-            hint=_HINT,
-        )
-    return events
+    payload = Payload(View(body), len(body))
+    # What a damaged header asks for is not allocated before it is there.
+    pieces = iter(lambda: payload.read(min(_PIECE_BYTES, payload.uncompressed + 1)), b"")
+    parts = list(pieces)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def payload_size(body: bytes) -> int:
     """Bytes of the inner events, by the payload's header; ``body`` may end after the header."""
-    return _parse(body, whole=False).uncompressed
+    return _parse(body).uncompressed
 
 
-def _parse(body: bytes, *, whole: bool = True) -> _Payload:
+def _parse(body: bytes) -> _Head:
     packed = Packed(body, "TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
     while (tag := packed.number()) != _END:
@@ -62,13 +130,8 @@ def _parse(body: bytes, *, whole: bool = True) -> _Payload:
         if tag in (_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE):
             fields[tag] = value.number()
     size = fields.get(_PAYLOAD_SIZE, -1)
+    if _COMPRESSION not in fields or size < 0:
+        raise DecodeError(f"transaction payload with the fields {fields}", hint=_HINT)
     # MySQL writes no uncompressed size when nothing is compressed.
     uncompressed = fields.get(_UNCOMPRESSED_SIZE, size)
-    if _COMPRESSION not in fields or size < 0 or uncompressed > _LARGEST:
-        raise DecodeError(f"transaction payload with the fields {fields}", hint=_HINT)
-    if whole and packed.left != size:
-        raise DecodeError(
-            f"transaction payload of {packed.left} bytes, its header says {size}", hint=_HINT
-        )
-    data = memoryview(body)[len(body) - packed.left :]
-    return _Payload(fields[_COMPRESSION], uncompressed, data)
+    return _Head(fields[_COMPRESSION], size, uncompressed, len(body) - packed.left)

@@ -22,7 +22,11 @@ from .kernels import (
     NO_MAP,
     OUTSIDE,
     PARTIAL_UPDATE,
+    QUERY,
+    QUERY_END,
+    ROWS_QUERY,
     STATEMENT,
+    STATEMENT_END,
     TRANSACTION,
     UNKNOWN_EVENT,
     Bytes,
@@ -81,7 +85,7 @@ def note_id(ids: Ints, count: Int, table: Int, found: Int) -> tuple[Ints, Int]:
 
 
 @jit
-def known_event(kind: Int) -> Int:
+def known_event(kind: Int, flags: Int) -> Int:
     """DONE for an event that may stand in a transaction of rows, else the complaint."""
     if kind == 40:
         return COMPRESSED
@@ -91,9 +95,14 @@ def known_event(kind: Int) -> Int:
         return STATEMENT
     if 160 <= kind <= 171:
         return MARIADB
-    if kind == 0 or kind > 43:
+    if (kind == 0 or kind > 43) and not flags & _IGNORABLE:
         return UNKNOWN_EVENT
     return DONE
+
+
+@jit
+def is_rows(kind: Int) -> bool:
+    return bool(30 <= kind <= 32 or 23 <= kind <= 25 or kind == 39)
 
 
 @jit
@@ -116,6 +125,18 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
             return -1
         at += extra
     return at if at < end else -1
+
+
+@jit
+def note_rows(
+    events: Ints, count: Int, begin: Int, end: Int, kind: Int, query: Int, query_end: Int
+) -> Ints:
+    if count == events.shape[0]:
+        events = doubled(events)
+    events[count, BEGIN], events[count, END] = begin, end
+    events[count, KIND] = kind_of(kind)
+    events[count, QUERY], events[count, QUERY_END] = query, query_end
+    return events
 
 
 @jit
@@ -142,12 +163,12 @@ def scan_events(
     """Table maps and row events of whole transactions.
 
     Returns (code, transaction, offset, maps, events). maps int64[m, 2]: begin and end of the
-    bytes behind id and flags of each distinct table map; events int64[e, 5]: begin (the column
-    count), end, kind, map, transaction. When the code isn't DONE, it happened at that offset.
+    bytes behind id and flags of each distinct table map; events int64[e, 7]: columns BEGIN (the
+    column count) to QUERY_END (-1: no text). When the code isn't DONE, it was at that offset.
     """
     tail = CRC if checksum else 0
     maps = np.empty((16, 2), np.int64)
-    events = np.empty((1024, 5), np.int64)
+    events = np.empty((1024, 7), np.int64)
     guesses = np.full(1024, -1, np.int64)
     ids = np.empty((16, 2), np.int64)
     map_count: Int = 0
@@ -162,13 +183,14 @@ def scan_events(
             if bad >= 0:
                 return BAD_CRC, transaction, bad, maps[:0], events[:0]
         id_count: Int = 0
+        query: Int = np.int64(-1)
+        query_end: Int = np.int64(-1)
         while at < stop:
             length = number(buffer, at + 9, 4) if at + HEADER <= stop else 0
             if length < HEADER + tail or at + length > stop:
                 return HEADER_CUT, transaction, at, maps[:0], events[:0]
             kind = np.int64(buffer[at + 4])
-            body = at + HEADER
-            end = at + length - tail
+            body, end = at + HEADER, at + length - tail
             if kind == 19:
                 if body + 8 > end:
                     return BODY_CUT, transaction, at, maps[:0], events[:0]
@@ -177,7 +199,7 @@ def scan_events(
                     buffer, maps, map_count, guesses, table, body + 8, end
                 )
                 ids, id_count = note_id(ids, id_count, table, found)
-            elif 30 <= kind <= 32 or 23 <= kind <= 25 or kind == 39:
+            elif is_rows(kind):
                 if body + 8 > end:
                     return BODY_CUT, transaction, at, maps[:0], events[:0]
                 table = number(buffer, body, 6)
@@ -188,16 +210,15 @@ def scan_events(
                     begin = rows_begin(buffer, body, end, kind)
                     if begin < 0:
                         return BODY_CUT, transaction, at, maps[:0], events[:0]
-                    if count == events.shape[0]:
-                        events = doubled(events)
-                    events[count, BEGIN], events[count, END] = begin, end
-                    events[count, KIND] = kind_of(kind)
+                    events = note_rows(events, count, begin, end, kind, query, query_end)
                     events[count, MAP], events[count, TRANSACTION] = ids[i, 1], transaction
                     count += 1
+                if buffer[body + 6] & STATEMENT_END:
+                    query = np.int64(-1)
+            elif kind == ROWS_QUERY and body < end:
+                query, query_end = body + 1, end  # behind a length that is cut to a byte
             else:
-                code = known_event(kind)
-                if code == UNKNOWN_EVENT and number(buffer, at + 17, 2) & _IGNORABLE:
-                    code = DONE
+                code = known_event(kind, number(buffer, at + 17, 2))
                 if code != DONE:
                     return code, transaction, at, maps[:0], events[:0]
             at += length

@@ -11,7 +11,7 @@ from ..errors import DecodeError
 from .columns import decode_column
 from .definition import TableDefinition
 from .images import key_bytes, key_offsets, locate
-from .kernels import Bytes, Ints, Lengths
+from .kernels import BEGIN, QUERY, QUERY_END, Bytes, Ints, Lengths
 from .values import Values
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
@@ -36,6 +36,7 @@ class RowImages:
     _image: Ints = field(repr=False, kw_only=True)
     _key: Ints = field(repr=False, kw_only=True)
     _wire: Lengths = field(repr=False, kw_only=True)
+    _events: Ints = field(repr=False, kw_only=True)
 
     def key(self) -> pa.Array:
         """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
@@ -53,6 +54,19 @@ class RowImages:
             len(self.flags),
             [None, pa.py_buffer(places), pa.py_buffer(out)],
         )
+
+    def rows_query(self, entries: Ints) -> pa.Array:
+        """StringArray: text of the statement that made each change, from its ROWS_QUERY event; NULL
+        unless the server logged it (binlog_rows_query_log_events)."""
+        owner = np.searchsorted(self._events[:, BEGIN], self._image[entries], "right") - 1
+        begin, place = np.unique(self._events[owner, QUERY], return_index=True)
+        end = self._events[owner[place], QUERY_END]
+        texts = [
+            None if a < 0 else self._buffer[a:b].tobytes().decode("utf-8", "replace")
+            for a, b in zip(begin.tolist(), end.tolist(), strict=True)
+        ]
+        index = np.searchsorted(begin, self._events[owner, QUERY])
+        return pa.array(texts, pa.string()).take(pa.array(index))
 
     def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
         """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.

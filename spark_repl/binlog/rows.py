@@ -16,6 +16,7 @@ from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from . import kernels
 from .definition import ColumnType, TableDefinition
+from .forms import USUAL, Forms
 from .images import walk_images
 from .kernels import Bytes, Int, Ints
 from .partial_images import walk_partial
@@ -77,14 +78,15 @@ def walk(
     checksum: bool,
     *,
     known: Mapping[str, TableDefinition] | None = None,
+    forms: Forms = USUAL,
     pairs: bool = False,
 ) -> list[RowImages]:
     """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
 
     buffer uint8[n] of plain events, with a 4-byte CRC behind each iff ``checksum`` (then it is
     verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
-    definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). pairs:
-    every UPDATE is two entries, 1 then 2, the second with bit 3 (MOVED).
+    definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). forms:
+    how values are kept. pairs: every UPDATE is two entries, 1 and 2, the second with MOVED set.
     DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
@@ -97,12 +99,12 @@ def walk(
     definitions: dict[TableDefinition, list[int]] = {}
     for i, (begin, end) in enumerate(maps):
         try:
-            definition = parse_table_map(bytes(8) + data[begin:end].tobytes(), known)
+            logged = parse_table_map(bytes(8) + data[begin:end].tobytes(), known)
         except DecodeError as error:
             first = events[np.argmax(events[:, kernels.MAP] == i)] if len(events) else None
             place = None if first is None else positions[first[kernels.TRANSACTION]]
             raise error.at(position=_position(place)) from error
-        definitions.setdefault(definition, []).append(i)
+        definitions.setdefault(forms.apply(logged), []).append(i)
     order = np.argsort(events[:, kernels.MAP], kind="stable")
     grouped = events[order]
     found = []
@@ -148,6 +150,7 @@ def _walk_table(
         _image=image[:n],
         _key=key[:n],
         _wire=wire,
+        _events=events,
     )
 
 
@@ -183,6 +186,7 @@ def _walk_partial(
         _image=place[:n, 0],
         _key=key[:n],
         _wire=wire,
+        _events=events,
         _place=place[:n],
     )
 

@@ -12,6 +12,9 @@ from .values import Values, bitmap
 
 _DAYS_PER_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 _MICROSECONDS_PER_SECOND = 1_000_000
+ZERO_DATES_HINT = (
+    'zero_dates = "null" reads them as NULL; "string" keeps all dates as text, in a new target'
+)
 
 
 def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
@@ -29,7 +32,7 @@ def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array
     if replaced and zero_dates != "null":
         raise DecodeError(
             f"{replaced} zero or partial dates, the first {_first(column, values, real)}",
-            hint='zero_dates = "null" reads them as NULL, "string" keeps such columns as text',
+            hint=ZERO_DATES_HINT,
         )
     if column.type == ColumnType.DATE:
         out = out.astype(np.int32)
@@ -63,6 +66,13 @@ def time_text(column: Column, values: Values) -> pa.Array:
     size = times(values.buffer, values.offset, values.length, digits, offsets, out)
     buffers = [values.validity, pa.py_buffer(offsets), pa.py_buffer(out[:size].copy())]
     return pa.Array.from_buffers(pa.string(), len(values), buffers, values.null_count)
+
+
+def time_microseconds(column: Column, values: Values) -> pa.Array:
+    """TIME as signed microseconds: int64."""
+    out = np.empty(len(values), np.int64)
+    durations(values.buffer, values.offset, values.length, column.meta, out)
+    return values.array(pa.int64(), out)
 
 
 @jit
@@ -209,3 +219,21 @@ def times(
                 to = put_digits(out, to + 1, fraction // (10 if digits & 1 else 1), digits)
         offsets[r + 1] = to
     return to
+
+
+@jit
+def durations(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints) -> None:
+    """Microseconds of TIME(digits); 0 for NULL."""
+    width = (digits + 1) // 2
+    for r in range(offset.size):
+        out[r] = 0
+        if length[r] < 0:
+            continue
+        packed = big_endian(buffer, offset[r], 3 + width) - (0x800000 << (8 * width))
+        size: Int = -packed if packed < 0 else packed
+        whole, fraction = size >> (8 * width), size & ((1 << (8 * width)) - 1)
+        for _ in range(3 - width):
+            fraction *= 100
+        seconds = ((whole >> 12 & 1023) * 60 + (whole >> 6 & 63)) * 60 + (whole & 63)
+        total = seconds * _MICROSECONDS_PER_SECOND + fraction
+        out[r] = -total if packed < 0 else total

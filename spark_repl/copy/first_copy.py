@@ -166,10 +166,7 @@ class FirstCopy:
         self.layout = Layout(config.target.path)
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
-        target = config.target
-        options = TableOptions(
-            target.column_mapping, target.deletion_vectors, target.cut_retention_hours
-        )
+        options = TableOptions.of(config.target)
         self.tracking = Tracking(self.layout, self.control, DeltaLog(spark), options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0
@@ -229,9 +226,10 @@ class FirstCopy:
             user_metadata=user_metadata(behind, self.control.channel) if behind else "{}",
             copied_to=copy.paths[name],
         )
-        if table.definition != source.definition:
+        if table.definition != self.tracking.options.forms.apply(source.definition):
             raise TargetError(
-                "the table's definition was changed on the source during the copy", table=name,
+                "the table's definition, or how its values are to be kept (zero_dates, time_as,"
+                " geometry_as), was changed during the copy", table=name,
                 hint="begin again with an empty target",
             )  # fmt: skip
         return table, self.tracking.delta.last_txn(table.snapshot, self._app) or 0

@@ -17,8 +17,9 @@ from numba import njit
 
 from ..binlog import nested, text
 from ..binlog.charset import BINARY
-from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
+from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
 from ..binlog.grammar import read_uint
+from ..binlog.temporal import ZERO_DATES_HINT
 from ..binlog.values import Values
 from ..errors import SchemaError, SourceLostError
 from ..relay.dump import refusal
@@ -147,11 +148,13 @@ def to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
     if kind == _T.BIT:
         return _bit(column, values)
     if kind == _T.GEOMETRY:
-        return nested.geometry(values)
+        return nested.geometry(column, values)
     if kind == _T.VECTOR:
         return nested.vector(values)
     found = text.gather(values, pa.string())
-    if kind in (_T.DATE, _T.DATETIME, _T.TIMESTAMP):
+    if column.form == Form.MICROSECONDS:
+        return _microseconds(found)
+    if kind in DATE_TYPES and column.form != Form.TEXT:
         return _dates(column, found, zero_dates)
     return found if column.arrow_type == pa.string() else found.cast(column.arrow_type)
 
@@ -161,13 +164,25 @@ def _bit(column: Column, values: Values) -> pa.Array:
     return pc.equal(found, b"\1") if column.meta == 1 else found
 
 
+def _microseconds(found: pa.Array) -> pa.Array:
+    """Of TIME as the server prints it, -838:59:59.000000."""
+    parts = pc.extract_regex(
+        found, r"^(?P<sign>-?)(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)\.?(?P<f>\d*)$"
+    )
+    hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in "hms")
+    fraction = pc.utf8_rpad(pc.struct_field(parts, "f"), 6, "0").cast(pa.int64())
+    whole = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
+    total = pc.add(pc.multiply(whole, 1_000_000), fraction)
+    return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(total), total)
+
+
 def _dates(column: Column, found: pa.Array, zero_dates: str) -> pa.Array:
     zero = pc.match_substring_regex(found, _ZERO_DATE)
     if pc.any(zero).as_py():
         if zero_dates != "null":
             raise SchemaError(
                 f"column {column.name} holds zero or partial dates",
-                hint='zero_dates = "null" reads them as NULL',
+                hint=ZERO_DATES_HINT,
             )
         found = pc.if_else(zero, pa.scalar(None, pa.string()), found)
     if column.type == _T.DATE:

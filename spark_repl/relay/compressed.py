@@ -17,7 +17,8 @@ from ..binlog.event import (
     read_lenenc,
 )
 from ..binlog.grammar import Kind
-from ..binlog.payload import decompress
+from ..binlog.payload import Payload, View
+from ..binlog.windows import read_exactly, windows
 from ..errors import LogError
 
 _COMPRESSION, _UNCOMPRESSED_SIZE, _PAYLOAD_SIZE = 2, 3, 1
@@ -26,9 +27,11 @@ _NONE = 255
 _HEAD_BYTES = 2048
 # Up to here one call for everything is quicker than a stream for the head.
 _SMALL_BYTES = 1 << 15
+# Of a large one that may end as a prepared XA branch: only its last window is looked at.
+_WINDOW_BYTES = 1 << 20
 
 
-def classify(body: bytes, reader: zstandard.ZstdDecompressor) -> tuple[Kind, int]:
+def classify(body: memoryview, reader: zstandard.ZstdDecompressor) -> tuple[Kind, int]:
     """(kind, bytes of the events inside) of a TRANSACTION_PAYLOAD body without its checksum.
 
     ``reader`` spares making one per call; it must not be shared between threads.
@@ -37,7 +40,7 @@ def classify(body: bytes, reader: zstandard.ZstdDecompressor) -> tuple[Kind, int
         fields, at = _fields(body)
         size = fields.get(_UNCOMPRESSED_SIZE, fields[_PAYLOAD_SIZE])
         if fields[_COMPRESSION] == _NONE:
-            head = body[at : at + _HEAD_BYTES]
+            head = bytes(body[at : at + _HEAD_BYTES])
         elif size <= _SMALL_BYTES:
             head = reader.decompress(body[at:], max_output_size=size)
         else:
@@ -48,18 +51,7 @@ def classify(body: bytes, reader: zstandard.ZstdDecompressor) -> tuple[Kind, int
     return kind, size
 
 
-def payload_head(body: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
-    """The first bytes of the events inside; ``body`` may be cut behind them."""
-    try:
-        fields, at = _fields(body)
-        if fields[_COMPRESSION] == _NONE:
-            return body[at : at + _HEAD_BYTES]
-        return reader.stream_reader(body[at:]).read(_HEAD_BYTES)
-    except (IndexError, KeyError, zstandard.ZstdError) as e:
-        raise LogError(f"a TRANSACTION_PAYLOAD event is damaged: {e}") from e
-
-
-def _fields(body: bytes) -> tuple[dict[int, int], int]:
+def _fields(body: memoryview) -> tuple[dict[int, int], int]:
     fields: dict[int, int] = {}
     at = 0
     while True:
@@ -71,12 +63,12 @@ def _fields(body: bytes) -> tuple[dict[int, int], int]:
         at += length
 
 
-def _kind(head: bytes, body: bytes) -> Kind:
+def _kind(head: bytes, body: memoryview) -> Kind:
     begin = parse_header(head)
     if begin.type != EventType.QUERY:
         raise LogError(f"a compressed transaction begins with a {begin.name} event")
     if parse_query(head[HEADER_LENGTH : begin.length]).statement.startswith(b"XA START"):
-        return _xa_kind(decompress(body))
+        return _xa_kind(Payload(View(body), len(body)))
     second = head[begin.length :]
     if len(second) < HEADER_LENGTH:
         return Kind.ROWS
@@ -86,7 +78,8 @@ def _kind(head: bytes, body: bytes) -> Kind:
     if header.type != EventType.QUERY:
         return Kind.ROWS
     if header.length > len(second):
-        second = decompress(body)[begin.length :]
+        events = Payload(View(body), len(body))
+        second = read_exactly(events, begin.length + header.length)[begin.length :]
     return _statement_kind(parse_query(second[HEADER_LENGTH : header.length]).statement)
 
 
@@ -99,7 +92,10 @@ def _statement_kind(statement: bytes) -> Kind:
     return Kind.ROWS if text.startswith(b"SAVEPOINT") else Kind.STATEMENT
 
 
-def _xa_kind(events: bytes) -> Kind:
+def _xa_kind(payload: Payload) -> Kind:
+    events = b""
+    for window in windows(payload, payload.uncompressed, _WINDOW_BYTES):
+        events = window.tobytes()
     at, header = 0, Header(0, 0, 0, 0, 0, 0)
     while at < len(events):
         header = parse_header(events, at)

@@ -194,7 +194,7 @@ def _classify_compressed(
     kinds, sizes = [], []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         try:
-            kind, size = classify(bytes(data[start + HEADER_LENGTH : end]), reader)
+            kind, size = classify(data[start + HEADER_LENGTH : end], reader)
         except LogError as e:
             raise e.at(file=file.name, position=start) from None
         kinds.append(kind)

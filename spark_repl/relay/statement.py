@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-import zstandard
-
 from ..binlog.event import (
     CRC_LENGTH,
     HEADER_LENGTH,
@@ -15,12 +13,12 @@ from ..binlog.event import (
     parse_header,
     parse_query,
 )
-from ..binlog.payload import decompress
+from ..binlog.payload import Payload
+from ..binlog.windows import windows
 from ..errors import LogError
-from .compressed import payload_head
 
-# Enough of a compressed transaction for what stands at its beginning.
-_PAYLOAD_BYTES = 1 << 16
+# Enough of a compressed transaction for what mostly stands at its beginning.
+_WINDOW_BYTES = 1 << 12
 
 
 def read_statement(path: str, offset: int, *, checksum: bool, start: bytes = b"") -> Query:
@@ -52,9 +50,11 @@ def _queries(file: BinaryIO, crc: int) -> Iterator[Query]:
                 return
             yield parse_query(body[: left - crc])
         elif header.type == EventType.TRANSACTION_PAYLOAD:
-            begin = file.read(min(left, _PAYLOAD_BYTES))
-            yield from _inside(payload_head(begin, zstandard.ZstdDecompressor()))
-            yield from _inside(decompress((begin + file.read(left - len(begin)))[: left - crc]))
+            behind = file.tell() + left
+            payload = Payload(file, left - crc)
+            for window in windows(payload, payload.uncompressed, _WINDOW_BYTES):
+                yield from _inside(window.tobytes())
+            file.seek(behind)
         else:
             file.seek(left, 1)
 

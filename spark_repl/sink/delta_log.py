@@ -7,6 +7,8 @@ don't record the session's ``txn`` with the change. What it took to find out:
   land over a concurrent OPTIMIZE or UPDATE and double rows;
 - ``StreamingUpdate`` carries userMetadata and keeps the checksum file incremental, ``ManualUpdate``
   costs 0.6 s more a commit;
+- a commit is tried on the version behind its snapshot alone (``maxCommitAttempts``): left to try
+  again Delta would let it land over somebody's INSERT, whose keys nobody has looked up;
 - adding the appId to ``readTxn`` makes Delta refuse a commit when another one with this appId
   landed meanwhile, and costs nothing; ``txnVersion(app)`` forces a state reconstruction of 0.5 s.
 """
@@ -68,6 +70,9 @@ class DeltaLog:
                 hint="install delta-spark 4.4.0",
             )
         self._none = jvm.scala.Option.empty()
+        # Delta takes its settings from the thread's active session.
+        self._alone = spark.newSession()._jsparkSession
+        self._alone.conf().set("spark.databricks.delta.maxCommitAttempts", "0")
         self._to_list = jvm.scala.jdk.javaapi.CollectionConverters
 
     def _log(self, folder: str) -> Any:
@@ -204,6 +209,7 @@ class DeltaLog:
         for action in actions:
             java.add(self._action(action))
         sequence = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(java)
+        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._alone)
         try:
             return int(transaction.commit(sequence, operation))
         except Py4JJavaError as error:
@@ -221,7 +227,8 @@ def _translate(error: Py4JJavaError, folder: str) -> Exception:
             table=folder,
             hint="only one applier may work on a channel: stop the other one",
         )
-    if name.startswith(("Concurrent", "MetadataChanged", "ProtocolChanged")):
-        return ConcurrentChangeError(f"{name} at {folder}")
     said = str(error.java_exception.getMessage())
+    raced = name.startswith(("Concurrent", "MetadataChanged", "ProtocolChanged"))
+    if raced or "MAX_COMMIT_RETRIES" in said or "commit attempts" in said:
+        return ConcurrentChangeError(f"{name} at {folder}")
     return TargetError(f"Delta refused the commit: {name}: {said}", table=folder)

@@ -7,14 +7,17 @@ packed relay position, userMetadata the GTID set, in the same commit as the data
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..binlog.definition import TableDefinition
+from ..binlog.forms import USUAL, Forms
+from ..config import Target
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
-from . import checkpoint
+from . import checkpoint, foreign
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
 from .copies import current_paths, shown_paths
@@ -24,17 +27,32 @@ from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
 
+log = logging.getLogger(__name__)
+
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
 _COPIED = "copied"  # complete from the first cut on that shows the copy
+_FOREIGN = "foreign"  # rows of the control table: tables whose rows others have changed
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How new tables are made."""
+    """How new tables are made, and whether rows that others changed are accepted."""
 
     column_mapping: bool = True
     deletion_vectors: bool = True
     retention_hours: int = 168
+    forms: Forms = USUAL
+    accept_foreign: bool = False
+
+    @classmethod
+    def of(cls, target: Target) -> TableOptions:
+        return cls(
+            target.column_mapping,
+            target.deletion_vectors,
+            target.cut_retention_hours,
+            Forms(target.zero_dates, target.time_as, target.geometry_as),
+            target.on_foreign_change == "accept",
+        )
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"
@@ -92,6 +110,7 @@ class Tracking:
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
+        changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
         self._shown = shown_paths(self.control)
         for name, path in current_paths(self.control).items():
             folder = self.layout.table(path)
@@ -110,6 +129,7 @@ class Tracking:
                 continue  # the applier died between the announcement and the creation
             position = self.delta.last_txn(snapshot, self.app)
             table = self._table(name, path, snapshot, position)
+            table.complete &= name not in changed
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
@@ -166,6 +186,7 @@ class Tracking:
     ) -> Table:
         """Makes the table, position in the same commit. ``complete``: from CREATE TABLE.
         ``copied_to``: path of a copy, which the control table names already."""
+        definition = self.options.forms.apply(definition)
         path = copied_to or Layout.path_of(definition.database, definition.table)
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:
@@ -230,24 +251,19 @@ class Tracking:
             table.snapshot, table._files = snapshot, None
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:
-        """Lets pass what changes no row (OPTIMIZE, VACUUM, properties); stops at all else."""
-        operation = next(
-            (a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), "?"
-        )
-        changes = any(a.get(k, {}).get("dataChange") for a in actions for k in ("add", "remove"))
-        schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), None)
-        if (
-            changes
-            or operation == "RESTORE"
-            or (schema is not None and Columns.of(schema) != table.columns)
-        ):
-            raise TargetError(
-                f"somebody else changed the table: version {version} is a {operation}",
-                table=table.name,
-                file=table.folder,
-                hint="on_foreign_change = stop: undo it with RESTORE to the version before and"
-                " remove the later cuts, or start again with an empty target",
+        """Lets pass what may be; a table whose rows others changed has keys that no log holds."""
+        try:
+            changed = foreign.check(
+                version, actions, table.columns, accept=self.options.accept_foreign
             )
+        except TargetError as error:
+            raise error.at(table=table.name, file=table.folder) from None
+        if changed:
+            log.warning("%s: somebody else changed rows in version %d", table.name, version)
+            if table.complete:
+                said = json.dumps({"name": table.name, "version": version})
+                self.control.write(_FOREIGN, detail=said)
+            table.complete = False
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:
         return tuple(
@@ -304,18 +320,21 @@ class Tracking:
         """
         snapshot = self.delta.snapshot(table.folder)
         assert snapshot is not None
-        newest = commits_after(table.folder, snapshot.version - 1, snapshot.version)[0]
-        mine = any(
+        newer = commits_after(table.folder, table.snapshot.version, snapshot.version)
+        mine = newer and any(
             action.get("txn", {}).get("appId") == self.app and action["txn"]["version"] == position
-            for action in newest
+            for action in newer[-1]
         )
-        if not mine or snapshot.version == table.snapshot.version:
+        if not mine:
             raise FencedError(
                 "the newest version is not the one that was just committed",
                 table=table.name,
                 hint="only one applier may work on a channel: stop the other one",
             )
+        known = table.snapshot.version
         table.snapshot, table.position, table._files = snapshot, position, None
+        for version, actions in enumerate(newer[:-1], known + 1):
+            self._foreign(table, version, actions)  # Delta let our MERGE land behind it
 
 
 def user_metadata(cut: Cut, channel: str) -> str:

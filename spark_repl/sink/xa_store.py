@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ..apply.xa import Branch
 from ..errors import TargetError
+from .crash_points import reach
 
 _COPY_BYTES = 16 << 20
 
@@ -45,12 +46,14 @@ class XaStore:
                 left -= len(data)
             out.flush()
             os.fsync(out.fileno())
+        reach("xa_keeping")
         os.replace(fresh, place)
         folder = os.open(self.folder, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+        reach("xa_kept")
         return branch.kept(place)
 
     def check(self, branches: Iterable[Branch]) -> None:
@@ -69,6 +72,7 @@ class XaStore:
         """Removes the files of branches that have ended."""
         for branch in () if self.keep_all else branches:
             if branch.path.startswith(self.folder):
+                reach("xa_forget")
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(branch.path)
 

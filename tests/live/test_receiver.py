@@ -42,6 +42,7 @@ def test_killed_receiver_50_times(make_server: MakeServer, tmp_path: Path) -> No
 
 
 def test_source_is_killed_and_rotates(make_server: MakeServer, tmp_path: Path) -> None:
+    # Scenario 61: the source's crash: what it lost is not there, the rest is, once.
     server = make_server()
     config = config_for(server, tmp_path)
     with Running(config) as running, Load(server):
@@ -146,6 +147,7 @@ def test_semi_sync_acknowledges(make_server: MakeServer, tmp_path: Path) -> None
 
 
 def test_by_file_and_position(make_server: MakeServer, tmp_path: Path) -> None:
+    # Scenario 60: the receiver starts again from the applier's position.
     server = make_server("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
     config = config_for(server, tmp_path, auto_position=False, relay__segment_size_bytes=20000)
     for _ in range(3):

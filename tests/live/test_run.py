@@ -96,6 +96,7 @@ def test_relay_log_is_lost(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
     """A new one begins behind what the target has."""
+    # Scenario 51: missing relay logs are no error with auto-position.
     import shutil
 
     server = make_server()

@@ -102,11 +102,9 @@ def test_all_faults_are_reported_together() -> None:
     ("values", "named"),
     [
         ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
-        ({"apply": {"preserve_commit_order": False}}, ["apply.preserve_commit_order = false"]),
         ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
-        ({"target": {"time_as": "microseconds"}}, ["target.time_as"]),
-        ({"target": {"zero_dates": "string"}}, ['only "error" or "null"']),
-        ({"target": {"on_foreign_change": "accept"}}, ["target.on_foreign_change"]),
+        ({"target": {"deletion_vectors": False}}, ["target.deletion_vectors", "only true"]),
+        ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
     ],
 )
 def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None:

@@ -45,6 +45,7 @@ LAYERS = (
     ),
     ("upkeep", "copy", "stager"),
     ("group",),
+    ("lanes", "low_water_mark"),
     ("coordinator",),
     ("replica", "verify", "progress"),
     ("recopy",),

@@ -148,3 +148,16 @@ def test_it_needs_no_spark() -> None:
         "assert not {'pyspark', 'py4j', 'deltalake'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_statements_that_the_server_logged(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(T.create)
+    log.transaction(
+        insert(T, (1, "x", 0), (2, "y", 0)), update(T, ((1, "x", 0), {1: "z"})), query="one"
+    )
+    log.transaction(insert(T, (3, "x", 0)))
+    log.transaction(delete(T, (3, "x", 0)), query="two " + "é" * 400)
+    texts = [row["rows_query"] for row in rows(log.folder, rows_query=True)]
+    assert texts == ["one"] * 3 + [None, "two " + "é" * 400]
+    assert "rows_query" not in rows(log.folder)[0]

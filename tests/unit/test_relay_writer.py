@@ -77,6 +77,7 @@ def check(folder: Path, source: list[Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1 << 30, 5000, 4096])
 @pytest.mark.parametrize("step", [1 << 20, 97])
 def test_receives_and_rotates(source: list[Path], tmp_path: Path, size: int, step: int) -> None:
+    # Scenario 58: rotation never splits a transaction.
     folder = tmp_path / "relay"
     with opened(folder, size) as relay:
         receive(relay, source, step)
@@ -96,6 +97,8 @@ def test_receives_and_rotates(source: list[Path], tmp_path: Path, size: int, ste
 
 
 def test_goes_on_after_a_stop(source: list[Path], tmp_path: Path) -> None:
+    # Scenarios 11, 55: the receiver started anew in mid-transaction loses none and repeats
+    # none.
     folder = tmp_path / "relay"
     for count in range(1, len(source) + 1):
         with opened(folder, 5000) as relay:
@@ -111,6 +114,8 @@ def test_goes_on_after_a_stop(source: list[Path], tmp_path: Path) -> None:
 
 def test_the_same_stream_gives_the_same_log(source: list[Path], tmp_path: Path) -> None:
     """A connection that breaks leaves no trace in the log, but where the source's file ends."""
+    # Scenario 9: a partial transaction, then ROTATE behind a new connection: nothing of it
+    # stays.
     folder, plain = tmp_path / "relay", tmp_path / "plain"
     with opened(plain) as relay:
         receive(relay, source)
@@ -224,6 +229,8 @@ def test_rotation_between_end_and_list(
 
 @_EACH
 def test_every_truncation_recovers(source: list[Path], tmp_path: Path, step: int) -> None:
+    # Scenarios 10, 56: a partial group is dropped and fetched again, the tail ends at a
+    # boundary.
     folder, copy = tmp_path / "relay", tmp_path / "copy"
     with opened(folder) as relay:
         receive(relay, source)
@@ -342,6 +349,7 @@ def test_index_file_is_made_again(source: list[Path], tmp_path: Path) -> None:
 
 
 def test_renewed_log_is_another_history(source: list[Path], tmp_path: Path) -> None:
+    # Scenario 52: a new relay log begins behind what is applied, old positions are void.
     folder = tmp_path / "relay"
     with opened(folder, 4096) as relay:
         receive(relay, source)
@@ -370,6 +378,7 @@ def test_a_foreign_folder_is_left_alone(source: list[Path], tmp_path: Path) -> N
 
 
 def test_gtids_of_the_log(source: list[Path], tmp_path: Path) -> None:
+    # Scenario 59: a transaction counts as received when it is whole.
     folder = tmp_path / "relay"
     with opened(folder, 4096) as relay:
         receive(relay, source)

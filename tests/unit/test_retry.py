@@ -72,7 +72,7 @@ def test_in_vain(most):
     ],
 )
 def test_not_temporary_is_not_retried(error):
-    # Scenario 37: a non-temporary error stops at once.
+    # Scenarios 21, 37: a non-temporary error stops at once.
     clock = Clock()
     with pytest.raises(type(error)):
         Retries(10, clock, lambda *_: None).run(failing(1, error))
