@@ -28,6 +28,7 @@ from .applier_status import (
     ApplierStatus,
     Counters,
 )
+from .apply.changes import EveryTable
 from .apply.commit_order import WAITING, CommitOrder
 from .apply.stage import Staged
 from .config import Config
@@ -47,7 +48,7 @@ from .sink.history import History
 from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
-from .stops import Until, due_in, left_out
+from .stops import Until, copied, due_in, left_out, replayed
 from .upkeep import Upkeep
 from .workers import Workers
 from .xa_parts import XaParts
@@ -79,6 +80,7 @@ class Coordinator:
         by_hand: int = 0,
         until: Until | None = None,
         skip: GtidSet | None = None,
+        replayed_to: int = 0,
     ) -> None:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
         self.workers = workers
@@ -87,6 +89,7 @@ class Coordinator:
         )
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
         self.catch_up = catch_up
+        self._replayed_to = replayed_to  # up to there only copied tables are behind
         self._before = executed if history.renewed else GtidSet()
         self.xa = xa
         self.counters = Counters()
@@ -116,7 +119,9 @@ class Coordinator:
         records = self._wanted(records)
         if not len(records):
             return
-        records, self._branches, wrong = self.xa.resolve(self.relay, self.history.base, records)
+        records, self._branches, wrong = self.xa.resolve(
+            self.relay, self.history.base, records, self.catch_up.copied
+        )
         self._dispatched = self.executed
         batch = self._planner.batch(records)
         self.counters.warnings += batch.warnings
@@ -186,6 +191,7 @@ class Coordinator:
                 self.reached_until = True
         if self.history.renewed:  # what the other log held takes its slot, and changes nothing
             records, _ = left_out(records, self._before)
+        records = copied(replayed(records, self._replayed_to), self.catch_up.copied)
         records, skipped = left_out(records, self.skip)
         self.counters.skipped += skipped
         return records
@@ -214,8 +220,8 @@ class Coordinator:
     def _dispatch(self, group: Group) -> None:
         group.slot = self._order.dispatch()
         group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
-        catching_up = self.catch_up.active(self.executed)
-        group.idempotent = self.config.apply.exec_mode == "idempotent" or catching_up
+        every = self.config.apply.exec_mode == "idempotent"
+        group.idempotent = EveryTable() if every else self.catch_up.tables(self.executed)
         group.executed, self._dispatched = self._dispatched, self._dispatched.union(group.gtids)
         if group.with_rows:
             group.staged = self._staging.submit(self._enter, group)
@@ -341,7 +347,10 @@ class Coordinator:
 
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
         if transactions is None:
-            transactions = len(group.records) - left_out(group.records, self._before)[1]
+            records = group.records
+            had = left_out(records, self._before)[1]
+            had += int(np.count_nonzero(records["end"] <= self._replayed_to))
+            transactions = len(records) - had
         with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
             is_cut = self._mark.advance(group, cut, transactions, still=still)
         counted = self.counters
@@ -354,6 +363,8 @@ class Coordinator:
         self.on_group(counted, cut.position)
 
     def _publish_cut(self, cut: Cut) -> None:
+        if self._replayed_to:  # it shows the copy: no earlier one is needed again
+            self.xa.store.keep_all, self._replayed_to = False, 0
         self._retries.run(lambda: self.tracking.control.publish(cut))
 
     @property

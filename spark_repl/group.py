@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
@@ -50,12 +50,11 @@ class GroupWriter:
         self.write_seconds = self.commit_seconds = 0.0
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
-            idempotent = config.apply.exec_mode == "idempotent"
-            self._lanes = MergeLanes(workers.spark, tracking, idempotent=idempotent)
+            self._lanes = MergeLanes(workers.spark, tracking)
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(
-        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: bool
+        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: Container[str]
     ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; returns row changes per table.
         ``before``: where the group begins, ``cut``: where it ends.
@@ -76,14 +75,19 @@ class GroupWriter:
         return changes
 
     def _write(
-        self, tables: dict[str, Table], parts: dict[str, list[Part]], cut: Cut, *, idempotent: bool
+        self,
+        tables: dict[str, Table],
+        parts: dict[str, list[Part]],
+        cut: Cut,
+        *,
+        idempotent: Container[str],
     ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
         tasks = [
             task
             for name, table in tables.items()
-            for task in self._tasks(table, parts[name], idempotent=idempotent)
+            for task in self._tasks(table, parts[name], idempotent=name in idempotent)
         ]
         self._complete_indexes(tables.values())
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
