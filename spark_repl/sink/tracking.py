@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,6 +141,22 @@ class Tracking:
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
+        for row in self.control.rows("defaults"):
+            self._take_defaults(json.loads(row["detail"]))
+
+    def set_defaults(
+        self, name: str, defaults: Sequence[tuple[str, str | None]], position: int
+    ) -> None:
+        """What an INSERT means from here on that leaves a column out. Everything before has been
+        committed, so the table's one definition can just change."""
+        detail = json.dumps({"name": name, "path": self.tables[name].path, "defaults": defaults})
+        self.control.write("defaults", position=position, detail=detail)
+        self._take_defaults(json.loads(detail))
+
+    def _take_defaults(self, row: dict[str, Any]) -> None:
+        table = self.tables.get(row["name"])
+        if table is not None and table.path == row["path"]:
+            table.definition = table.definition.with_defaults(row["defaults"])
 
     def find_ahead(self, cut: Cut, lowest: int) -> None:
         """In a log that is not the cut's: positions of the other log, behind the cut and below
