@@ -49,7 +49,6 @@ from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
 from .stops import Until, copied, due_in, left_out, replayed
-from .upkeep import Upkeep
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -103,9 +102,7 @@ class Coordinator:
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
         self._ahead = GROUPS_AHEAD if self._lanes else _DISPATCHED_MAX
         self._landing = ThreadPoolExecutor(self._ahead, thread_name_prefix="land")
-        direct = config.apply.writer == "direct"
-        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
-        self._writer = GroupWriter(tracking, workers, config, self._upkeep)
+        self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking)
         self._wait_seconds = 0.0
         self._stager = Stager(config, tracking, workers)
@@ -398,6 +395,6 @@ class Coordinator:
         if self._lanes:
             self._lanes.close()
         self._staging.shutdown(wait=True, cancel_futures=True)
-        self._upkeep.close()
+        self._writer.close()
         self.status.stopped(error)
         self._stager.clean()

@@ -42,11 +42,10 @@ class RowFault(RowError):
 class GroupWriter:
     """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
-    def __init__(
-        self, tracking: Tracking, workers: Workers, config: Config, upkeep: Upkeep
-    ) -> None:
+    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
-        self._upkeep = upkeep
+        direct = config.apply.writer == "direct"
+        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
         self.write_seconds = self.commit_seconds = 0.0
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
@@ -115,6 +114,11 @@ class GroupWriter:
                 raise
             log.warning("a commit landed whose answer was lost: %s", error)
         self.commit_seconds += time.perf_counter() - began
+
+    def close(self) -> None:
+        """Ends the upkeep that is under way."""
+        self._upkeep.close()
+        self._pool.shutdown()
 
     def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,
