@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from .config import Config
 from .errors import SparkReplError
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
@@ -30,7 +31,8 @@ def _now() -> str:
 
 @dataclass
 class Counters:
-    """What this run has done. ``already``: transactions that some table had from before."""
+    """What this run has done. ``already``: transactions that some table had from before;
+    ``task_retries``: attempts of Spark's own at a task, where an executor was lost."""
 
     transactions: int = 0
     row_changes: int = 0
@@ -38,6 +40,7 @@ class Counters:
     cuts: int = 0
     statements: int = 0
     retries: int = 0
+    task_retries: int = 0
     already: int = 0
     skipped: int = 0
     at_start: int = 0
@@ -49,13 +52,13 @@ class Counters:
 class ApplierStatus:
     """One row per worker; any thread may report. Writes at most twice a second, and at the end."""
 
-    def __init__(self, path: str, channel: str, workers: int) -> None:
+    def __init__(self, path: str, config: Config) -> None:
         self.path = path
         self._lock = threading.Lock()
         self._written = 0.0
         self.retries = 0
         self.coordinator: dict[str, Any] = {
-            "CHANNEL_NAME": channel,
+            "CHANNEL_NAME": config.channel,
             "THREAD_ID": os.getpid(),
             "SERVICE_STATE": "ON",
             "PROCESSLIST_STATE": WAITING_FOR_WORK,
@@ -65,7 +68,7 @@ class ApplierStatus:
             "PROCESSING_TRANSACTION": "",
         }
         # The workers share each group, so what is said of one is said of all.
-        self._workers = workers
+        self._workers, self._xa_age_limit_s = config.apply.workers, config.apply.xa_age_limit_s
         self.worker: dict[str, Any] = {
             "SERVICE_STATE": "ON",
             "PROCESSLIST_STATE": "Waiting for an event from Coordinator",
@@ -135,6 +138,7 @@ class ApplierStatus:
             found = {
                 "at": _now(),
                 "retries": self.retries,
+                "xa_age_limit_s": self._xa_age_limit_s,
                 "coordinator": self.coordinator,
                 "workers": [
                     {"CHANNEL_NAME": channel, "WORKER_ID": number + 1, **self.worker}

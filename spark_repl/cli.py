@@ -143,7 +143,15 @@ def _bench(command: Any, commands: Any) -> None:
     )
     receive = command("receive", _bench_receive, "the source's whole log, to a folder", kinds)
     receive.add_argument("--config", required=True, metavar="FILE")
+    receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
+    receive.add_argument("--runs", type=int, default=1, help="the best one counts")
+    latency = command(
+        "latency", _bench_latency, "from the source's commit to the cut, under its own load", kinds
+    )
+    latency.add_argument("--config", required=True, metavar="FILE")
+    latency.add_argument("--seconds", type=int, default=60)
     apply = command("apply", _bench_apply, "apply a log into fresh targets", kinds)
+    apply.add_argument("--prepared", metavar="U", help="as apply --until: not timed up to there")
     apply.add_argument("--relay", required=True, metavar="DIR")
     apply.add_argument("--workers", type=int, default=2)
     apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
@@ -265,12 +273,23 @@ def _bench_decode(options: argparse.Namespace) -> int:
 def _bench_receive(options: argparse.Namespace) -> int:
     from .bench_live import bench_receive
 
-    inspect.emit(bench_receive(load(options.config)), options.json)
+    found = bench_receive(load(options.config), options.mysqlbinlog, options.runs)
+    inspect.emit(found, options.json)
+    return 0
+
+
+def _bench_latency(options: argparse.Namespace) -> int:
+    from .bench_live import bench_latency
+
+    config = load(options.config)
+    config.check_supported()
+    inspect.emit(bench_latency(config, options.config, options.seconds), options.json)
     return 0
 
 
 def _bench_apply(options: argparse.Namespace) -> int:
     from .bench import bench_apply
+    from .stops import Until
 
     found = bench_apply(
         options.relay,
@@ -280,6 +299,7 @@ def _bench_apply(options: argparse.Namespace) -> int:
         options.group_transactions,
         options.group_bytes,
         options.writer,
+        Until.parse(options.prepared) if options.prepared else None,
     )
     inspect.emit(found, options.json)
     return 0

@@ -102,7 +102,7 @@ class Source:
     connect_retry_max_s: int = _key(60, _integer(1, 86400))
     connect_retry_count: int = _key(100, _integer(1))
     semi_sync: bool = _key(False, _flag)
-    on_purged: str = _later("stop", _choice("stop", "snapshot"))
+    on_purged: str = _key("stop", _choice("stop", "snapshot"))
 
 
 @dataclass(frozen=True)
@@ -123,13 +123,17 @@ class Target:
 
     path: str = _key("lake", _SOME)
     column_mapping: bool = _key(True, _flag)
-    deletion_vectors: bool = _later(True, _flag)
+    deletion_vectors: bool = _key(True, _flag)
     zero_dates: str = _key("error", _choice("error", "null", "string"))
     time_as: str = _key("string", _choice("string", "microseconds"))
     json_as: str = _later("string", _choice("string", "variant"))
     geometry_as: str = _key("struct", _choice("struct", "binary"))
-    on_foreign_change: str = _later("stop", _choice("stop", "accept", "copy"))
+    on_foreign_change: str = _key(
+        "stop", _choice("stop", "accept", "copy"), done=("stop", "accept")
+    )
     cut_retention_hours: int = _key(168, _integer(1, 876000))
+    compact_files: int = _key(16, _integer(0, 100000))
+    vacuum_hours: int = _key(24, _integer(0, 876000))
 
 
 @dataclass(frozen=True)
@@ -139,9 +143,10 @@ class Apply:
     workers: int = _key(2, _integer(1, 1024))
     writer: str = _key("direct", _choice("direct", "merge"))
     delay_s: int = _key(0, _integer(0, 2**31 - 1))
-    preserve_commit_order: bool = _later(True, _flag)
+    preserve_commit_order: bool = _key(True, _flag)
     transaction_retries: int = _key(10, _integer(0))
     exec_mode: str = _key("strict", _choice("strict", "idempotent"))
+    xa_age_limit_s: int = _key(86400, _integer(1))
     on_error: str = _later("stop", _choice("stop", "quarantine"))
     group_max_transactions: int = _key(100000, _integer(1))
     group_max_rows: int = _key(500000, _integer(1))

@@ -2,7 +2,8 @@
 
 The two phases of WL#3970 here: a group is *staged* (decoded and folded by the workers, nothing
 visible), then written and committed table by table, then its cut is published. While one group
-commits, the next is being staged, and waits for its turn (apply/commit_order).
+commits, the next is being staged, and waits for its turn (apply/commit_order). Without commit order
+each table goes on by itself (lanes), and only the low-water mark and the cuts keep the order.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -26,14 +28,16 @@ from .applier_status import (
     ApplierStatus,
     Counters,
 )
+from .apply.changes import EveryTable
 from .apply.commit_order import WAITING, CommitOrder
 from .apply.stage import Staged
 from .config import Config
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
-from .plan import Group, Planner, Records, branch_group, placed
-from .position import OFFSET_BITS, RelayPosition
+from .lanes import GROUPS_AHEAD, Lanes, of_tables
+from .low_water_mark import LowWaterMark, cut_behind
+from .plan import Group, Planner, Records, branch_group, count_before, placed
 from .relay.index import Kind, holding
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
@@ -44,7 +48,7 @@ from .sink.history import History
 from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
-from .stops import Until, due_in, left_out
+from .stops import Until, copied, due_in, left_out, replayed
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -75,23 +79,29 @@ class Coordinator:
         by_hand: int = 0,
         until: Until | None = None,
         skip: GtidSet | None = None,
+        replayed_to: int = 0,
     ) -> None:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
-        self.workers, self.executed, self.position = workers, executed, position
+        self.workers = workers
+        self._mark = LowWaterMark(
+            tracking, xa.store, catch_up, executed, position, by_hand, self._publish_cut
+        )
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
         self.catch_up = catch_up
+        self._replayed_to = replayed_to  # up to there only copied tables are behind
         self._before = executed if history.renewed else GtidSet()
-        self._by_hand = by_hand  # XA branches that were ended by hand at this position
         self.xa = xa
         self.counters = Counters()
         self.on_group = on_group or (lambda counters, end: None)
         self.stopping = threading.Event()
-        self.status = ApplierStatus(tracking.layout.status, config.channel, workers.count)
+        self.status = ApplierStatus(tracking.layout.status, config)
         self._retries = Retries(config.apply.transaction_retries, self.stopping, self._transient)
         self._order = CommitOrder(lambda slot: self.status.state(WAITING))
         self._planner = Planner(config.apply)
         self._staging = ThreadPoolExecutor(1, thread_name_prefix="stage")
-        self._landing = ThreadPoolExecutor(_DISPATCHED_MAX, thread_name_prefix="land")
+        self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
+        self._ahead = GROUPS_AHEAD if self._lanes else _DISPATCHED_MAX
+        self._landing = ThreadPoolExecutor(self._ahead, thread_name_prefix="land")
         self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking)
         self._wait_seconds = 0.0
@@ -106,12 +116,12 @@ class Coordinator:
         records = self._wanted(records)
         if not len(records):
             return
-        found = self.xa.resolve(self.relay, self.history.base, records)
-        records, self._branches, wrong = found
+        records, self._branches, wrong = self.xa.resolve(
+            self.relay, self.history.base, records, self.catch_up.copied
+        )
+        self._dispatched = self.executed
         batch = self._planner.batch(records)
-        for text in batch.warnings:
-            self.counters.warnings.append(text)
-            log.warning("%s", text)
+        self.counters.warnings += batch.warnings
         dispatched: deque[tuple[Group, Future[None]]] = deque()
         group = self._planner.group(batch, 0)
         try:
@@ -123,7 +133,7 @@ class Coordinator:
                 self._learn(group)
                 dispatched.append((group, self._landing.submit(self._land, group)))
                 # What follows a statement may need the definitions that it makes.
-                while len(dispatched) >= (_DISPATCHED_MAX if group.with_rows else 1):
+                while len(dispatched) >= (self._ahead if group.with_rows else 1):
                     dispatched.popleft()[1].result()
                 group = self._planner.group(batch, group.last)
             for _, landing in dispatched:
@@ -152,17 +162,19 @@ class Coordinator:
         table is ahead (after a crash) there is no place that is behind all: then it is done after
         the next batch.
         """
+        self.counters.warnings += self.xa.old(self.config.apply.xa_age_limit_s)
         for branch in self.xa.waiting():
-            end = self.position + 1 + self._by_hand
+            end = self.position + 1 + self._mark.by_hand
             ahead = any(t.position > end for t in self.tracking.tables.values())
-            if not self.position or ahead or self._by_hand == _BY_HAND_MAX:
+            if not self.position or ahead or self._mark.by_hand == _BY_HAND_MAX:
                 return
             commit = self.xa.ends_in_commit(branch)
             xa = self.xa.end_by_hand(branch)
             group = branch_group(branch, self.position, end, xa)
-            self._by_hand += 1
+            group.executed = self.executed
+            self._mark.by_hand += 1
             if commit:
-                self._retries.run(partial(self._write, group))
+                self._count(self._retries.run(partial(self._write, group)))
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
             self._publish(group, replace(self._cut(group), position=self.position), 0)
 
@@ -176,6 +188,7 @@ class Coordinator:
                 self.reached_until = True
         if self.history.renewed:  # what the other log held takes its slot, and changes nothing
             records, _ = left_out(records, self._before)
+        records = copied(replayed(records, self._replayed_to), self.catch_up.copied)
         records, skipped = left_out(records, self.skip)
         self.counters.skipped += skipped
         return records
@@ -204,10 +217,11 @@ class Coordinator:
     def _dispatch(self, group: Group) -> None:
         group.slot = self._order.dispatch()
         group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
-        catching_up = self.catch_up.active(self.executed)
-        group.idempotent = self.config.apply.exec_mode == "idempotent" or catching_up
+        every = self.config.apply.exec_mode == "idempotent"
+        group.idempotent = EveryTable() if every else self.catch_up.tables(self.executed)
+        group.executed, self._dispatched = self._dispatched, self._dispatched.union(group.gtids)
         if group.with_rows:
-            group.staged = self._staging.submit(self._retries.run, lambda: self._stage(group))
+            group.staged = self._staging.submit(self._enter, group)
 
     def _transient(self, error: BaseException, attempt: int) -> None:
         self.counters.retries += 1
@@ -216,8 +230,20 @@ class Coordinator:
     def _stage(self, group: Group) -> list[Staged]:
         self.status.state(STAGING, str(group.gtids))
         return self._stager.stage(
-            group, self.relay, self.history.base, self.catch_up, self.executed
+            group, self.relay, self.history.base, self.catch_up, group.executed
         )
+
+    def _enter(self, group: Group) -> list[Staged]:
+        """Stages the group; without commit order its tables may begin to write it then."""
+        try:
+            staged = self._retries.run(lambda: self._stage(group))
+        except BaseException:
+            if self._lanes:
+                self._lanes.refuse()
+            raise
+        if self._lanes:
+            self._lanes.enter(group, staged)
+        return staged
 
     def _land(self, group: Group) -> None:
         """A group's commits and its cut, in its turn. Raises what stops the applier."""
@@ -242,7 +268,11 @@ class Coordinator:
         cut = self._cut(group)
         kind = Kind(int(group.records["kind"][0]))
         reach("before_statement")
-        self._statements.apply(group.records[0], kind, cut, self.relay, self.history.base)
+        self._retries.run(
+            lambda: self._statements.apply(
+                group.records[0], kind, cut, self.relay, self.history.base
+            )
+        )
         reach("after_statement")
         self.counters.statements += 1
         self._publish(group, cut)
@@ -250,105 +280,105 @@ class Coordinator:
     def _rows(self, group: Group) -> None:
         try:
             assert group.staged is not None
-            group.staged.result()
+            staged = group.staged.result()
             reach("staged")
-            self._order.wait(group.slot)
-            self._retries.run(lambda: self._write(group))
+            if self._lanes:
+                self._lanes.finish(group)
+            self._order.wait(group.slot, ends_branch=bool(group.xa.ended))
+            if not self._lanes:
+                self._retries.run(lambda: self._write(group))
         except (RowFault, DecodeError, LogError) as fault:
             self._order.wait(group.slot)
             self._prefix(group, fault)
             raise
+        self._count(staged)
         self._stager.drop(group)
         self._publish(group, self._cut(group))
 
-    def _write(self, group: Group) -> None:
+    def _write_part(self, part: Group) -> None:
+        """A lane's work: one table's part of a group."""
+        try:
+            self._retries.run(lambda: self._write(part))
+        finally:
+            self._stager.drop(part)
+
+    def _write(self, group: Group) -> list[Staged]:
         if group.staged is None:  # a retry begins with the relay log again
             staged = self._stage(group)
         else:
             staged = group.staged.result()
+        if group.tables is not None:
+            staged = of_tables(staged, group.tables)
         self.status.state(APPLYING, str(group.gtids))
         try:
             cut = self._cut(group)
-            before = replace(cut, position=group.start, gtid_executed=str(self.executed))
-            changes = self._writer.write(staged, before, cut, idempotent=group.idempotent)
+            before = replace(cut, position=group.start, gtid_executed=str(group.executed))
+            self._writer.write(staged, before, cut, idempotent=group.idempotent)
         except Exception as error:
             if temporary(error) or disk_full(error):
                 group.staged = None
             raise
-        self._stager.tables = max(1, len(changes))
-        self.counters.row_changes += sum(changes.values())
+        return staged
+
+    def _count(self, staged: list[Staged]) -> None:
+        changes = [part.changes for part in staged]
+        self._stager.tables = max(1, len({name for found in changes for name in found}))
+        self.counters.task_retries = self.workers.task_retries
+        self.counters.row_changes += sum(sum(found.values()) for found in changes)
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
 
     def _prefix(self, group: Group, fault: SparkReplError) -> None:
         """Lands what stands before the transaction that failed: the committed set is a prefix."""
-        if fault.position is None:
+        count = count_before(group.records, fault.position)
+        if not count:
             return
-        failed = RelayPosition.parse(fault.position).packed
-        before = group.records["position"] < failed
-        inside = (group.records["position"] <= failed) & (failed < group.records["end"])
-        if not inside.any() or not before.any() or not (before & ~inside).any():
-            return
-        keep = before & ~inside
-        count = int(np.count_nonzero(keep))
-        part = Group(group.records[:count], group.wave[:count], group.last, group.slot)
+        part = replace(
+            group, records=group.records[:count], wave=group.wave[:count], staged=None, folder=None
+        )
         part.xa = self._retries.run(lambda: self.xa.prefix(group.xa, count))
-        part.idempotent = group.idempotent
-        self._retries.run(lambda: self._write(part))
+        self._count(self._retries.run(lambda: self._write(part)))
         self._publish(part, self._cut(part))
 
     def _cut(self, group: Group) -> Cut:
-        records, end = group.records, group.end
-        file = self.relay.file((end >> OFFSET_BITS) - self.history.base).name
-        offset = RelayPosition.unpack(end).offset
-        source = {
-            "server_uuid": self.relay.source_uuid,
-            "file": file,
-            "position": offset,
-            "relay": f"{file}:{offset}",
-            "commit_time": int(records["commit_time"][-1]),
-        }
-        executed = str(self.executed.union(group.gtids))
-        prepared = tuple(branch.to_json() for branch in group.xa.prepared)
-        return Cut(end, executed, self.history.log_id, source, {}, prepared=prepared)
+        return cut_behind(group, self.relay, self.history)
 
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
-        self.executed, self.position = self.executed.union(group.gtids), cut.position
-        counted = self.counters
         if transactions is None:
             records = group.records
-            had = self._before.contains_arrays(records["uuid"], records["gno"], records["tag"])
-            transactions = len(records) - int(np.count_nonzero(had))
+            had = left_out(records, self._before)[1]
+            had += int(np.count_nonzero(records["end"] <= self._replayed_to))
+            transactions = len(records) - had
+        with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
+            is_cut = self._mark.advance(group, cut, transactions, still=still)
+        counted = self.counters
         counted.transactions += transactions
         counted.groups += 1
         counted.already += group.already
         counted.waves += len(np.unique(group.wave))
-        tables = dict(self.tracking.tables)
-        # After a crash a table may be ahead: until the others have caught up there is no cut.
-        behind = self.catch_up.active(self.executed)
-        behind = behind or self.tracking.is_ahead(self.executed)
-        if not behind and all(t.position <= group.end for t in tables.values()):
-            versions = {name: table.version() for name, table in sorted(tables.items())}
-            self._by_hand = self._by_hand if cut.position < group.end else 0
-            counts = {
-                "transactions": transactions,
-                "waves": len(np.unique(group.wave)),
-                "by_hand": self._by_hand,
-            }
-            reach("before_cut")
-            self.tracking.control.publish(replace(cut, tables=versions, counts=counts))
-            self.xa.store.forget(group.xa.ended)
-            reach("after_cut")
-            counted.cuts += 1
+        counted.cuts += is_cut
         self.status.applied(str(group.gtids))
         self.on_group(counted, cut.position)
 
+    def _publish_cut(self, cut: Cut) -> None:
+        if self._replayed_to:  # it shows the copy: no earlier one is needed again
+            self.xa.store.keep_all, self._replayed_to = False, 0
+        self._retries.run(lambda: self.tracking.control.publish(cut))
+
+    @property
+    def executed(self) -> GtidSet:
+        return self._mark.executed
+
+    @property
+    def position(self) -> int:
+        return self._mark.position
+
     def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
-        """Names the transaction: its GTID, file and position."""
+        """Names the transaction: its GTID, file and position; or the owner that fences us off."""
         single = len(records) == 1 or error.position is not None
         if isinstance(error, (RowFault, DecodeError, LogError, StatementError)) and single:
             record = records[holding(records, error.position)]
             placed(error, self.relay, self.history.base, record)
-        return error
+        return self.tracking.control.named(error)
 
     def phases(self) -> dict[str, float]:
         """Seconds: staging (beside the commits), waiting for it, writing files, committing."""
@@ -362,6 +392,9 @@ class Coordinator:
 
     def close(self, error: BaseException | None = None) -> None:
         self._landing.shutdown(wait=True, cancel_futures=True)
+        if self._lanes:
+            self._lanes.close()
         self._staging.shutdown(wait=True, cancel_futures=True)
+        self._writer.close()
         self.status.stopped(error)
         self._stager.clean()

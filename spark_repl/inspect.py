@@ -20,7 +20,7 @@ from .sink.control import Control, Cut
 from .sink.cut import find_cut, published
 from .sink.layout import Layout
 from .spark_source import cache_index_folder
-from .status import OLD_BRANCH_S, position_text, status
+from .status import position_text, status
 
 
 def emit(found: Any, as_json: bool) -> None:
@@ -53,6 +53,7 @@ def print_result(result: Result, as_json: bool) -> None:
         "gtid_executed": result.gtid_executed,
         "relay_position": result.relay_position,
         "retries": counted.retries,
+        "task_retries": counted.task_retries,
         "already_there": counted.already,
         "skipped": counted.skipped,
         "applied_at_start": counted.at_start,
@@ -86,7 +87,7 @@ def show_status(options: argparse.Namespace) -> int:
     for name in ("gtid_executed", "relay_position", "cuts"):
         print(f"{name}: {found[name]}")
     for branch in found["xa_recover"]:
-        old = " (old: is its XA COMMIT lost?)" if branch["age_s"] > OLD_BRANCH_S else ""
+        old = " (old: is its XA COMMIT lost?)" if branch["old"] else ""
         print(
             f"prepared: {branch['gtrid']},{branch['bqual']},{branch['format_id']}"
             f" {branch['bytes']} bytes, {branch['age_s']} s{old}"

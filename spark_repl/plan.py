@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Container, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ from .position import OFFSET_BITS, RelayPosition
 from .relay.index import RECORD, Kind, gtid_name
 from .relay.log import RelayLog
 
+log = logging.getLogger(__name__)
+
 Records = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
@@ -32,7 +35,8 @@ WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 class Group:
     """Transactions that are committed together. ``last``: the index, in its batch, of the one
     behind the group; ``slot``: its place in the commit order; ``folder``: its staged
-    files; ``idempotent``: missing rows and duplicate keys are no errors."""
+    files; ``idempotent``: tables where missing rows and duplicate keys are no errors;
+    ``executed``: all before the group; ``tables``: the only ones to be written (None: all)."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -42,7 +46,9 @@ class Group:
     already: int = 0
     folder: str | None = None
     xa: XaGroup = field(default_factory=XaGroup)
-    idempotent: bool = False
+    idempotent: Container[str] = frozenset()
+    executed: GtidSet = field(default_factory=GtidSet)
+    tables: frozenset[str] | None = None
 
     @property
     def start(self) -> int:
@@ -102,6 +108,8 @@ class Planner:
             f"{text} [position {RelayPosition.unpack(int(records['position'][at]))}]"
             for at, text in found
         ]
+        for text in warnings:
+            log.warning("%s", text)
         return Batch(records, wave, barrier, warnings)
 
     def group(self, batch: Batch, first: int) -> Group | None:
@@ -120,11 +128,20 @@ class Planner:
         self._estimate = self._estimate.observe(size, changes)
 
 
-def placed(error: SparkReplError, log: RelayLog, base: int, record: Any) -> SparkReplError:
+def count_before(records: Records, position: str | None) -> int:
+    """How many records stand before the one that holds ``position`` (FILE:OFFSET)."""
+    if position is None:
+        return 0
+    at = RelayPosition.parse(position).packed
+    holds = (records["position"] <= at) & (at < records["end"])
+    return int(np.argmax(holds))  # 0 as well when none does
+
+
+def placed(error: SparkReplError, relay: RelayLog, base: int, record: Any) -> SparkReplError:
     """The error with the file, position and GTID of a record's transaction."""
     place = RelayPosition.unpack(int(record["position"]))
     return error.at(
-        file=log.file(place.file_no - base).path, position=place, gtid=gtid_name(record)
+        file=relay.file(place.file_no - base).path, position=place, gtid=gtid_name(record)
     )
 
 

@@ -9,13 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .applier_status import read
+from .config import Apply
 from .position import RelayPosition
 from .relay.report import read_report
 from .sink.control import Control, Cut
 from .sink.layout import Layout
-
-# A branch that is prepared for so long is said to be old.
-OLD_BRANCH_S = 24 * 3600
 
 
 def status(target: str, relay: str | None = None) -> dict[str, Any]:
@@ -30,6 +28,7 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"
     live = read(Layout(target).status) or {"retries": 0, "coordinator": {}, "workers": []}
+    limit = live.get("xa_age_limit_s", Apply.xa_age_limit_s)
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
     receiver = read_report(relay) if relay else None
     return {
@@ -63,7 +62,9 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
         "relay_position": position_text(last) if last else None,
         "source": dict(last.source) if last else {},
         "cuts": len(cuts),
-        "xa_recover": [branch for _, branch in prepared_branches(cuts)],
+        "xa_recover": [
+            {**branch, "old": branch["age_s"] > limit} for _, branch in prepared_branches(cuts)
+        ],
         "tables": {
             name: {
                 "path": found.path,

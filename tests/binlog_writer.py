@@ -69,7 +69,8 @@ def update(table: Table, *pairs: tuple[Row, Row]) -> Change:
 
 
 class LogWriter:
-    """One server's log in ``folder``. ``gno``: that of the next transaction."""
+    """One server's log in ``folder``. ``gno``: that of the next transaction; ``parent``: its
+    last_committed (None: the transaction before); ``rows_query``: written before its rows."""
 
     def __init__(
         self,
@@ -86,6 +87,8 @@ class LogWriter:
         self.server_id, self.number, self.sequence = server_id, 0, 0
         self.spans: list[tuple[str, int, int]] = []  # of each transaction: file, start, end
         self._first = gno
+        self.parent: int | None = None
+        self.rows_query = ""
         self._open(created)
 
     @property
@@ -113,9 +116,10 @@ class LogWriter:
         the first statement.
         """
         events = [(_QUERY, _query("BEGIN", ""))]
+        query = query or self.rows_query
         for i, change in enumerate(changes):
             if query and (whole or i == 0):
-                events.append((_ROWS_QUERY, b"\0" + query.encode()))
+                events.append((_ROWS_QUERY, bytes([len(query) & 0xFF]) + query.encode()))
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
                 (change.kind, _rows_event(change, ends=whole or i == len(changes) - 1)),
@@ -149,6 +153,18 @@ class LogWriter:
         """The second part, in a transaction of its own: ``action`` is COMMIT or ROLLBACK."""
         self._transaction([(_QUERY, _query(f"XA {action} {_xid_text(xid)}", ""))])
 
+    def events(self, names: Sequence[str], xid: Xid) -> None:
+        """A transaction of events that may be no transaction at all: XID, XA_PREPARE, or else
+        statements; XA START and its like are of ``xid``."""
+        gtrid, bqual, format_id = xid
+        prepare = struct.pack("<BIII", 0, format_id, len(gtrid), len(bqual)) + gtrid + bqual
+        bodies = {"XID": (_XID, struct.pack("<Q", self.gno)), "XA_PREPARE": (_XA_PREPARE, prepare)}
+        ours = ("XA START", "XA COMMIT", "XA ROLLBACK")
+        for name in names:
+            text = f"{name} {_xid_text(xid)}" if name in ours else name
+            bodies.setdefault(name, (_QUERY, _query(text, "")))
+        self._transaction([bodies[name] for name in names])
+
     def rotate(self) -> None:
         following = f"{self.stem}.{self.number + 1:06d}"
         self._event(_ROTATE, struct.pack("<Q", 4) + following.encode())
@@ -164,9 +180,10 @@ class LogWriter:
             uuid.UUID(self.source).bytes,
             self.gno,
             2,
-            self.sequence - 1,
+            self.sequence - 1 if self.parent is None else self.parent,
             self.sequence,
         )
+        self.parent = None
         body += stamp.to_bytes(7, "little")
         total = 19 + len(body) + 9 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
         body += b"\xfe" + struct.pack("<Q", total) + struct.pack("<I", 90700)

@@ -13,6 +13,10 @@ from collections.abc import Callable
 from ..errors import CommitOrderError
 
 WAITING = "Waiting for preceding transaction to commit"
+_XA_RETRY = (
+    "XA_RETRY: The resource manager is not able to commit the transaction branch at this time."
+    " Please retry later: the branch stays prepared."
+)
 _TURNED_AWAY = (
     "Replica worker has stopped after at least one previous worker encountered an error when"
     " replica-preserve-commit-order was enabled. To preserve commit order, the last transaction"
@@ -37,15 +41,16 @@ class CommitOrder:
             slot, self._next = self._next, self._next + 1
             return slot
 
-    def wait(self, slot: int) -> None:
-        """Returns when it is the slot's turn. Raises CommitOrderError (3030) when one before it
-        failed."""
+    def wait(self, slot: int, *, ends_branch: bool = False) -> None:
+        """Returns when it is the slot's turn. Raises CommitOrderError when one before it failed:
+        3030, or 3197 where an XA branch was to end."""
         with self._turn:
             if self._head != slot and self._failed is None:
                 self._on_wait(slot)
             self._turn.wait_for(lambda: self._head == slot or self._failed is not None)
             if self._failed is not None and self._failed < slot:
-                raise CommitOrderError(_TURNED_AWAY, number=3030)
+                said = (_XA_RETRY, 3197) if ends_branch else (_TURNED_AWAY, 3030)
+                raise CommitOrderError(said[0], number=said[1])
 
     def done(self, slot: int) -> None:
         """The slot's group has landed (or held nothing): the next one may commit."""

@@ -186,6 +186,16 @@ def is_xa_start(buf: np.ndarray, at: int, end: int) -> bool:
 
 
 @jit
+def begins_again(buf: np.ndarray, at: int, end: int) -> bool:
+    """What can't stand inside of BEGIN … COMMIT: the beginning, or XA's second part, of another."""
+    return (
+        text_is(buf, at, end, _BEGIN)
+        or text_starts(buf, at, end, _XA_START)
+        or text_starts(buf, at, end, _XA_COMMIT)
+    )
+
+
+@jit
 def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
     """Offset of the statement of the Query event at ``pos`` (``end`` without checksum), or -1."""
     if end - pos < 32:

@@ -25,6 +25,7 @@ from .grammar import (
     START,
     Flag,
     Kind,
+    begins_again,
     inner_query,
     is_begin,
     is_xa_start,
@@ -250,6 +251,8 @@ def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> 
     if at < 0:
         return -Stop.MALFORMED_EVENT
     if phase == _BEGUN:
+        if begins_again(buf, at, end):
+            return -Stop.UNEXPECTED_EVENT
         return _DONE if inner_query(buf, at, end, pos, row) else phase
     if is_begin(buf, at, end):
         return _BEGUN

@@ -3,18 +3,23 @@
 A small Delta table of its own, written through delta-rs: a commit takes 3 ms where a Spark job
 takes 200, and the status needs no Spark at all. Every commit carries the ``txn`` of the owner epoch
 and is made on the version that we saw last, so that Delta's conflict check is the fence: an applier
-that slept through a takeover can't publish anything.
+that slept through a takeover can't publish anything. A commit that failed is looked for first: it
+may have landed, somebody may have tidied the table up, or storage has failed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import getpass
+import hashlib
 import json
+import logging
 import os
+import re
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -22,13 +27,21 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ..errors import FencedError, HistoryError, TargetError
+from ..errors import FencedError, HistoryError, SparkReplError, TargetError
 from ..gtid import GtidSet
+from .delta_log import ConcurrentChangeError
 from .layout import Layout
+from .log_replay import commits_after
+from .owner import Owner
+
+log = logging.getLogger(__name__)
 
 _OWNER_APP = "spark_repl:owner"
+_MARK = "spark_repl:row"
+# How delta-rs, written in Rust, says what the system said.
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _SCHEMA = pa.schema(
     [
         ("kind", pa.string()),  # owner, history, table, cut, skip, xa
@@ -41,45 +54,6 @@ _SCHEMA = pa.schema(
 )
 _CHECKPOINT_EVERY = 64
 _HINT = "give the folder that apply or run was given as its target"
-
-
-@dataclass(frozen=True)
-class Owner:
-    """Who applies: ``started`` is the process's start in clock ticks, so no pid is reused."""
-
-    host: str
-    pid: int
-    started: int
-    since: str
-    released: bool = False
-
-    @classmethod
-    def me(cls) -> Owner:
-        pid = os.getpid()
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(socket.gethostname(), pid, _started(pid), since)
-
-    @property
-    def is_dead(self) -> bool:
-        """Released the target, or known to be dead: only this host's processes can be looked at."""
-        if self.released:
-            return True
-        return self.host == socket.gethostname() and _started(self.pid) != self.started
-
-
-def _started(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-            fields = stat.read().rpartition(")")[2].split()
-    except FileNotFoundError:
-        if os.path.isdir("/proc/self"):
-            return -1
-        try:  # no /proc on this system: all that can be known is whether there is such a process
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return -1
-        return 0
-    return -1 if fields[0] == "Z" else int(fields[19])
 
 
 @dataclass(frozen=True)
@@ -132,6 +106,7 @@ class Control:
 
     def __init__(self, path: str, channel: str = "default") -> None:
         self.path, self.channel, self.epoch = path, channel, 0
+        self._claim = ""  # in the mark of each commit that is made under it
         self._handle: DeltaTable | None = None
         self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
         self._lock = threading.Lock()
@@ -204,7 +179,7 @@ class Control:
                 file=self.path,
                 hint="stop it first; if that host is gone for good, use --take-over",
             )
-        self.epoch = (held[0] if held else 0) + 1
+        self.epoch, self._claim = (held[0] if held else 0) + 1, uuid.uuid4().hex
         self.write("owner", detail=json.dumps(asdict(Owner.me())))
         return self.epoch
 
@@ -219,7 +194,11 @@ class Control:
     def write(
         self, kind: str, *, position: int = 0, gtid_executed: str = "", detail: str = "{}"
     ) -> None:
-        """Appends one row as the owner. Raises FencedError when another one took over."""
+        """Appends one row as the owner; called again after an error, not a second time.
+
+        Raises FencedError when another one took over, OSError and ConcurrentChangeError for what
+        may pass, TargetError for what storage said otherwise.
+        """
         with self._lock:
             self._read = (-1, [])
             if self._handle is None:
@@ -232,25 +211,65 @@ class Control:
                 "gtid_executed": gtid_executed,
                 "detail": detail,
             }
+            said = f"{kind} {position} {gtid_executed} {detail}".encode()
+            mark = f"{self._claim}:{hashlib.sha256(said).hexdigest()}"
             fence = CommitProperties(
                 app_transactions=[Transaction(_OWNER_APP, self.epoch, int(time.time() * 1000))],
+                custom_metadata={_MARK: mark},
                 max_commit_retries=0,
             )
+            data = pa.Table.from_pylist([row], schema=_SCHEMA)
             try:
-                write_deltalake(
-                    self._handle,
-                    pa.Table.from_pylist([row], schema=_SCHEMA),
-                    mode="append",
-                    commit_properties=fence,
-                )
-            except CommitFailedError as error:
-                raise FencedError(
-                    "another applier has taken this target over",
-                    file=self.path,
-                    hint="only one applier may work on a channel",
-                ) from error
-            if self._handle.version() % _CHECKPOINT_EVERY == 0:
+                write_deltalake(self._handle, data, mode="append", commit_properties=fence)
+            except (DeltaError, OSError) as error:
+                self._look(mark, error)
+            self._checkpoint()
+
+    def _look(self, mark: str, error: Exception) -> None:
+        """Returns when the commit that failed has landed all the same; raises what it was."""
+        assert self._handle is not None
+        before, self._handle = self._handle.version(), DeltaTable(self.path)
+        newer = commits_after(self.path, before, self._handle.version())
+        marks = [a["commitInfo"].get(_MARK) for c in newer for a in c if "commitInfo" in a]
+        if mark in marks:
+            return
+        owned = sum(a.get("txn", {}).get("appId") == _OWNER_APP for c in newer for a in c)
+        if owned > sum(str(one).startswith(self._claim) for one in marks):
+            self._handle = None
+            raise self._fenced() from error
+        if newer:
+            raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
+        text = str(error)
+        if found := _OS_ERROR.search(text):
+            raise OSError(int(found[1]), text) from error
+        raise TargetError(f"can't write the control table: {text}", file=self.path) from error
+
+    def _fenced(self) -> FencedError:
+        return FencedError(
+            "another applier has taken this target over" + self._who(self.owner()),
+            file=self.path,
+            hint="only one applier may work on a channel",
+        )
+
+    @staticmethod
+    def _who(held: tuple[int, Owner] | None) -> str:
+        by = held[1] if held else None
+        return f": pid {by.pid} on host {by.host}, since {by.since}" if by else ""
+
+    def named(self, error: SparkReplError) -> SparkReplError:
+        """A FencedError says who owns the target now, when that is another one; others stay."""
+        if isinstance(error, FencedError) and "pid" not in error.message:
+            held = self.owner()
+            error.message += self._who(held) if held and held[0] != self.epoch else ""
+        return error
+
+    def _checkpoint(self) -> None:
+        assert self._handle is not None
+        if self._handle.version() % _CHECKPOINT_EVERY == 0:
+            try:
                 self._handle.create_checkpoint()
+            except (DeltaError, OSError) as error:  # it only makes reading quicker
+                log.warning("no checkpoint of the control table: %s", error)
 
     def decide(self, kind: str, detail: Mapping[str, Any], **place: Any) -> None:
         """Records what somebody decided by hand, and who it was: as the target's owner, so its

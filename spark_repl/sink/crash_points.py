@@ -1,7 +1,8 @@
 """Crash points: where a test or the demo can have the process killed, by its environment alone.
 
 ``SPARK_REPL_CRASH=between_tables:5`` sends SIGKILL to this process when ``between_tables`` is
-reached for the fifth time. Without the variable a point costs one dictionary look-up.
+reached for the fifth time, ``between_tables:5:STOP`` SIGSTOP. Without the variable a point costs
+one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 POINTS = (
     "before_stage",
     "staged",
+    "planned",
     "before_commit",
     "between_tables",
     "after_commit",
@@ -21,6 +23,11 @@ POINTS = (
     "before_checkpoint",
     "before_statement",
     "after_statement",
+    "compacted",
+    "after_compaction",
+    "xa_keeping",
+    "xa_kept",
+    "xa_forget",
 )
 
 _lock = threading.Lock()
@@ -32,10 +39,11 @@ def armed(name: str) -> bool:
 
 
 def reach(name: str) -> None:
-    """Dies here, without any clean-up, when the environment asks for it."""
+    """Dies here, without any clean-up, or sleeps, when the environment asks for it."""
     if not armed(name):
         return
     with _lock:
         _hits[name] = _hits.get(name, 0) + 1
-        if _hits[name] == int(os.environ["SPARK_REPL_CRASH"].partition(":")[2] or 1):
-            os.kill(os.getpid(), signal.SIGKILL)
+        count, _, how = os.environ["SPARK_REPL_CRASH"].partition(":")[2].partition(":")
+        if _hits[name] == int(count or 1):
+            os.kill(os.getpid(), signal.Signals[f"SIG{how or 'KILL'}"])

@@ -7,6 +7,8 @@ don't record the session's ``txn`` with the change. What it took to find out:
   land over a concurrent OPTIMIZE or UPDATE and double rows;
 - ``StreamingUpdate`` carries userMetadata and keeps the checksum file incremental, ``ManualUpdate``
   costs 0.6 s more a commit;
+- a commit is tried on the version behind its snapshot alone (``maxCommitAttempts``): left to try
+  again Delta would let it land over somebody's INSERT, whose keys nobody has looked up;
 - adding the appId to ``readTxn`` makes Delta refuse a commit when another one with this appId
   landed meanwhile, and costs nothing; ``txnVersion(app)`` forces a state reconstruction of 0.5 s.
 """
@@ -44,6 +46,12 @@ class Snapshot:
     schema_string: str
     configuration: dict[str, str]
     java: Any = field(repr=False, compare=False)
+    features: frozenset[str] = frozenset()
+    partition_columns: tuple[str, ...] = ()
+
+    def has(self, property_name: str) -> bool:
+        """Whether a property is true."""
+        return self.configuration.get(property_name, "").lower() == "true"
 
 
 class DeltaLog:
@@ -68,6 +76,9 @@ class DeltaLog:
                 hint="install delta-spark 4.4.0",
             )
         self._none = jvm.scala.Option.empty()
+        # Delta takes its settings from the thread's active session.
+        self._alone = spark.newSession()._jsparkSession
+        self._alone.conf().set("spark.databricks.delta.maxCommitAttempts", "0")
         self._to_list = jvm.scala.jdk.javaapi.CollectionConverters
 
     def _log(self, folder: str) -> Any:
@@ -77,17 +88,24 @@ class DeltaLog:
         """The newest version of the table at ``folder``; None when there is no table."""
         if not os.path.isdir(os.path.join(folder, "_delta_log")):
             return None
-        java = self._log(folder).update(False, self._none, self._none)
+        try:
+            java = self._log(folder).update(False, self._none, self._none)
+        except Py4JJavaError as error:
+            raise _translate(error, folder) from error
         if java.version() < 0:
             return None
-        metadata = java.metadata()
+        metadata = json.loads(java.metadata().json())["metaData"]
+        protocol = json.loads(java.protocol().json())["protocol"]
+        listed = protocol.get("readerFeatures", []) + protocol.get("writerFeatures", [])
         return Snapshot(
             folder,
             int(java.version()),
-            str(metadata.id()),
-            str(metadata.schemaString()),
-            dict(self._to_list.asJava(metadata.configuration())),
+            metadata["id"],
+            metadata["schemaString"],
+            metadata["configuration"],
             java,
+            frozenset(listed),
+            tuple(metadata["partitionColumns"]),
         )
 
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
@@ -152,10 +170,34 @@ class DeltaLog:
         Raises FencedError when another applier committed meanwhile, ConcurrentChangeError when a
         file that we remove or mark is gone.
         """
+        transaction = self._begin(planned, app)
+        return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
+
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        """Commits other files with the same rows; returns the version. Raises as ``commit``."""
+        transaction = self._begin(planned, app)
+        nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(
+            self._jvm.java.util.ArrayList()
+        )
+        operation = getattr(self._package, "DeltaOperations$Optimize")(
+            nothing, nothing, True, self._none, False
+        )
+        return self._send(planned.folder, transaction, actions, operation)
+
+    def checkpoint(self, snapshot: Snapshot) -> None:
+        """Has Delta write a checkpoint: a Spark job."""
+        self._log(snapshot.folder).checkpoint(snapshot.java, self._none)
+
+    def vacuum(self, folder: str) -> None:
+        """Removes files that no version within the table's retention needs."""
+        self._spark.newSession().sql(f"VACUUM delta.`{folder}`")
+
+    def _begin(self, planned: Snapshot, app: str) -> Any:
+        """A transaction on a snapshot, which fails when ``app`` has committed behind it."""
         log = self._log(planned.folder)
         transaction = log.startTransaction(self._none, self._jvm.scala.Option.apply(planned.java))
         transaction.readTxn().addOne(app)
-        return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
+        return transaction
 
     def _commit(
         self,
@@ -167,16 +209,20 @@ class DeltaLog:
         user_metadata: str,
     ) -> int:
         txn = {"appId": app, "version": position, "lastUpdated": int(time.time() * 1000)}
-        java = self._jvm.java.util.ArrayList()
-        for action in [*actions, {"txn": txn}]:
-            java.add(self._action(action))
         operation = getattr(self._package, "DeltaOperations$StreamingUpdate")(
             self._jvm.org.apache.spark.sql.streaming.OutputMode.Update(),
             app,
             position,
             self._jvm.scala.Option.apply(user_metadata),
         )
+        return self._send(folder, transaction, [*actions, {"txn": txn}], operation)
+
+    def _send(self, folder: str, transaction: Any, actions: list[Action], operation: Any) -> int:
+        java = self._jvm.java.util.ArrayList()
+        for action in actions:
+            java.add(self._action(action))
         sequence = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(java)
+        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._alone)
         try:
             return int(transaction.commit(sequence, operation))
         except Py4JJavaError as error:
@@ -194,7 +240,14 @@ def _translate(error: Py4JJavaError, folder: str) -> Exception:
             table=folder,
             hint="only one applier may work on a channel: stop the other one",
         )
-    if name.startswith(("Concurrent", "MetadataChanged", "ProtocolChanged")):
-        return ConcurrentChangeError(f"{name} at {folder}")
     said = str(error.java_exception.getMessage())
+    if "UnsupportedTableFeature" in name or "InvalidProtocolVersion" in name:
+        return TargetError(
+            f"Delta {'.'.join(KNOWN_DELTA)}x does not know all features of this table: {said}",
+            file=folder,
+            hint="take them off with ALTER TABLE ... DROP FEATURE, where they were put on",
+        )
+    raced = name.startswith(("Concurrent", "MetadataChanged", "ProtocolChanged"))
+    if raced or "MAX_COMMIT_RETRIES" in said or "commit attempts" in said:
+        return ConcurrentChangeError(f"{name} at {folder}")
     return TargetError(f"Delta refused the commit: {name}: {said}", table=folder)

@@ -10,31 +10,32 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ..apply.key_hash import NULL_HASH, hash_binary
 from ..binlog.kernels import jit
-from .columns import flat_parts, one_chunk
+from .columns import flat_parts, one_chunk, open_file
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 
 
 def is_exact(types: list[pa.DataType]) -> bool:
-    """Whether the hash of such a key is the key itself."""
+    """Whether the hash of such a key is the key itself (a bag's column, which may be NULL: not)."""
     return len(types) == 1 and pa.types.is_integer(types[0])
 
 
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
     if is_exact([key.type for key in keys]):
-        return np.asarray(keys[0].cast(pa.int64()).to_numpy())
+        return _hash_column(keys[0])
     total = np.zeros(len(keys[0]), np.int64)
     with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
         for key in keys:
@@ -62,7 +63,7 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
         values = column.cast(pa.float64())
     else:
         if pa.types.is_decimal(kind):
-            column = column.cast(pa.string())
+            column = _digits(column)
         array = column.cast(pa.large_binary()).combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks)
@@ -74,6 +75,13 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
         out = np.array(values.fill_null(0).to_numpy(), np.int64)
     out[np.asarray(values.is_null())] = NULL_HASH
     return out
+
+
+def _digits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as bytes, whatever their scale: 1.50 is 1.5, as it is once the type is widened."""
+    wide = one_chunk(column.cast(pa.decimal256(76, 30)))
+    plain = pa.Array.from_buffers(pa.binary(32), len(wide), wide.buffers(), offset=wide.offset)
+    return pa.chunked_array([plain])
 
 
 @jit
@@ -93,7 +101,7 @@ class KeyIndex:
         self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
 
     def _path(self, data_file: str) -> str:
-        return os.path.join(self.folder, data_file.replace("/", "%2F") + ".npy")
+        return os.path.join(self.folder, _name(data_file))
 
     def add(self, data_file: str, hashes: Hashes) -> None:
         """Keeps the index of a data file whose rows have these hashes, in row order."""
@@ -105,22 +113,50 @@ class KeyIndex:
             np.save(file, np.stack([hashes[rows], rows]))
         os.replace(part, path)
 
+    def build(self, data_file: str) -> None:
+        """Makes the index of a file from its key columns."""
+        self.add(data_file, hash_keys(self.read_keys(data_file)))
+
     def _load(self, data_file: str) -> npt.NDArray[np.int64]:
         try:
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
-        except (OSError, ValueError):  # never built, or half written by a machine that died
-            self.add(data_file, hash_keys(self.read_keys(data_file)))
+        except (
+            OSError,
+            ValueError,
+            EOFError,
+        ):  # never built, or half written by a machine that died
+            self.build(data_file)
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
 
+    def missing(self, data_files: Iterable[str]) -> list[str]:
+        """Those that have no index yet: others wrote them."""
+        have = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
+        return [path for path in data_files if _name(path) not in have]
+
+    def forget_gone(self) -> None:
+        """Removes the indexes of data files that are there no more."""
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        for name in names:
+            data_file = name.removesuffix(".npy").replace("%2F", "/")
+            gone = not os.path.exists(os.path.join(self.table_folder, data_file))
+            if name.endswith(".npy") and gone:
+                os.remove(os.path.join(self.folder, name))
+
     def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
-        path = os.path.join(self.table_folder, data_file)
-        table = pq.read_table(path, columns=self.key_columns, partitioning=None)
+        with open_file(os.path.join(self.table_folder, data_file)) as file:
+            table = file.read(columns=self.key_columns)
         return [table.column(name) for name in self.key_columns]
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
         """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
-        stored = self._load(data_file)
-        return _join(needed, stored[0], stored[1])  # type: ignore[no-any-return]
+        hashes, rows = self._load(data_file)
+        if not len(hashes):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        # Files of a copy hold ranges of keys: most are none of this one's business.
+        first = int(np.searchsorted(needed, hashes[0], "left"))
+        last = int(np.searchsorted(needed, hashes[-1], "right"))
+        at, found = _join(needed[first:last], hashes, rows)
+        return at + first, found
 
     def same(self, data_file: str, wanted: list[pa.ChunkedArray], at: Rows, rows: Rows) -> Any:
         """Which candidate pairs really have the same key (values compared): bool[pairs]."""
@@ -132,6 +168,22 @@ class KeyIndex:
                 both_null = pc.and_(a.is_null(), b.is_null())
                 equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(a, b), False), both_null))
         return equal
+
+
+@dataclass(frozen=True)
+class IndexTask:
+    """One data file whose index is missing."""
+
+    index: KeyIndex
+    data_file: str
+
+
+def build(task: IndexTask) -> None:
+    task.index.build(task.data_file)
+
+
+def _name(data_file: str) -> str:
+    return data_file.replace("/", "%2F") + ".npy"
 
 
 @jit

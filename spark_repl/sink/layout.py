@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -35,6 +36,15 @@ class Layout:
         """The path of a table, relative to the target."""
         return f"{encode(database)}/{encode(table)}"
 
+    def fresh_path(self, database: str, table: str, used: Container[str] = ()) -> str:
+        """A path of the table where nothing is yet: with @2, @3, ... behind one that was used."""
+        path = first = self.path_of(database, table)
+        number = 1
+        while path in used or os.path.exists(self.table(path)):
+            number += 1
+            path = f"{first}@{number}"
+        return path
+
     @property
     def state(self) -> str:
         return os.path.join(self.target, "_repl")
@@ -52,6 +62,11 @@ class Layout:
         return os.path.join(self.state, "checkpoint")
 
     @property
+    def requests(self) -> str:
+        """Folder of what the running applier is asked to do."""
+        return os.path.join(self.state, "requests")
+
+    @property
     def xa(self) -> str:
         """Folder of the prepared XA branches' bytes."""
         return os.path.join(self.state, "xa")
@@ -63,6 +78,10 @@ class Layout:
     @property
     def staging(self) -> str:
         return os.path.join(self.state, "staging")
+
+    def vacuumed(self, path: str) -> str:
+        """A file whose time is that of the table's last VACUUM."""
+        return os.path.join(self.state, "vacuumed", path)
 
     def keys(self, path: str) -> str:
         """Folder of the key index of one table."""

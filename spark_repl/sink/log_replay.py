@@ -117,8 +117,10 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
     if at > version or said.get("parts") or said.get("v2Checkpoint") or not os.path.exists(path):
         return None
     with pq.ParquetFile(path) as file:
-        if any(name.startswith("sidecar") for name in file.schema_arrow.names):
-            return None  # a V2 checkpoint under a classic name: its files are listed elsewhere
+        if "sidecar" in file.schema_arrow.names:
+            sidecars = file.read(columns=["sidecar"]).column("sidecar")
+            if sidecars.null_count < len(sidecars):
+                return None  # a V2 checkpoint: its files are listed elsewhere
         adds = file.read(columns=["add"]).column("add").drop_null()
     return at + 1, {add["path"]: _plain(add) for add in adds.to_pylist()}
 

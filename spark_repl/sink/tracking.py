@@ -7,6 +7,8 @@ packed relay position, userMetadata the GTID set, in the same commit as the data
 from __future__ import annotations
 
 import json
+import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,24 +18,34 @@ from ..binlog.forms import USUAL, Forms
 from ..config import Target
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
+from . import checkpoint, features, foreign
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
+from .copies import current_paths, shown_paths
 from .delta_log import DeltaLog, Snapshot
 from .direct import LiveFile
+from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
 
+log = logging.getLogger(__name__)
+
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
+_COPIED = "copied"  # complete from the first cut on that shows the copy
+_FOREIGN = "foreign"  # rows of the control table: tables whose rows others have changed
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How new tables are made."""
+    """How new tables are made, and whether rows that others changed are accepted."""
 
     column_mapping: bool = True
     deletion_vectors: bool = True
     retention_hours: int = 168
     forms: Forms = USUAL
+    accept_foreign: bool = False
+    direct: bool = True
+    """which writer they are for"""
 
     @classmethod
     def of(cls, target: Target) -> TableOptions:
@@ -42,14 +54,15 @@ class TableOptions:
             target.deletion_vectors,
             target.cut_retention_hours,
             Forms(target.zero_dates, target.time_as, target.geometry_as),
+            target.on_foreign_change == "accept",
         )
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"
         found = {
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
-            # Checkpoints inside a commit stall the stream; retention keeps promised cuts readable.
-            "delta.checkpointInterval": "200",
+            "delta.checkpointInterval": checkpoint.NEVER,
+            # Keeps promised cuts readable.
             "delta.deletedFileRetentionDuration": hours,
             "delta.logRetentionDuration": hours,
         }
@@ -71,6 +84,19 @@ class Table:
     position: int
     columns: Columns
     _files: dict[str, Action] | None = field(default=None, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    """held from a plan to its commit: by a group's writer, or by a compaction between two groups"""
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """What tells rows apart, by its names in the data files: the key, or all columns."""
+        chosen = self.definition.primary_key or range(len(self.columns.names))
+        return tuple(self.columns.physical[i] for i in chosen)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether rows are marked in deletion vectors; else files that lose rows are rewritten."""
+        return self.snapshot.has("delta.enableDeletionVectors")
 
     def version(self) -> TableVersion:
         found = self.snapshot
@@ -86,27 +112,32 @@ class Tracking:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
         self.tables: dict[str, Table] = {}
+        self._shown: frozenset[str] = frozenset()
         self.ahead: dict[str, GtidSet] = {}
         """what tables hold beyond the last cut, where their positions are of another log's"""
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
-        for row in self.control.rows("table"):
-            known = json.loads(row["detail"])
-            folder = self.layout.table(known["path"])
+        changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
+        self._shown = shown_paths(self.control)
+        for name, path in current_paths(self.control).items():
+            folder = self.layout.table(path)
             snapshot = self.delta.snapshot(folder)
-            at_cut = cut.tables.get(known["name"]) if cut else None
+            at_cut = cut.tables.get(name) if cut else None
+            if at_cut is not None and at_cut.path != path:
+                at_cut = None  # the cut shows what was there before a copy
             if snapshot is None:
                 if at_cut is not None:
                     raise TargetError(
                         "the table is gone",
-                        table=known["name"],
+                        table=name,
                         file=folder,
                         hint="restore it, or start again with an empty target",
                     )
                 continue  # the applier died between the announcement and the creation
             position = self.delta.last_txn(snapshot, self.app)
-            table = self._table(known["name"], known["path"], snapshot, position)
+            table = self._table(name, path, snapshot, position)
+            table.complete &= name not in changed
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
@@ -156,36 +187,52 @@ class Tracking:
                 file=snapshot.folder,
                 hint="move it away, or use another target",
             )
+        self._features(name, snapshot)
         return Table(
             name,
             path,
             snapshot.folder,
             TableDefinition.from_json(found[_DEFINITION]),
-            found.get(_COMPLETE) == "true",
+            found.get(_COMPLETE) == "true"
+            or (found.get(_COMPLETE) == _COPIED and path in self._shown),
             snapshot,
             position,
             Columns.of(snapshot.schema_string),
         )
 
+    def _features(self, name: str, snapshot: Snapshot) -> None:
+        try:
+            features.check(snapshot, direct=self.options.direct)
+        except TargetError as error:
+            raise error.at(table=name) from None
+
     def create(
-        self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
+        self,
+        definition: TableDefinition,
+        *,
+        complete: bool,
+        position: int,
+        user_metadata: str,
+        copied_to: str = "",
     ) -> Table:
-        """Makes the table, position in the same commit. ``complete``: from CREATE TABLE."""
+        """Makes the table, position in the same commit. ``complete``: from CREATE TABLE.
+        ``copied_to``: path of a copy, which the control table names already."""
         definition = self.options.forms.apply(definition)
-        path = Layout.path_of(definition.database, definition.table)
+        path = copied_to or Layout.path_of(definition.database, definition.table)
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:
-            known = {"name": definition.name, "path": path}
-            self.control.write("table", position=position, detail=json.dumps(known))
+            if not copied_to:
+                known = {"name": definition.name, "path": path}
+                self.control.write("table", position=position, detail=json.dumps(known))
             self.delta.create(
                 folder,
                 schema_json(definition.arrow_schema()),
-                self._properties(definition, complete),
+                self._properties(definition, _COPIED if copied_to else str(complete).lower()),
                 self.app,
                 position,
                 user_metadata,
             )
-        elif not any(json.loads(r["detail"])["path"] == path for r in self.control.rows("table")):
+        elif not copied_to and path not in current_paths(self.control).values():
             raise TargetError(
                 "there is a Delta table already that this channel did not make",
                 table=definition.name,
@@ -200,8 +247,8 @@ class Tracking:
         self.tables[definition.name] = table
         return table
 
-    def _properties(self, definition: TableDefinition, complete: bool) -> dict[str, str]:
-        own = {_DEFINITION: definition.to_json(), _COMPLETE: str(complete).lower()}
+    def _properties(self, definition: TableDefinition, complete: str) -> dict[str, str]:
+        own = {_DEFINITION: definition.to_json(), _COMPLETE: complete}
         return {**self.options.properties(), **own}
 
     def refresh(self, table: Table) -> None:
@@ -232,44 +279,44 @@ class Tracking:
             if not ours:
                 self._foreign(table, number, actions)
         if snapshot.version != own:
+            self._features(table.name, snapshot)
             table.snapshot, table._files = snapshot, None
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:
-        """Lets pass what changes no row (OPTIMIZE, VACUUM, properties); stops at all else."""
-        operation = next(
-            (a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), "?"
-        )
-        changes = any(a.get(k, {}).get("dataChange") for a in actions for k in ("add", "remove"))
-        schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), None)
-        if (
-            changes
-            or operation == "RESTORE"
-            or (schema is not None and Columns.of(schema) != table.columns)
-        ):
-            raise TargetError(
-                f"somebody else changed the table: version {version} is a {operation}",
-                table=table.name,
-                file=table.folder,
-                hint="on_foreign_change = stop: undo it with RESTORE to the version before and"
-                " remove the later cuts, or start again with an empty target",
+        """Lets pass what may be; a table whose rows others changed has keys that no log holds."""
+        try:
+            changed = foreign.check(
+                version, actions, table.columns, accept=self.options.accept_foreign
             )
+        except TargetError as error:
+            raise error.at(table=table.name, file=table.folder) from None
+        if changed:
+            log.warning("%s: somebody else changed rows in version %d", table.name, version)
+            if table.complete:
+                said = json.dumps({"name": table.name, "version": version})
+                self.control.write(_FOREIGN, detail=said)
+            table.complete = False
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:
         return tuple(
-            LiveFile(path, a.get("deletionVector")) for path, a in self._live(table).items()
+            LiveFile(path, a.get("deletionVector")) for path, a in self.live(table).items()
         )
 
-    def _live(self, table: Table) -> dict[str, Action]:
+    def live(self, table: Table) -> dict[str, Action]:
+        """The ``add`` action of each live file. The same object as long as nobody else commits."""
         if table._files is None:
             table._files = self.delta.files(table.snapshot)
         return table._files
 
+    def key_index(self, table: Table) -> KeyIndex:
+        return KeyIndex(self.layout.keys(table.path), table.folder, list(table.key_columns))
+
     def action(self, table: Table, path: str) -> Action:
-        return self._live(table)[path]
+        return self.live(table)[path]
 
     def landed(self, table: Table, actions: list[Action], position: int) -> None:
         """Keeps the list of live files in step with a commit of ours that has just landed."""
-        files = self._live(table)
+        files = self.live(table)
         for action in actions:
             if "remove" in action:
                 files.pop(action["remove"]["path"])
@@ -280,6 +327,11 @@ class Tracking:
         if snapshot.version != table.snapshot.version + 1:
             table._files = None  # others committed before or after ours: read the list anew
         table.snapshot, table.position = snapshot, position
+
+    def rewritten(self, table: Table, actions: list[Action]) -> None:
+        """Commits other files with the same rows, position and all else as they were."""
+        self.delta.rewrite(table.snapshot, actions, self.app)
+        self.landed(table, actions, table.position)
 
     def settle(self, table: Table, position: int) -> bool:
         """Whether our commit at ``position`` is in the table, whatever its caller was told."""
@@ -300,18 +352,21 @@ class Tracking:
         """
         snapshot = self.delta.snapshot(table.folder)
         assert snapshot is not None
-        newest = commits_after(table.folder, snapshot.version - 1, snapshot.version)[0]
-        mine = any(
+        newer = commits_after(table.folder, table.snapshot.version, snapshot.version)
+        mine = newer and any(
             action.get("txn", {}).get("appId") == self.app and action["txn"]["version"] == position
-            for action in newest
+            for action in newer[-1]
         )
-        if not mine or snapshot.version == table.snapshot.version:
+        if not mine:
             raise FencedError(
                 "the newest version is not the one that was just committed",
                 table=table.name,
                 hint="only one applier may work on a channel: stop the other one",
             )
+        known = table.snapshot.version
         table.snapshot, table.position, table._files = snapshot, position, None
+        for version, actions in enumerate(newer[:-1], known + 1):
+            self._foreign(table, version, actions)  # Delta let our MERGE land behind it
 
 
 def user_metadata(cut: Cut, channel: str) -> str:

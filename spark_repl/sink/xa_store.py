@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ..apply.xa import Branch
 from ..errors import TargetError
+from .crash_points import reach
 
 _COPY_BYTES = 16 << 20
 
@@ -19,8 +20,9 @@ _COPY_BYTES = 16 << 20
 class XaStore:
     """Copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, keep_all: bool = False) -> None:
         self.folder = folder
+        self.keep_all = keep_all  # the applier will go back to an earlier cut
 
     def path(self, position: int) -> str:
         return os.path.join(self.folder, f"{position:020d}.events")
@@ -44,12 +46,14 @@ class XaStore:
                 left -= len(data)
             out.flush()
             os.fsync(out.fileno())
+        reach("xa_keeping")
         os.replace(fresh, place)
         folder = os.open(self.folder, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+        reach("xa_kept")
         return branch.kept(place)
 
     def check(self, branches: Iterable[Branch]) -> None:
@@ -66,14 +70,15 @@ class XaStore:
 
     def forget(self, branches: Iterable[Branch]) -> None:
         """Removes the files of branches that have ended."""
-        for branch in branches:
+        for branch in () if self.keep_all else branches:
             if branch.path.startswith(self.folder):
+                reach("xa_forget")
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(branch.path)
 
     def clean(self, branches: Iterable[Branch]) -> None:
         """At start: removes what no branch of the last cut needs; the log brings it again."""
-        if not os.path.isdir(self.folder):
+        if self.keep_all or not os.path.isdir(self.folder):
             return
         wanted = {os.path.basename(branch.path) for branch in branches}
         for name in os.listdir(self.folder):

@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.sink.crash_points import POINTS
-from tests.spark.lab import assert_applied_once, assert_server_state, cuts, run
+from tests.binlog_writer import LogWriter, Table, insert
+from tests.spark.lab import assert_applied_once, assert_rows, assert_server_state, cuts, run
 
 
 @pytest.fixture
@@ -65,18 +68,49 @@ def _check(spark: SparkSession, bank: Path, target: Path) -> None:
 
 # The n-th hit; the log has five statements, and few batches. Those that run with `make soak` lie
 # next to one that always runs.
-_HITS = {"before_checkpoint": 1, "before_statement": 3, "after_statement": 4}
-_SOAK = {"before_stage", "after_commit", "after_cut", "before_statement"}
+_HITS = {
+    "before_checkpoint": 1, "before_statement": 3, "after_statement": 4,
+    "compacted": 2, "after_compaction": 2,
+}  # fmt: skip
+_SOAK = {
+    "before_stage", "after_commit", "after_cut", "before_statement", "after_compaction", "xa_kept",
+    "xa_forget",
+}  # fmt: skip
+_XA = [point for point in POINTS if point.startswith("xa_")]
 
 
-@pytest.mark.parametrize(
-    "point",
-    [pytest.param(point, marks=pytest.mark.soak if point in _SOAK else ()) for point in POINTS],
-)
+def points(wanted: list[str]) -> list[Any]:
+    return [
+        pytest.param(point, marks=pytest.mark.soak if point in _SOAK else ()) for point in wanted
+    ]
+
+
+@pytest.mark.parametrize("point", points([point for point in POINTS if point not in _XA]))
 def test_killed_at_a_point(spark, bank, config, tmp_path, point):
+    # Scenario 27: a crash at each stage of the commit leaves no gap behind the restart.
     crash = f"{point}:{_HITS.get(point, 6)}"
     assert _end(_start(config, crash)) == -signal.SIGKILL, (tmp_path / "out.txt").read_text()
     _check(spark, bank, tmp_path / "lake")
+
+
+@pytest.mark.parametrize("point", points(_XA))
+def test_killed_while_a_branch_is_kept(spark, config, tmp_path, point):
+    """Its bytes written and not named yet, named, or about to go: it ends in its place, once."""
+    log, table, target = LogWriter(tmp_path / "log"), Table("a"), tmp_path / "lake"
+    log.ddl("CREATE DATABASE t")
+    log.ddl(table.create)
+    for number in range(3):
+        log.xa_prepare((b"%d" % number, b"", 1), insert(table, (number, "x")))
+        log.transaction(insert(table, (10 + number, "x")))
+        log.xa_end("ROLLBACK" if number == 1 else "COMMIT", (b"%d" % number, b"", 1))
+    text = config.read_text().replace("= 200", "= 1")
+    config.write_text(re.sub(r'path = ".*"', f'path = "{log.folder}"', text, count=1))
+    said = (tmp_path / "out.txt").read_text
+    assert _end(_start(config, f"{point}:2")) == -signal.SIGKILL, said()
+    run(spark, log.folder, target)
+    assert_rows(spark, target, table, [(n, "x") for n in (0, 2, 10, 11, 12)])
+    assert [*(target / "_repl" / "xa").iterdir()] == []
+    assert_applied_once(target)
 
 
 def test_killed_at_random_moments(spark, bank, config, tmp_path):

@@ -18,10 +18,10 @@ from .server import Load, Proxy, Server
 MakeServer = Callable[..., Server]
 
 
-def _kills(server: Server, tmp_path: Path, kills: int) -> None:
+def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
     config = config_for(server, tmp_path, relay__segment_size_bytes=65536)
     receiver = Process(config, tmp_path)
-    with Load(server) as load:
+    with Load(server, clients) as load:
         for i in range(kills):
             receiver.start()
             time.sleep(1.2 + i * 0.137 % 1)
@@ -33,15 +33,16 @@ def _kills(server: Server, tmp_path: Path, kills: int) -> None:
 
 
 def test_killed_receiver(make_server: MakeServer, tmp_path: Path) -> None:
-    _kills(make_server(), tmp_path, 3)
+    _kills(make_server(), tmp_path, 3, 4)
 
 
 @pytest.mark.soak
 def test_killed_receiver_50_times(make_server: MakeServer, tmp_path: Path) -> None:
-    _kills(make_server(), tmp_path, 50)
+    _kills(make_server(), tmp_path, 50, 8)
 
 
 def test_source_is_killed_and_rotates(make_server: MakeServer, tmp_path: Path) -> None:
+    # Scenario 61: the source's crash: what it lost is not there, the rest is, once.
     server = make_server()
     config = config_for(server, tmp_path)
     with Running(config) as running, Load(server):
@@ -55,12 +56,12 @@ def test_source_is_killed_and_rotates(make_server: MakeServer, tmp_path: Path) -
     check_same(config, server, tmp_path)
 
 
-def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str) -> None:
+def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str, clients: int = 2) -> None:
     with Proxy(server.port, bytes_max=60_000) as proxy:
         config = config_for(server, tmp_path, port=proxy.port, tls=tls, connect_retry_s=1)
         with Running(config) as running:
-            with Load(server, 2):
-                until = time.monotonic() + 100
+            with Load(server, clients):
+                until = time.monotonic() + 300
                 while proxy.cuts < cuts and time.monotonic() < until:
                     time.sleep(0.05)
             proxy.bytes_max = 0
@@ -78,7 +79,7 @@ def test_connection_is_cut(make_server: MakeServer, tmp_path: Path, tls: str) ->
 
 @pytest.mark.soak
 def test_connection_is_cut_100_times(make_server: MakeServer, tmp_path: Path) -> None:
-    _cuts(make_server(), tmp_path, 100, "required")
+    _cuts(make_server(), tmp_path, 100, "required", clients=8)
 
 
 def test_purged_reset_and_diverged(make_server: MakeServer, tmp_path: Path) -> None:
@@ -146,6 +147,7 @@ def test_semi_sync_acknowledges(make_server: MakeServer, tmp_path: Path) -> None
 
 
 def test_by_file_and_position(make_server: MakeServer, tmp_path: Path) -> None:
+    # Scenario 60: the receiver starts again from the applier's position.
     server = make_server("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
     config = config_for(server, tmp_path, auto_position=False, relay__segment_size_bytes=20000)
     for _ in range(3):

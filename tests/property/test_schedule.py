@@ -54,6 +54,8 @@ def serial(log: list[Stamp]) -> tuple[list[int], list[int]]:
 
 @given(logs())
 def test_waves_are_those_of_the_serial_reading(log: list[Stamp]) -> None:
+    # Scenario 15: whatever parents the source's tracking gives, they are read as MySQL reads
+    # them.
     file, lc, sn = ([row[k] for row in log] for k in range(3))
     wave, warnings = waves(file, lc, sn)
     expected, warned = serial(log)

@@ -20,13 +20,20 @@ from tests.binlog_writer import Table
 WRITER = "direct"  # the fixture either_writer changes it
 
 
-def run(spark: SparkSession, log: Path, target: Path, **apply: Any) -> Result:
-    """Applies the whole log; ``apply`` are keys of the section [apply]."""
+def run(
+    spark: SparkSession,
+    log: Path,
+    target: Path,
+    *,
+    keys: dict[str, Any] | None = None,
+    **apply: Any,
+) -> Result:
+    """Applies the whole log; ``apply`` are keys of the section [apply], ``keys`` any others."""
     apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )
-    with Replica(spark, config) as replica:
+    with Replica(spark, config.override(keys or {})) as replica:
         return replica.apply()
 
 

@@ -41,6 +41,7 @@ CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "oltp"
 
 
 def test_log_that_begins_in_mid_history(spark, log, target):
+    # Scenario 53: without an applier position the log's beginning counts.
     log.transaction(insert(A, (1, "before"), (2, "before")))
     log.rotate()
     log.transaction(insert(A, (3, "a")))
@@ -175,6 +176,7 @@ def _whole(spark: SparkSession, target: Path) -> None:
 
 @pytest.mark.parametrize("change", ["deleted", "rolled back", "ahead"])
 def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
+    # Scenario 54: stale positions beside the data are corrected by the data's own.
     old = tmp_path / "old"
     _two_runs(spark, log, target, old)
     before, checkpoint = versions(target), target / "_repl" / "checkpoint"

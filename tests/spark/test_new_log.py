@@ -54,6 +54,7 @@ def test_back_to_the_older_log(spark, log, target, tmp_path):
 
 
 def test_new_log_after_a_crash_between_tables(spark, log, target, tmp_path, monkeypatch):
+    # Scenario 50: relay log recovery with gaps, by GTID.
     again = other(tmp_path / "again")
     for made in (log, again):
         made.ddl(B.create)

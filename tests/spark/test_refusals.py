@@ -95,6 +95,7 @@ def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> No
 
 @pytest.mark.usefixtures("either_writer")
 def test_idempotent_mode(spark, log, target):
+    # Scenario 64: missing rows and duplicate keys are passed over and overwritten.
     log.transaction(insert(A, (1, "a"), (2, "a")))
     run(spark, log.folder, target)
     log.transaction(insert(A, (1, "over")))  # there already: overwritten

@@ -65,6 +65,7 @@ def test_interleaved_branches(spark, xa, target, bound, capsys):
 
 
 def test_rows_count_where_xa_commit_stands(spark, xa, target):
+    # Scenario 30: parts of XA commit in order, as any other.
     # Invariant 7: the branch's rows lie in the versions of its XA COMMIT, not of its XA PREPARE.
     xa.xa_prepare(ONE, insert(B, (1, "branch")))
     xa.transaction(insert(A, (5, "between")))
@@ -83,7 +84,8 @@ def test_rows_count_where_xa_commit_stands(spark, xa, target):
 
 
 def test_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
-    # Scenarios 66, 68: the branch survives a restart, the checkpoint's loss, and the log's purge.
+    # Scenarios 66, 68: the branch survives a restart, the checkpoint's loss, the log's purge,
+    # and a change of workers and writer.
     xa.xa_prepare(ONE, insert(A, (10, "one")))
     xa.xa_prepare(TWO, insert(A, (20, "two")))
     run(spark, xa.folder, target)
@@ -93,7 +95,7 @@ def test_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
     (xa.folder / "bin.000001").unlink()
     shutil.rmtree(target / "_repl" / "checkpoint")
     shutil.rmtree(target / "_repl" / "index")
-    run(spark, xa.folder, target, workers=1)
+    run(spark, xa.folder, target, workers=1, writer="merge")
     assert_rows(spark, target, A, [(1, "old"), (2, "old"), (10, "one")])
 
 
@@ -218,7 +220,7 @@ class Crash(SparkReplError):
 )
 def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, capsys):
     """Cut off before or after random table commits and cuts, restarted with other bounds."""
-    from spark_repl import coordinator, group
+    from spark_repl import coordinator, group, low_water_mark
 
     rows, left = history(number, xa)
     dice = random.Random(number)
@@ -234,6 +236,7 @@ def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, c
 
     monkeypatch.setattr(coordinator, "reach", reach)
     monkeypatch.setattr(group, "reach", reach)
+    monkeypatch.setattr(low_water_mark, "reach", reach)
     for bound in (2, 1, 100):
         try:
             run(spark, xa.folder, target, group_max_transactions=bound)
@@ -248,6 +251,7 @@ def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, c
 
 
 def test_xid_as_text():
+    # Scenario 88: XIDs are bytes, NUL among them.
     xid = Xid(7, b"a\0b", b"'")
     assert Xid.parse(f"XA COMMIT {xid}".encode()) == xid
     assert Xid.of_hex("610062,27,7") == xid

@@ -68,6 +68,9 @@ def test_all_behind_a_failed_one_are_turned_away():
         thread.join(5)
     assert [error.number for error in found] == [3030, 3030]
     assert "at least one previous worker encountered an error" in str(found[0])
+    with pytest.raises(CommitOrderError, match="stays prepared") as retry:  # scenario 73
+        order.wait(third, ends_branch=True)
+    assert retry.value.number == 3197
 
 
 def test_failure_doesnt_touch_those_before_it():
@@ -82,6 +85,7 @@ def test_failure_doesnt_touch_those_before_it():
 
 
 def test_done_out_of_order_waits_for_the_gap():
+    # Scenario 4: the low-water mark is that of the prefix, whoever finishes first.
     order = CommitOrder()
     slots = [order.dispatch() for _ in range(3)]
     order.done(slots[1])

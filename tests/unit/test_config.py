@@ -101,12 +101,10 @@ def test_all_faults_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"source": {"on_purged": "snapshot"}}, ["source.on_purged"]),
         ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
-        ({"apply": {"preserve_commit_order": False}}, ["apply.preserve_commit_order = false"]),
         ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
         ({"target": {"deletion_vectors": False}}, ["target.deletion_vectors", "only true"]),
-        ({"target": {"on_foreign_change": "accept"}}, ["target.on_foreign_change"]),
+        ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
     ],
 )
 def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None:

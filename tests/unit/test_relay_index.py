@@ -192,6 +192,7 @@ def test_cut_in_an_earlier_file(tmp_path: Path) -> None:
 
 
 def test_loss_at_a_crash_shows_in_previous_gtids(tmp_path: Path) -> None:
+    # Scenario 61: a bad tail that the source trimmed.
     folder = copy("killed", tmp_path)
     path = folder / "binlog.000001"
     records = index_of(folder, tmp_path / "i").records
@@ -222,6 +223,7 @@ def test_events_out_of_place(tmp_path: Path) -> None:
 
 
 def test_a_transaction_over_two_relay_files(tmp_path: Path) -> None:
+    # Scenario 58: a transaction that spans relay logs.
     folder = copy("relay", tmp_path)
     path = folder / "relay.000002"
     record = index_of(folder, tmp_path / "i").records[2]

@@ -17,11 +17,14 @@ def wave_list(stamps: list[tuple[int, int]], files: list[int] | None = None) -> 
 
 
 def test_a_wave_ends_where_a_transaction_depends_on_its_first() -> None:
+    # Scenario 14: the second group of a mixed transaction waits for the first.
     stamps = [(0, 1), (1, 2), (1, 3), (2, 4), (4, 5), (4, 6), (3, 7), (5, 8)]
     assert wave_list(stamps) == [0, 1, 1, 2, 3, 3, 3, 4]
 
 
 def test_unset_stamps_gaps_and_files_are_barriers() -> None:
+    # Scenarios 1, 15: two transactions in a row with last_committed 0, across a rotation, are
+    # applied; filtered ones leave gaps, which are barriers.
     assert wave_list([(0, 1), (0, 2), (0, 3)]) == [0, 1, 2]
     assert wave_list([(1, 2), (1, 3), (1, 5), (1, 6)]) == [0, 0, 1, 1]
     assert wave_list([(1, 2), (1, 3), (0, 1), (1, 2)], [1, 1, 2, 2]) == [0, 0, 1, 2]
@@ -29,6 +32,8 @@ def test_unset_stamps_gaps_and_files_are_barriers() -> None:
 
 
 def test_inconsistent_stamps_are_applied_in_isolation_with_mysqls_words() -> None:
+    # Scenario 1: stamps that run backwards give a warning, the transaction is applied in
+    # isolation.
     wave, warnings = waves([1] * 5, [1, 1, 9, 1, 1], [2, 3, 4, 5, 6])
     assert wave.tolist() == [0, 0, 1, 2, 2]
     assert warnings == [

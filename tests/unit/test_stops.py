@@ -66,6 +66,7 @@ def test_until_that_nobody_understands(made, tmp_path):
 
 
 def test_left_out_keeps_the_slot(made, tmp_path):
+    # Scenario 26: a filtered transaction commits as an empty one, in order.
     records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records
     left, count = left_out(records, GtidSet.parse(f"{made.source}:3"))
     assert count == 1
@@ -76,6 +77,7 @@ def test_left_out_keeps_the_slot(made, tmp_path):
 
 
 def test_delay(made, tmp_path):
+    # Scenario 63: a transaction waits until SOURCE_DELAY is over.
     records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records.copy()
     records["commit_time"] = int((time.time() - 10) * 1e6)
     assert due_in(records, 5) == 0

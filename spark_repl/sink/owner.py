@@ -1,0 +1,47 @@
+"""Owner: the process that applies to a target, and whether it is known to be dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who applies: ``started`` is the process's start in clock ticks, so no pid is reused."""
+
+    host: str
+    pid: int
+    started: int
+    since: str
+    released: bool = False
+
+    @classmethod
+    def me(cls) -> Owner:
+        pid = os.getpid()
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        return cls(socket.gethostname(), pid, _started(pid), since)
+
+    @property
+    def is_dead(self) -> bool:
+        """Released the target, or known to be dead: only this host's processes can be looked at."""
+        if self.released:
+            return True
+        return self.host == socket.gethostname() and _started(self.pid) != self.started
+
+
+def _started(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+    except FileNotFoundError:
+        if os.path.isdir("/proc/self"):
+            return -1
+        try:  # no /proc on this system: all that can be known is whether there is such a process
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return -1
+        return 0
+    return -1 if fields[0] == "Z" else int(fields[19])

@@ -1,0 +1,140 @@
+"""Upkeep: what tables need besides their rows, done beside the stream by one thread.
+
+Fewer and fuller data files (sink/compaction), Delta's checkpoints off the commit path
+(sink/checkpoint), and VACUUM, which also removes what attempts that died have left.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from .config import Target
+from .errors import SparkReplError
+from .sink import checkpoint
+from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
+from .sink.crash_points import reach
+from .sink.direct import LiveFile
+from .sink.tracking import Table, Tracking
+from .workers import Workers
+
+log = logging.getLogger(__name__)
+
+_HERE_BYTES = 1 << 20
+
+
+class Upkeep:
+    """Looks after the tables that groups have changed. Whatever fails here is tried again later:
+    the stream goes on, and stops by itself when its own commits fail."""
+
+    def __init__(
+        self, tracking: Tracking, workers: Workers, target: Target, *, compaction: bool
+    ) -> None:
+        self.tracking, self.workers, self.target = tracking, workers, target
+        self.compactions = 0
+        self._enough = target.compact_files if compaction else 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
+        self._lock = threading.Lock()
+        self._changed: set[str] = set()
+        self._working = self._closed = False
+
+    def look(self, tables: Iterable[str]) -> None:
+        """Tables that a group has just changed. Returns at once."""
+        with self._lock:
+            self._changed.update(tables)
+            if self._changed and not self._working and not self._closed:
+                self._working = True
+                self._pool.submit(self._work)
+
+    def close(self) -> None:
+        """Ends what is under way and begins nothing more."""
+        with self._lock:
+            self._closed = True
+        self._pool.shutdown(wait=True)
+
+    def _work(self) -> None:
+        while (name := self._next()) is not None:
+            table = self.tracking.tables.get(name)
+            try:
+                if table is not None:
+                    self._one(table)
+            except (SparkReplError, OSError) as error:
+                log.warning("upkeep of %s is put off: %s", name, error)
+            except Exception:
+                log.exception("upkeep of %s is put off", name)
+
+    def _next(self) -> str | None:
+        with self._lock:
+            if self._closed or not self._changed:
+                self._working = False
+                return None
+            return self._changed.pop()
+
+    def _one(self, table: Table) -> None:
+        checkpoint.write_if_due(self.tracking.delta, table.snapshot)
+        # What is only moved keeps its row id, which this compaction can't write down.
+        if self._enough and not table.snapshot.has("delta.enableRowTracking"):
+            self._compact(table)
+        if self._vacuum_due(table):
+            self._vacuum(table)
+
+    def _compact(self, table: Table) -> None:
+        live = self.tracking.live(table)
+        paths = choose(dict(live), self._enough)
+        if not paths:
+            return
+        files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
+        task = CompactTask.of(table, self.tracking.layout.keys(table.path), files)
+        small = sum(int(live[path]["size"]) for path in paths) <= _HERE_BYTES
+        done = self.workers.run(compact, [task], here=small)[0]
+        reach("compacted")
+        landed = False
+        try:
+            landed = self._replace(table, live, done)
+        finally:
+            if not landed and done.add is not None:
+                with suppress(FileNotFoundError):
+                    os.remove(os.path.join(table.folder, done.add["path"]))
+        reach("after_compaction")
+
+    def _replace(self, table: Table, planned: object, done: Compacted) -> bool:
+        """Commits the rewrite between two groups."""
+        with table.lock:
+            live = self.tracking.live(table)
+            # Another object: others have changed the table, and its rows may lie anywhere.
+            if live is not planned or self.tracking.tables.get(table.name) is not table:
+                return False
+            actions = actions_of(done, table.folder, live, vectors=table.has_vectors)
+            if not actions:
+                return False
+            self.tracking.rewritten(table, actions)
+        self.compactions += 1
+        log.info("%s: %d files are now one", table.name, len(done.files))
+        return any("add" in action for action in actions)
+
+    def _vacuum_due(self, table: Table) -> bool:
+        if not self.target.vacuum_hours:
+            return False
+        path = self.tracking.layout.vacuumed(table.path)
+        try:
+            return time.time() - os.path.getmtime(path) > 3600 * self.target.vacuum_hours
+        except FileNotFoundError:  # a new table has nothing to remove
+            _touch(path)
+            return False
+
+    def _vacuum(self, table: Table) -> None:
+        """Files that no version within the table's retention needs, and their key indexes."""
+        self.tracking.delta.vacuum(table.folder)
+        self.tracking.key_index(table).forget_gone()
+        _touch(self.tracking.layout.vacuumed(table.path))
+
+
+def _touch(path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="ascii"):
+        os.utime(path)

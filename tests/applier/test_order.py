@@ -1,0 +1,262 @@
+"""Commit order, retries, positions and restarts in the whole applier, without Spark.
+
+Each test says which of MySQL's own it stands for (tests/scenarios.py), and asserts what that does.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl import stager
+from spark_repl.apply.stage import stage
+from spark_repl.errors import RowError, TargetError
+from spark_repl.position import RelayPosition
+from spark_repl.sink.control import Control, Cut
+from spark_repl.sink.layout import Layout
+from spark_repl.status import status
+from spark_repl.stops import Until
+from tests.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.local_delta import applier, cuts, rows, run, stopped
+
+A, B = Table("a"), Table("b")
+
+
+def last_gno(cut: Cut) -> int:
+    return int(re.split("[:-]", cut.gtid_executed)[-1])
+
+
+# Commit order.
+
+
+@pytest.mark.parametrize("bound", [1, 2, 100])
+def test_error_while_the_coordinator_waits(log, target, bound):
+    """Scenario 3: a worker's error while the coordinator waits for a free one: a clean stop,
+    everything before the transaction applied, nothing behind it, and a restart goes on."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(delete(A, (77, "no such")))
+    for key in range(2, 8):
+        log.transaction(insert(A, (key, "behind")))
+    error = stopped(log.folder, target, group_max_transactions=bound)
+    assert (error.number, error.gtid) == (1032, log.gtid(4))
+    assert rows(target, A) == [(1, "x")]
+    assert last_gno(cuts(target)[-1]) == 4
+    run(log.folder, target, exec_mode="idempotent")
+    assert len(rows(target, A)) == 7
+
+
+def test_error_and_stop_at_once(log, target):
+    """Scenario 5: a worker's error and STOP REPLICA while the coordinator waits: it ends, and the
+    error is not hidden by the stop."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(delete(A, (77, "no such")))
+    for key in range(2, 8):
+        log.transaction(insert(A, (key, "behind")))
+    with applier(log.folder, target, group_max_transactions=1) as found:
+        write = found.coordinator._writer.write
+
+        def stopping(*args: Any, **options: Any) -> Any:
+            if rows_written(target):
+                found.stop()
+            return write(*args, **options)
+
+        found.coordinator._writer.write = stopping
+        with pytest.raises(RowError):
+            found.coordinator.apply(found.index.slice(0, found.index.end))
+    assert rows(target, A) == [(1, "x")]
+
+
+def rows_written(target: Path) -> bool:
+    return bool((target / "t" / "a").exists() and rows(target, A))
+
+
+@pytest.mark.parametrize("order", [True, False])
+def test_stop_reports_the_position_of_the_last_cut(log, target, order):
+    """Scenario 8: what is reported at STOP REPLICA is the last checkpoint, and the tables are
+    there."""
+    for key in range(1, 9):
+        log.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
+    apply = {"group_max_transactions": 2, "preserve_commit_order": order}
+    with applier(log.folder, target, **apply) as found:
+        found.coordinator.on_group = lambda counted, end: (
+            found.stop() if counted.transactions >= 7 else None
+        )
+        found.coordinator.apply(found.index.slice(0, found.index.end))
+        position = found.coordinator.position
+    last = cuts(target)[-1]
+    assert last.position == position
+    assert position in [RelayPosition(1, end).packed for _, _, end in log.spans]
+    assert len(rows(target, A)) == len(rows(target, B)) == last_gno(last) - 3
+    assert status(str(target))["relay_position"] == f"bin.000001:{position & 0xFFFFFFFFFF}"
+    run(log.folder, target)
+    assert len(rows(target, A)) == 8
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP DATABASE other",
+        "OPTIMIZE TABLE t.a",
+        "REPAIR TABLE t.a",
+        "ANALYZE TABLE t.a",
+        "CREATE USER 'x'@'%'",
+        "GRANT SELECT ON t.* TO 'x'@'%'",
+        "REVOKE SELECT ON t.* FROM 'x'@'%'",
+        "ALTER USER 'x'@'%' ACCOUNT LOCK",
+        "CREATE INDEX i ON t.a (v)",
+        "CREATE PROCEDURE t.p() SELECT 1",
+        "CREATE VIEW t.w AS SELECT 1",
+        "CREATE TABLE t.c (id INT PRIMARY KEY)",
+        "FLUSH TABLES",
+    ],
+)
+def test_statements_stand_in_their_place(log, target, statement):
+    """Scenarios 23, 24, 34: DDL and account statements commit in order: behind each the tables
+    hold what comes before it, and not what comes after."""
+    log.transaction(insert(A, (1, "before")))
+    log.ddl(statement)
+    log.transaction(insert(A, (2, "behind")))
+    run(log.folder, target)
+    at = next(cut for cut in cuts(target) if last_gno(cut) == 5)
+    assert rows(target, A, at.tables["t.a"].version) == [(1, "before")]
+    assert rows(target, A) == [(1, "before"), (2, "behind")]
+
+
+def test_empty_and_skipped_transactions_take_their_slots(log, target):
+    """Scenarios 25, 26: an empty transaction and one that is left out are committed and recorded
+    in order, like any other."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction()
+    log.transaction(insert(A, (2, "left out")))
+    log.transaction(insert(A, (3, "x")))
+    Control(Layout(str(target)).control).decide("skip", {}, gtid_executed=log.gtid(5))
+    run(log.folder, target, group_max_transactions=1)
+    assert [last_gno(cut) for cut in cuts(target)] == [1, 2, 3, 4, 5, 6, 7]
+    assert rows(target, A) == [(1, "x"), (3, "x")]
+
+
+def test_transaction_larger_than_the_bounds(log, target):
+    """Scenario 7: an event larger than replica_pending_jobs_size_max is applied, alone."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(insert(A, *[(key, "x" * 40) for key in range(10, 400)]))
+    log.transaction(insert(A, (2, "x")))
+    run(log.folder, target, group_max_bytes=1000)
+    assert len(rows(target, A)) == 392
+    assert [last_gno(cut) for cut in cuts(target)][-3:] == [4, 5, 6]
+
+
+def test_until_inside_a_transaction(log, target):
+    """Scenario 6: a position inside a group: the whole group is applied, then it stops."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(insert(A, (2, "x")))
+    inside = log.spans[3][1] + 30
+    with applier(log.folder, target) as found:
+        found.coordinator.until = Until.parse(f"relay:bin.000001:{inside}")
+        found.coordinator.apply(found.index.slice(0, found.index.end))
+        assert found.coordinator.reached_until
+    assert rows(target, A) == [(1, "x")]
+
+
+def test_plain_binary_logs_are_relay_logs(log, target):
+    """Scenario 16: several binary log files, used as they are, one behind the other."""
+    for key in range(1, 7):
+        log.transaction(insert(A, (key, "x")))
+        if key % 2:
+            log.rotate()
+    run(log.folder, target)
+    assert len(rows(target, A)) == 6
+    assert cuts(target)[-1].source["file"] == "bin.000004"
+
+
+# Retries.
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("order", [True, False])
+def test_several_tables_retry_at_once(log, target, faults, workers, order):
+    """Scenarios 37, 44: temporary errors are tried again until they pass, several at once and with
+    one worker; the counters are performance_schema's."""
+    for key in range(1, 4):
+        log.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
+    tried = faults(("t/a", "t/b"), 2)
+    run(log.folder, target, workers=workers, preserve_commit_order=order)
+    assert len(tried) >= 3
+    assert rows(target, A) == rows(target, B) == [(key, "x") for key in range(1, 4)]
+    found = status(str(target))
+    assert found["replication_applier_status"][0]["COUNT_TRANSACTIONS_RETRIES"] >= 2
+    one = found["replication_applier_status_by_worker"][0]
+    name = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
+    assert "Input/output error" in one[name]
+
+
+def test_retries_in_vain_release_nobody(log, target, faults):
+    """Scenarios 21, 22, 43: retries exhausted in the one that others wait for: it stops with
+    MySQL's words, those behind it are turned away, and a restart goes on."""
+    for key in range(1, 5):
+        log.transaction(insert(A, (key, "x")))
+    faults(("t/a",), 3)
+    error = stopped(log.folder, target, group_max_transactions=1, transaction_retries=2)
+    assert isinstance(error, TargetError)
+    assert "retried transaction 2 time(s) in vain" in error.message
+    assert rows(target, A) == []
+    run(log.folder, target)
+    assert len(rows(target, A)) == 4
+
+
+def test_xa_group_is_retried(log, target, faults):
+    """Scenario 40: a group with parts of XA is tried again as any other."""
+    xid = (b"x", b"", 1)
+    log.xa_prepare(xid, insert(A, (1, "x")))
+    log.xa_end("COMMIT", xid)
+    log.transaction(update(A, ((1, "x"), (1, "y"))))
+    faults(("t/a",), 2)
+    run(log.folder, target, group_max_transactions=1)
+    assert rows(target, A) == [(1, "y")]
+    assert not [*(target / "_repl" / "xa").glob("*")]
+
+
+def test_retry_finds_its_file_by_the_index(tmp_path, target, faults):
+    """Scenario 41: the log's files were renamed in between; a retry takes names from the index."""
+    log = LogWriter(tmp_path / "log", stem="old-name")
+    log.ddl("CREATE DATABASE t")
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    log.rotate()
+    moved = log.path.rename(log.folder / "new-name.000002")
+    (log.folder / "log.index").write_text("./old-name.000001\n./new-name.000002\n")
+    log.stem = "new-name"
+    assert log.path == moved
+    log.transaction(insert(A, (2, "x")))
+    faults(("t/a",), 2)
+    run(log.folder, target, group_max_transactions=1)
+    assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
+def test_rows_query_in_a_group_that_is_retried(log, target, faults):
+    """Scenario 42: ROWS_QUERY events are read again with their group, and change nothing."""
+    log.rows_query = "INSERT INTO t.a VALUES " + "(1, 'x'), " * 40
+    log.transaction(insert(A, (1, "x")), insert(A, (2, "x")))
+    faults(("t/a",), 1)
+    run(log.folder, target)
+    assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
+def test_a_retry_reads_the_relay_log_again(log, target, faults, monkeypatch):
+    """The failed part is re-read from its start to its end position (WL#6964), and only it."""
+    for key in range(1, 4):
+        log.transaction(insert(A, (key, "x")))
+    read: list[tuple[int, int]] = []
+
+    def noted(task: Any) -> Any:
+        read.extend(zip(task.spans[0].starts.tolist(), task.spans[0].ends.tolist(), strict=True))
+        return stage(task)
+
+    monkeypatch.setattr(stager, "stage", noted)
+    faults(("t/a",), 1)
+    run(log.folder, target, group_max_transactions=1, workers=1)
+    spans = [(start, end) for _, start, end in log.spans[3:]]
+    assert read.count(spans[0]) == 2
+    assert {*read} == {*spans}

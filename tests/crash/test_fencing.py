@@ -1,0 +1,62 @@
+"""Two appliers on one channel: one works, the other stops with an error that names the first.
+
+Started together: ``unit/test_control.py``. Started second, and stopped (SIGSTOP) in mid-commit,
+overtaken and woken: here, as processes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_repl import Config, Replica
+from spark_repl.errors import FencedError
+from tests.spark.lab import assert_applied_once, assert_server_state, cuts
+
+_WAIT_S = 240
+
+
+def state_of(pid: int) -> str:
+    stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    return stat.rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("writer", ["direct", pytest.param("merge", marks=pytest.mark.soak)])
+def test_one_that_slept_in_mid_commit(
+    spark: SparkSession, bank: Path, tmp_path: Path, writer: str
+) -> None:
+    target = tmp_path / "lake"
+    command = [sys.executable, "-m", "spark_repl", "apply", "--relay", str(bank)]
+    environment = {**os.environ, "SPARK_REPL_CRASH": "between_tables:3:STOP"}
+    first = subprocess.Popen(
+        [*command, "--target", str(target), "--writer", writer],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, text=True,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + _WAIT_S
+        while state_of(first.pid) != "T" and time.monotonic() < until:
+            assert first.poll() is None
+            time.sleep(0.05)
+        values = {"relay": {"path": str(bank)}, "target": {"path": str(target)}}
+        config = Config.from_mapping({**values, "apply": {"writer": writer}})
+        with pytest.raises(FencedError, match=f"pid {first.pid} on host"):
+            Replica(spark, config).start()
+        with Replica(spark, config, take_over=True) as second:
+            second.apply()
+        before = len(cuts(target))
+        first.send_signal(signal.SIGCONT)
+        _, said = first.communicate(timeout=_WAIT_S)
+    finally:
+        first.kill()
+    assert first.returncode == 1
+    assert f"pid {os.getpid()} on host" in said, said[-3000:]
+    assert len(cuts(target)) == before
+    assert_server_state(spark, target, bank / "expected")
+    assert_applied_once(target)

@@ -1,0 +1,94 @@
+"""Storage that really fails under a whole run: every process's calls fail, time out, or land while
+the answer is lost; a disk that is full for a while. The end state is the server's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.lab import assert_applied_once, assert_server_state, cuts
+
+_SOURCE = Path(__file__).with_name("faulty_storage.c")
+_STARTS_MAX = 12
+
+
+@pytest.fixture(scope="session")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("the faulty storage needs a C compiler and Linux")
+    made = tmp_path_factory.mktemp("faulty") / "faulty_storage.so"
+    command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(_SOURCE), "-ldl"]
+    subprocess.run(command, check=True)
+    return made
+
+
+def _apply(bank: Path, target: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    config = target.parent / "replica.toml"
+    config.write_text(
+        f'[relay]\npath = "{bank}"\n[target]\npath = "{target}"\n'
+        "[apply]\ngroup_max_transactions = 300\ntransaction_retries = 30\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-m", "spark_repl", "apply", "--config", str(config), "--json"],
+        capture_output=True, text=True, timeout=400, env={**os.environ, **environment},
+        cwd=target.parent, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 12))]
+)
+def test_calls_fail_time_out_or_land_unanswered(
+    spark: SparkSession, bank: Path, tmp_path: Path, faulty: Path, seed: int
+) -> None:
+    """What MySQL has as temporary errors of its engine: the storage's here. Scenario 37."""
+    target, retries, starts = tmp_path / "lake", 0, 0
+    for _ in range(_STARTS_MAX):
+        starts += 1
+        plan = f"{target}/:150:{seed * 100 + starts}"
+        ran = _apply(bank, target, FAULTY_STORAGE=plan, LD_PRELOAD=str(faulty))
+        if ran.returncode == 0:
+            retries = json.loads(ran.stdout.splitlines()[-1])["retries"]
+            break
+        # Where nothing retries (a start, Spark's own files) the applier stops, saying why.
+        assert ran.returncode == 1 and "Error:" in ran.stderr, ran.stderr[-3000:]
+    met = Counter(
+        " ".join(line.split()[:2]) for line in (target / ".faults").read_text().splitlines()
+    )
+    print(f"{starts} starts, {retries} retries in the last; faults: {dict(met)}")
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert met.total() >= 5
+    assert_server_state(spark, target, bank / "expected")
+    assert_applied_once(target)
+    executed = (bank / "gtid_executed.txt").read_text().strip()
+    assert cuts(target)[-1].gtid_executed == executed
+
+
+@pytest.mark.soak
+def test_disk_is_full_for_a_while(spark: SparkSession, bank: Path, tmp_path: Path) -> None:
+    """A small tmpfs in a mount namespace of its own; it is made larger while the applier waits."""
+    target, out = tmp_path / "lake", tmp_path / "copy"
+    target.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=3m tmpfs {target}"
+        f" && {{ (sleep 60; mount -o remount,size=500m {target}) & }}"
+        f" && {sys.executable} -m spark_repl apply --relay {bank} --target {target} --verbose"
+        f" && cp -r {target} {out}"
+    )
+    command = ["unshare", "-Urm", "sh", "-c", script]
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace here")
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert "disk is full" in ran.stderr
+    assert_server_state(spark, out, bank / "expected")
+    assert_applied_once(out)

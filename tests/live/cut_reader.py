@@ -1,0 +1,50 @@
+"""A reader that takes cuts in a loop, as a process of its own, without Spark.
+
+``python -m tests.live.cut_reader TARGET TOTAL STOP``: until the file STOP is there, the newest cut
+is read; the bank's sum must be TOTAL, its GTID set hold the one before. Prints figures as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from spark_repl.gtid import GtidSet
+from spark_repl.sink.control import Control, Cut
+from spark_repl.sink.layout import Layout
+from spark_repl.sink.reader import read
+
+SUMS = {"bank.account": "balance", "bank.till": "balance"}
+
+
+def total(layout: Layout, cut: Cut) -> int:
+    found = 0
+    for name, column in SUMS.items():
+        at = cut.tables[name]
+        rows = read(layout.table(at.path), at.version, f"select sum({column}) s from t")
+        found += rows["s"][0].as_py() or 0
+    return found
+
+
+def main(target: str, want: int, stop: Path) -> None:
+    layout = Layout(target)
+    control = Control(layout.control)
+    executed, taken, torn, shrunk, last = GtidSet(), 0, 0, 0, None
+    while not stop.exists():
+        cuts = control.cuts()
+        cut = cuts[-1] if cuts else None
+        if cut is None or cut == last or not SUMS.keys() <= cut.tables.keys():
+            time.sleep(0.3)
+            continue
+        last, taken = cut, taken + 1
+        torn += total(layout, cut) != want
+        now = GtidSet.parse(cut.gtid_executed)
+        shrunk += not executed.issubset(now)
+        executed = now
+    print(json.dumps({"cuts_read": taken, "torn": torn, "gtids_lost": shrunk}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,202 @@
+"""The whole applier without Spark: real groups, direct writer, control table and files, on a Delta
+log that is written as the protocol says, with Python alone. A history takes a fraction of a second,
+so property tests can take many, and cut them off anywhere.
+
+What only Delta itself can show (conflicts, checkpoints) is tested below tests/spark.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+from spark_repl import Config, coordinator, group, low_water_mark, replica, stager
+from spark_repl.errors import SparkReplError
+from spark_repl.replica import Replica
+from spark_repl.sink import log_replay, xa_store
+from spark_repl.sink.control import Control, Cut
+from spark_repl.sink.delta_log import ConcurrentChangeError, DeltaLog, Snapshot
+from spark_repl.sink.layout import Layout
+from spark_repl.sink.log_replay import Action, read_commit
+from spark_repl.sink.reader import read
+from tests.binlog_writer import Table
+
+_PROTOCOL = {
+    "minReaderVersion": 3, "minWriterVersion": 7,
+    "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"],
+}  # fmt: skip
+
+
+class LocalDelta(DeltaLog):
+    """``DeltaLog`` on the log's files alone. A commit is a file that must not be there yet."""
+
+    def __init__(self, spark: Any = None) -> None:
+        pass
+
+    def version(self, folder: str) -> int:
+        for version in itertools.count():
+            if not os.path.exists(_path(folder, version)):
+                return version - 1
+        raise AssertionError
+
+    def snapshot(self, folder: str) -> Snapshot | None:
+        version = self.version(folder)
+        for number in range(version, -1, -1):
+            for action in read_commit(folder, number) or []:
+                if "metaData" in action:
+                    found = action["metaData"]
+                    return Snapshot(
+                        folder, version, found["id"], found["schemaString"],
+                        found["configuration"], None,
+                    )  # fmt: skip
+        return None
+
+    def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
+        return log_replay.last_txn(snapshot.folder, snapshot.version, app)
+
+    def advance(self, previous: Snapshot) -> Snapshot:
+        found = self.snapshot(previous.folder)
+        assert found is not None
+        return found
+
+    def files(self, snapshot: Snapshot) -> dict[str, Action]:
+        return log_replay.live_files(snapshot.folder, snapshot.version) or {}
+
+    def create(
+        self, folder: str, schema_string: str, configuration: dict[str, str], app: str,
+        position: int, user_metadata: str,
+    ) -> int:  # fmt: skip
+        metadata = {
+            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema_string, "partitionColumns": [], "configuration": configuration,
+        }  # fmt: skip
+        actions = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+        return _put(folder, 0, actions, app, position, user_metadata)
+
+    def commit(
+        self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
+    ) -> int:
+        CRASHES("before_put")
+        version = planned.version + 1
+        done = _put(planned.folder, version, actions, app, position, user_metadata)
+        CRASHES("after_put")
+        return done
+
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        return _put(planned.folder, planned.version + 1, actions)
+
+
+def _path(folder: str, version: int) -> str:
+    return os.path.join(folder, "_delta_log", f"{version:020d}.json")
+
+
+def _put(
+    folder: str, version: int, actions: Sequence[Action], app: str = "", position: int = 0,
+    said: str = "",
+) -> int:  # fmt: skip
+    """Without ``app`` it is a rewrite, which bears no position."""
+    os.makedirs(os.path.join(folder, "_delta_log"), exist_ok=True)
+    info = {"operation": "STREAMING UPDATE" if app else "OPTIMIZE", "userMetadata": said}
+    txn = [{"txn": {"appId": app, "version": position}}] if app else []
+    lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, *txn]]
+    try:
+        with open(_path(folder, version), "x", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+    except FileExistsError as error:
+        raise ConcurrentChangeError(f"version {version} is there already") from error
+    return version
+
+
+class Crash(BaseException):
+    """Where a run is cut off: no handler of errors sees it, as none sees SIGKILL."""
+
+
+class Crashes:
+    """Counts the steps of a run; cuts it off at the ``at``-th (0: never)."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def __call__(self, name: str) -> None:
+        if self.left:
+            self.left -= 1
+            if not self.left:
+                raise Crash(name)
+
+
+CRASHES = Crashes()
+
+
+class _Here:
+    """``Workers`` in this process."""
+
+    def __init__(self, spark: Any, count: int) -> None:
+        self.spark, self.count, self.task_retries = spark, count, 0
+
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
+        return [function(task) for task in tasks]
+
+
+@contextmanager
+def _without_spark() -> Iterator[None]:
+    with ExitStack() as stack:
+        for module in (coordinator, group, low_water_mark, xa_store):
+            stack.enter_context(patch.object(module, "reach", CRASHES))
+        stack.enter_context(patch.object(replica, "DeltaLog", LocalDelta))
+        stack.enter_context(patch.object(replica, "Workers", _Here))
+        stack.enter_context(patch.object(stager, "HERE_BYTES", 0))
+        stack.enter_context(patch.object(stager, "_SHARD_BYTES", 0))
+        yield
+
+
+@contextmanager
+def applier(log: Path, target: Path, *, vectors: bool = True, **apply: Any) -> Iterator[Replica]:
+    """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
+    have deletion ``vectors``."""
+    # Compaction as often as it can be, to be met by everything else.
+    aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
+    aim["deletion_vectors"] = vectors
+    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
+    with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
+        yield found
+
+
+def run(log: Path, target: Path, *, crash: int = 0, **apply: Any) -> bool:
+    """Applies the whole log; False when it was cut off at its ``crash``-th step."""
+    CRASHES.left = 0
+    try:
+        with applier(log, target, **apply) as found:
+            CRASHES.left = crash
+            found.coordinator.end_by_hand()
+            found.coordinator.apply(found.index.slice(found.coordinator.position, found.index.end))
+    except Crash:
+        return False
+    finally:
+        CRASHES.left = 0
+    return True
+
+
+def rows(target: Path, table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
+    """Sorted, read by delta-rs."""
+    found = read(str(target / table.database / table.name), version)
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def cuts(target: Path) -> list[Cut]:
+    return Control(Layout(str(target)).control).cuts()
+
+
+def stopped(log: Path, target: Path, **apply: Any) -> SparkReplError:
+    """The error that stops the applier."""
+    try:
+        run(log, target, **apply)
+    except SparkReplError as error:
+        return error
+    raise AssertionError("the applier did not stop")

@@ -1,0 +1,122 @@
+"""Without commit order: tables advance apart, positions and cuts still tell the truth."""
+
+from __future__ import annotations
+
+import errno
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_repl.cli import main
+from spark_repl.errors import RowError, TargetError
+from spark_repl.retry import Retries
+from spark_repl.sink.delta_log import DeltaLog
+from tests.binlog_writer import LogWriter, Table, insert, update
+from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped, versions
+
+A, B = Table("a"), Table("b")
+APART = {"preserve_commit_order": False}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
+
+
+def assert_cuts_are_true(spark: SparkSession, log: LogWriter, target: Path) -> None:
+    """Each transaction n inserted key n into a, b or both: a cut holds exactly what it says."""
+    for cut in cuts(target):
+        last = int(re.split("[:-]", cut.gtid_executed)[-1])
+        for name in ("a", "b"):
+            at = cut.tables.get(f"t.{name}")
+            if at is not None:
+                frame = spark.read.format("delta").option("versionAsOf", at.version)
+                have = {row.id for row in frame.load(str(target / "t" / name)).collect()}
+                assert have == {key for key in keys(log)[name] if key <= last}, cut.gtid_executed
+
+
+def keys(log: LogWriter) -> dict[str, set[int]]:
+    everything = range(4, log.gno)
+    return {"a": {n for n in everything if n % 3}, "b": {n for n in everything if n % 2}}
+
+
+def write(log: LogWriter, count: int) -> None:
+    for _ in range(count):
+        n, changes = log.gno, []
+        changes += [insert(A, (n, "x"))] if n % 3 else []
+        changes += [insert(B, (n, "x"))] if n % 2 else []
+        log.transaction(*changes)
+
+
+def test_a_table_that_is_retried_holds_no_other_back(spark, log, target, monkeypatch):
+    log.ddl(B.create)
+    write(log, 9)
+    true, met = DeltaLog.commit, []
+
+    def commit(self: DeltaLog, planned: Any, *args: Any) -> int:
+        if planned.folder.endswith("t/a") and versions(target)["t/b"] < 4:
+            met.append(planned.version)
+            raise OSError(errno.EIO, "Input/output error")
+        return true(self, planned, *args)
+
+    monkeypatch.setattr(DeltaLog, "commit", commit)
+    result = run(
+        spark, log.folder, target, group_max_transactions=1, transaction_retries=200, **APART
+    )
+    assert met and result.counters.retries == len(met)
+    for table, name in ((A, "a"), (B, "b")):
+        assert_rows(spark, target, table, [(n, "x") for n in sorted(keys(log)[name])])
+    assert_cuts_are_true(spark, log, target)
+    assert cuts(target)[-1].gtid_executed == result.gtid_executed
+    assert_applied_once(target)
+
+
+@pytest.mark.parametrize(
+    ("bound", "again"),
+    [
+        pytest.param(1, True, marks=pytest.mark.soak),
+        (5, False),
+        pytest.param(100, True, marks=pytest.mark.soak),
+    ],
+)
+def test_a_failure_stops_its_own_table_alone(spark, log, target, bound, again):
+    # Scenarios 2, 47: gaps are there after the error, and filled after it is mended.
+    log.ddl(B.create)
+    write(log, 6)
+    log.transaction(update(A, ((77, "no"), (77, "such"))), insert(B, (log.gno, "x")))
+    bad = f"{log.source}:{log.gno - 1}"
+    write(log, 6)
+    error = stopped(spark, log.folder, target, group_max_transactions=bound, **APART)
+    assert isinstance(error, RowError)
+    assert (error.number, error.gtid) == (1032, bad)
+    assert_rows(spark, target, A, [(n, "x") for n in sorted(keys(log)["a"]) if n < 10])
+    assert_rows(spark, target, B, [(n, "x") for n in range(4, 17) if n % 2 or n == 10])
+    for cut in cuts(target):
+        assert cut.position <= error_start(log, 9)
+    assert main(["skip", "--gtid", bad, "--target", str(target)]) == 0
+    run(spark, log.folder, target, group_max_transactions=4, preserve_commit_order=not again)
+    assert_rows(spark, target, A, [(n, "x") for n in sorted(keys(log)["a"]) if n != 10])
+    assert_rows(spark, target, B, [(n, "x") for n in range(4, 17) if n % 2 or n == 10])
+    assert cuts(target)[-1].gtid_executed == f"{log.source}:1-16"
+    assert_applied_once(target)
+
+
+def error_start(log: LogWriter, ordinal: int) -> int:
+    from spark_repl.position import RelayPosition
+
+    return RelayPosition(1, log.spans[ordinal][1]).packed
+
+
+def test_foreign_change_stops_its_own_table_alone(spark, log, target):
+    log.ddl(B.create)
+    write(log, 3)
+    run(spark, log.folder, target)
+    spark.sql(f"UPDATE delta.`{target}/t/a` SET v = 'mine' WHERE id = 4")
+    write(log, 4)
+    error = stopped(spark, log.folder, target, **APART)
+    assert isinstance(error, TargetError)
+    assert "UPDATE" in error.message
+    assert error.table == "t.a"

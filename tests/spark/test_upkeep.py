@@ -1,0 +1,184 @@
+"""Upkeep: compaction, checkpoints and VACUUM beside the stream change nothing a reader sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import spark_repl
+from spark_repl import upkeep
+from spark_repl.errors import SparkReplError
+from spark_repl.sink import checkpoint
+from spark_repl.sink.log_replay import live_files, read_commit
+from tests.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
+
+A, BAG = Table("a"), Table("bag", key=())
+SMALL = {"target.compact_files": 3}
+
+
+def write_log(log: LogWriter, transactions: int, seed: int) -> dict[str, list[Any]]:
+    """Random changes of t.a and t.bag; returns the rows at each transaction's end, and at last."""
+    rand = random.Random(seed)
+    log.ddl(BAG.create)
+    state: dict[int, Any] = {}
+    bag: list[Any] = []
+    states = []
+    for number in range(transactions):
+        changes = []
+        for _ in range(rand.randint(1, 3)):
+            key = rand.randrange(40)
+            new = (key, f"{number}")
+            if key not in state:
+                changes.append(insert(A, new))
+                state[key] = new
+            elif rand.random() < 0.3:
+                changes.append(delete(A, state.pop(key)))
+            else:
+                changes.append(update(A, (state[key], new)))
+                state[key] = new
+        row = (rand.randrange(5), "x")
+        if row in bag and rand.random() < 0.4:
+            bag.remove(row)
+            changes.append(delete(BAG, row))
+        else:
+            bag.append(row)
+            changes.append(insert(BAG, row))
+        log.transaction(*changes)
+        states.append((sorted(state.values()), sorted(bag)))
+    return {"states": states}
+
+
+def operations(target: Path, table: str) -> list[str]:
+    folder = str(target / table)
+    found = []
+    for version in range(versions(target)[table] + 1):
+        for action in read_commit(folder, version) or []:
+            if "commitInfo" in action:
+                found.append(action["commitInfo"]["operation"])
+    return found
+
+
+def test_tables_are_folded_while_the_stream_goes_on(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
+    states = write_log(log, 30, seed=5)["states"]
+    result = run(spark, log.folder, target, group_max_transactions=1, keys=SMALL)
+    assert result.counters.groups >= 30
+    for table, want in zip((A, BAG), states[-1], strict=True):
+        assert_rows(spark, target, table, want)
+        folded = operations(target, f"t/{table.name}").count("OPTIMIZE")
+        files = live_files(str(target / "t" / table.name), versions(target)[f"t/{table.name}"])
+        assert folded >= 3
+        assert len(files) < 12
+    assert_applied_once(target)
+    # A cut names versions: those from before a rewrite are readable after it.
+    published = [cut for cut in cuts(target) if len(cut.tables) == 2]
+    for cut in published[:: len(published) // 6]:
+        at = len([c for c in published if c.position <= cut.position]) - 1
+        reader = spark_repl.cut(spark, str(target), cut.gtid_executed)
+        if cut.counts["transactions"] and at >= len(published) - len(states):
+            want = states[at - (len(published) - len(states))][0]
+            assert sorted(map(tuple, reader.table("t.a").collect())) == want
+
+
+@pytest.mark.parametrize("statement", ["OPTIMIZE", "UPDATE"])
+def test_a_rewrite_is_given_up_when_others_changed_the_table(
+    spark: SparkSession, log: LogWriter, target: Path, monkeypatch: Any, statement: str
+) -> None:
+    """Between the rewrite and its commit somebody else moves the rows, or changes them."""
+    log.transaction(insert(A, *[(i, "old") for i in range(9)]))
+    for i in range(8):
+        log.transaction(update(A, ((i, "old"), (i, "new"))))
+    folder = target / "t" / "a"
+    said = {
+        "OPTIMIZE": f"OPTIMIZE delta.`{folder}`",
+        "UPDATE": f"UPDATE delta.`{folder}` SET v = 'theirs' WHERE id = 8",
+    }
+    done: list[Any] = []
+
+    def foreign(task: Any) -> Any:
+        found = compact(task)
+        if not done:
+            for _ in range(50):  # theirs conflicts with the stream too, and is tried again
+                with suppress(PySparkException):
+                    done.append(spark.sql(said[statement]).collect())
+                    break
+        return found
+
+    compact = upkeep.compact
+    monkeypatch.setattr(upkeep, "compact", foreign)
+    keys = {"target.compact_files": 2}
+    error = None
+    try:
+        run(spark, log.folder, target, group_max_transactions=1, keys=keys)
+    except SparkReplError as found:
+        error = found
+    assert done
+    ids = sorted(row.id for row in read(spark, target, "t.a").collect())
+    assert ids == list(range(9)), "no row is lost or doubled"
+    if statement == "OPTIMIZE":
+        assert error is None
+        assert_rows(spark, target, A, [(i, "new" if i < 8 else "old") for i in range(9)])
+        return
+    if error is None:  # their UPDATE came behind the last group
+        log.transaction(insert(A, (10, "later")))
+        error = stopped(spark, log.folder, target)
+    assert "somebody else changed the table" in str(error)
+
+
+def test_checkpoints_are_written_beside_the_commits_and_are_whole(
+    spark: SparkSession, log: LogWriter, target: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(checkpoint, "EVERY", 10)
+    states = write_log(log, 25, seed=6)["states"]
+    run(spark, log.folder, target, group_max_transactions=1, keys={"target.compact_files": 0})
+    folder = target / "t" / "a"
+    at = checkpoint.last(str(folder))
+    assert at >= 20
+    saved = live_files(str(folder), versions(target)["t/a"])
+    for path in (folder / "_delta_log").glob("*.json"):
+        if path.stem.isdigit() and int(path.stem) < at:
+            path.unlink()
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert_rows(spark, target, A, states[-1][0])
+    assert live_files(str(folder), versions(target)["t/a"]) == saved
+    log.transaction(insert(A, (77, "later")))
+    run(spark, log.folder, target)
+    assert_rows(spark, target, A, sorted([*states[-1][0], (77, "later")]))
+
+
+def test_vacuum_removes_what_nobody_needs_and_its_key_index(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
+    log.transaction(insert(A, (1, "one")))
+    log.transaction(insert(A, (2, "two")))
+    run(spark, log.folder, target, group_max_transactions=1)
+    folder, keys = target / "t" / "a", target / "_repl" / "keys" / "t" / "a"
+    orphan = folder / "part-of-a-dead-attempt.zstd.parquet"
+    orphan.write_bytes(b"x")
+    (keys / f"{orphan.name}.npy").write_bytes(b"x")
+    week_ago = orphan.stat().st_mtime - 200 * 3600
+    for path in (orphan, target / "_repl" / "vacuumed" / "t" / "a"):
+        os.utime(path, (week_ago, week_ago))
+    log.transaction(update(A, ((1, "one"), (1, "new"))))
+    run(spark, log.folder, target)
+    assert not orphan.exists()
+    assert len(list(keys.glob("*.npy"))) == len(list(folder.glob("*.parquet"))) >= 2
+    assert_rows(spark, target, A, [(1, "new"), (2, "two")])
+    assert "VACUUM END" in operations(target, "t/a")
+
+
+def test_properties_of_a_new_table(spark: SparkSession, log: LogWriter, target: Path) -> None:
+    run(spark, log.folder, target)
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{target / 't' / 'a'}`").collect()[0]
+    assert int(detail.properties["delta.checkpointInterval"]) > 10**6
+    assert json.loads(json.dumps(detail.properties))["delta.enableDeletionVectors"] == "true"

@@ -1,0 +1,69 @@
+"""The table of MySQL's own tests: whole, and every test that it names is there and says so."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios import SCENARIOS
+
+_TESTS = Path(__file__).parents[1]
+_TEST = re.compile(r"[\w/]+\.py::\w+")
+
+
+def test_every_number_has_an_answer() -> None:
+    assert sorted(SCENARIOS) == list(range(1, 92))
+    assert all(name and answers for name, answers in SCENARIOS.values())
+
+
+@pytest.mark.parametrize(("first", "last", "least"), [(1, 64, 40), (65, 91, 20)])
+def test_most_are_answered_by_a_test(first: int, last: int, least: int) -> None:
+    tested = [
+        number
+        for number, (_, answers) in SCENARIOS.items()
+        if first <= number <= last and any(_TEST.fullmatch(answer) for answer in answers)
+    ]
+    assert len(tested) >= least
+
+
+@cache
+def functions(path: Path) -> dict[str, tuple[str, str]]:
+    """Function -> its text with comments, and the module's docstring."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    module = ast.get_docstring(tree) or ""
+    return {
+        node.name: (ast.get_source_segment(source, node) or "", module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+@pytest.mark.parametrize("number", SCENARIOS)
+def test_the_tests_exist_and_name_their_number(number: int) -> None:
+    for answer in SCENARIOS[number][1]:
+        if not _TEST.fullmatch(answer):
+            assert answer.endswith("."), answer  # a reason, as a sentence
+            continue
+        file, _, name = answer.partition("::")
+        assert name in functions(_TESTS / file), answer
+        said = " ".join(functions(_TESTS / file)[name])
+        assert number in numbers(said), f"{answer} does not name scenario {number}"
+
+
+def numbers(text: str) -> set[int]:
+    """Of every "Scenarios 2, 4-6" in a text."""
+    found: set[int] = set()
+    for group in re.findall(r"[Ss]cenarios? (\d+(?:(?:-|, | and |,\s*(?:#\s*)?)\d+)*)", text):
+        for part in re.findall(r"\d+(?:-\d+)?", group):
+            first, _, last = part.partition("-")
+            found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_numbers() -> None:
+    assert numbers("Scenarios 2, 4-6 and 9: said. # Scenario 12.") == {2, 4, 5, 6, 9, 12}
