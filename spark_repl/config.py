@@ -102,7 +102,7 @@ class Source:
     connect_retry_max_s: int = _key(60, _integer(1, 86400))
     connect_retry_count: int = _key(100, _integer(1))
     semi_sync: bool = _key(False, _flag)
-    on_purged: str = _later("stop", _choice("stop", "snapshot"))
+    on_purged: str = _key("stop", _choice("stop", "snapshot"))
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Target:
 
     path: str = _key("lake", _SOME)
     column_mapping: bool = _key(True, _flag)
-    deletion_vectors: bool = _later(True, _flag)
+    deletion_vectors: bool = _key(True, _flag)
     zero_dates: str = _key("error", _choice("error", "null", "string"))
     time_as: str = _key("string", _choice("string", "microseconds"))
     json_as: str = _later("string", _choice("string", "variant"))

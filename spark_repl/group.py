@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
@@ -16,12 +16,14 @@ from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .errors import FencedError, RowError, SchemaError
 from .position import RelayPosition
-from .sink.commit import commit
+from .sink.commit import commit, marked_rows
+from .sink.compaction import CompactTask
 from .sink.control import Cut
 from .sink.crash_points import armed, reach
-from .sink.direct import Violation, WriteTask, Written, write
+from .sink.direct import LiveFile, Violation, WriteTask, Written, write
 from .sink.key_index import IndexTask, build
 from .sink.merge import MergeLanes, stage_net
+from .sink.rewrite import RewriteTask, rewrite
 from .sink.tracking import Table, Tracking, user_metadata
 from .upkeep import Upkeep
 from .workers import Workers
@@ -29,6 +31,7 @@ from .workers import Workers
 log = logging.getLogger(__name__)
 
 _HERE_ROWS = 4000
+_HERE_BYTES = 1 << 20
 _COMMITS_AT_ONCE = 4
 
 
@@ -39,20 +42,18 @@ class RowFault(RowError):
 class GroupWriter:
     """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
-    def __init__(
-        self, tracking: Tracking, workers: Workers, config: Config, upkeep: Upkeep
-    ) -> None:
+    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
-        self._upkeep = upkeep
+        direct = config.apply.writer == "direct"
+        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
         self.write_seconds = self.commit_seconds = 0.0
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
-            idempotent = config.apply.exec_mode == "idempotent"
-            self._lanes = MergeLanes(workers.spark, tracking, idempotent=idempotent)
+            self._lanes = MergeLanes(workers.spark, tracking)
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(
-        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: bool
+        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: Container[str]
     ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; returns row changes per table.
         ``before``: where the group begins, ``cut``: where it ends.
@@ -73,14 +74,19 @@ class GroupWriter:
         return changes
 
     def _write(
-        self, tables: dict[str, Table], parts: dict[str, list[Part]], cut: Cut, *, idempotent: bool
+        self,
+        tables: dict[str, Table],
+        parts: dict[str, list[Part]],
+        cut: Cut,
+        *,
+        idempotent: Container[str],
     ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
         tasks = [
             task
             for name, table in tables.items()
-            for task in self._tasks(table, parts[name], idempotent=idempotent)
+            for task in self._tasks(table, parts[name], idempotent=name in idempotent)
         ]
         self._complete_indexes(tables.values())
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
@@ -88,10 +94,13 @@ class GroupWriter:
         if self._lanes:
             self._lanes.idempotent = idempotent
         function = stage_net if self._lanes else write
+        reach("planned")
         written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:
             faults = self._check(tables, written)
+        if not faults:
+            written += self._rewrite(tables, written)
         self.write_seconds += time.perf_counter() - began
         faults.sort(key=lambda fault: fault.position)
         if faults:
@@ -105,6 +114,11 @@ class GroupWriter:
                 raise
             log.warning("a commit landed whose answer was lost: %s", error)
         self.commit_seconds += time.perf_counter() - began
+
+    def close(self) -> None:
+        """Ends the upkeep that is under way."""
+        self._upkeep.close()
+        self._pool.shutdown()
 
     def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,
@@ -163,9 +177,24 @@ class GroupWriter:
                 table.complete and not idempotent,
                 table.definition,
                 os.path.join(self.tracking.layout.staging, "merge"),
+                change_data=table.snapshot.has("delta.enableChangeDataFeed"),
             )
             for _, pieces in sorted(shards.items())
         ]
+
+    def _rewrite(self, tables: dict[str, Table], written: list[Written]) -> list[Written]:
+        """Of tables without deletion vectors: their files that lose rows, written anew."""
+        mine = _by_table(tables, written)
+        without = [t for t in tables.values() if not t.has_vectors]
+        tasks, size = [], 0
+        for table in without:
+            keys = self.tracking.layout.keys(table.path)
+            for path, rows in marked_rows(mine[table.name]).items():
+                old = self.tracking.action(table, path)
+                size += old["size"]
+                file = LiveFile(path, old.get("deletionVector"))
+                tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
+        return self.workers.run(rewrite, tasks, here=size <= _HERE_BYTES)
 
     def _complete_indexes(self, tables: Iterable[Table]) -> None:
         """Files that others wrote have no key index yet: made side by side, before any look-up."""
@@ -217,7 +246,7 @@ class GroupWriter:
         """Removes the files of a group that will not be committed."""
         for part in written:
             folder = self.tracking.tables[part.table].folder
-            for path in [*(os.path.join(folder, add["path"]) for add in part.adds), *part.staged]:
+            for path in [*(os.path.join(folder, name) for name in part.files), *part.staged]:
                 with suppress(FileNotFoundError):  # gone with the storage that failed
                     os.remove(path)
 

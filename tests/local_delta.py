@@ -157,10 +157,12 @@ def _without_spark() -> Iterator[None]:
 
 
 @contextmanager
-def applier(log: Path, target: Path, **apply: Any) -> Iterator[Replica]:
-    """A started Replica without a stream; ``apply`` are keys of the section [apply]."""
+def applier(log: Path, target: Path, *, vectors: bool = True, **apply: Any) -> Iterator[Replica]:
+    """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
+    have deletion ``vectors``."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
+    aim["deletion_vectors"] = vectors
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
     with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
         yield found
