@@ -29,9 +29,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
 
 
-def run(
-    spark: SparkSession, log: Path, target: Path, on_group: Any = None, **apply: Any
-) -> Result:
+def run(spark: SparkSession, log: Path, target: Path, on_group: Any = None, **apply: Any) -> Result:
     """With on_foreign_change = accept."""
     apply.setdefault("writer", lab.WRITER)
     aim = {"path": str(target), "on_foreign_change": "accept"}
