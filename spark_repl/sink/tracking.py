@@ -20,7 +20,7 @@ from ..gtid import GtidSet
 from . import checkpoint, features, foreign
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
-from .delta_log import DeltaLog, Snapshot
+from .delta_log import ConcurrentChangeError, DeltaLog, Snapshot
 from .direct import LiveFile
 from .key_index import KeyIndex
 from .layout import Layout
@@ -281,7 +281,12 @@ class Tracking:
         return KeyIndex(self.layout.keys(table.path), table.folder, list(table.key_columns))
 
     def action(self, table: Table, path: str) -> Action:
-        return self.live(table)[path]
+        """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
+        live no more."""
+        found = self.live(table).get(path)
+        if found is None:
+            raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
+        return found
 
     def landed(self, table: Table, actions: list[Action], position: int) -> None:
         """Keeps the list of live files in step with a commit of ours that has just landed."""
