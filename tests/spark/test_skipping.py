@@ -59,7 +59,7 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     for i, (kind, pair) in enumerate(VALUES.items()):
         for n in (0, 1):
             for value in pair[n]:
-                found = table.where(col(f"c{i}") == lit(value).cast(table.schema[i].dataType))
+                found = table.where(col(f"c{i}") == lit(str(value)).cast(table.schema[i].dataType))
                 said = {files[Path(path).name] for path in found.inputFiles()}
                 assert found.count() == 1, (kind, value)
                 assert n in said
