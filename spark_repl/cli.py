@@ -143,6 +143,8 @@ def _bench(command: Any, commands: Any) -> None:
     )
     receive = command("receive", _bench_receive, "the source's whole log, to a folder", kinds)
     receive.add_argument("--config", required=True, metavar="FILE")
+    receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
+    receive.add_argument("--runs", type=int, default=1, help="the best one counts")
     latency = command(
         "latency", _bench_latency, "from the source's commit to the cut, under its own load", kinds
     )
@@ -271,7 +273,8 @@ def _bench_decode(options: argparse.Namespace) -> int:
 def _bench_receive(options: argparse.Namespace) -> int:
     from .bench_live import bench_receive
 
-    inspect.emit(bench_receive(load(options.config)), options.json)
+    found = bench_receive(load(options.config), options.mysqlbinlog, options.runs)
+    inspect.emit(found, options.json)
     return 0
 
 

@@ -102,7 +102,7 @@ class Source:
     connect_retry_max_s: int = _key(60, _integer(1, 86400))
     connect_retry_count: int = _key(100, _integer(1))
     semi_sync: bool = _key(False, _flag)
-    on_purged: str = _later("stop", _choice("stop", "snapshot"))
+    on_purged: str = _key("stop", _choice("stop", "snapshot"))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from .applier_status import (
     ApplierStatus,
     Counters,
 )
+from .apply.changes import EveryTable
 from .apply.commit_order import WAITING, CommitOrder
 from .apply.stage import Staged
 from .config import Config
@@ -35,9 +36,8 @@ from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, Sta
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
 from .lanes import GROUPS_AHEAD, Lanes, of_tables
-from .low_water_mark import LowWaterMark
+from .low_water_mark import LowWaterMark, cut_behind
 from .plan import Group, Planner, Records, branch_group, count_before, placed
-from .position import OFFSET_BITS, RelayPosition
 from .relay.index import Kind, holding
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
@@ -48,8 +48,7 @@ from .sink.history import History
 from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
-from .stops import Until, due_in, left_out
-from .upkeep import Upkeep
+from .stops import Until, copied, due_in, left_out, replayed
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -80,6 +79,7 @@ class Coordinator:
         by_hand: int = 0,
         until: Until | None = None,
         skip: GtidSet | None = None,
+        replayed_to: int = 0,
     ) -> None:
         self.config, self.relay, self.history, self.tracking = config, relay, history, tracking
         self.workers = workers
@@ -88,6 +88,7 @@ class Coordinator:
         )
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
         self.catch_up = catch_up
+        self._replayed_to = replayed_to  # up to there only copied tables are behind
         self._before = executed if history.renewed else GtidSet()
         self.xa = xa
         self.counters = Counters()
@@ -101,9 +102,7 @@ class Coordinator:
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
         self._ahead = GROUPS_AHEAD if self._lanes else _DISPATCHED_MAX
         self._landing = ThreadPoolExecutor(self._ahead, thread_name_prefix="land")
-        direct = config.apply.writer == "direct"
-        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
-        self._writer = GroupWriter(tracking, workers, config, self._upkeep)
+        self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking)
         self._wait_seconds = 0.0
         self._stager = Stager(config, tracking, workers)
@@ -117,7 +116,9 @@ class Coordinator:
         records = self._wanted(records)
         if not len(records):
             return
-        records, self._branches, wrong = self.xa.resolve(self.relay, self.history.base, records)
+        records, self._branches, wrong = self.xa.resolve(
+            self.relay, self.history.base, records, self.catch_up.copied
+        )
         self._dispatched = self.executed
         batch = self._planner.batch(records)
         self.counters.warnings += batch.warnings
@@ -187,6 +188,7 @@ class Coordinator:
                 self.reached_until = True
         if self.history.renewed:  # what the other log held takes its slot, and changes nothing
             records, _ = left_out(records, self._before)
+        records = copied(replayed(records, self._replayed_to), self.catch_up.copied)
         records, skipped = left_out(records, self.skip)
         self.counters.skipped += skipped
         return records
@@ -215,8 +217,8 @@ class Coordinator:
     def _dispatch(self, group: Group) -> None:
         group.slot = self._order.dispatch()
         group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
-        catching_up = self.catch_up.active(self.executed)
-        group.idempotent = self.config.apply.exec_mode == "idempotent" or catching_up
+        every = self.config.apply.exec_mode == "idempotent"
+        group.idempotent = EveryTable() if every else self.catch_up.tables(self.executed)
         group.executed, self._dispatched = self._dispatched, self._dispatched.union(group.gtids)
         if group.with_rows:
             group.staged = self._staging.submit(self._enter, group)
@@ -321,6 +323,7 @@ class Coordinator:
     def _count(self, staged: list[Staged]) -> None:
         changes = [part.changes for part in staged]
         self._stager.tables = max(1, len({name for found in changes for name in found}))
+        self.counters.task_retries = self.workers.task_retries
         self.counters.row_changes += sum(sum(found.values()) for found in changes)
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
 
@@ -337,23 +340,14 @@ class Coordinator:
         self._publish(part, self._cut(part))
 
     def _cut(self, group: Group) -> Cut:
-        records, end = group.records, group.end
-        file = self.relay.file((end >> OFFSET_BITS) - self.history.base).name
-        offset = RelayPosition.unpack(end).offset
-        source = {
-            "server_uuid": self.relay.source_uuid,
-            "file": file,
-            "position": offset,
-            "relay": f"{file}:{offset}",
-            "commit_time": int(records["commit_time"][-1]),
-        }
-        executed = str(group.executed.union(group.gtids))
-        prepared = tuple(branch.to_json() for branch in group.xa.prepared)
-        return Cut(end, executed, self.history.log_id, source, {}, prepared=prepared)
+        return cut_behind(group, self.relay, self.history)
 
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
         if transactions is None:
-            transactions = len(group.records) - left_out(group.records, self._before)[1]
+            records = group.records
+            had = left_out(records, self._before)[1]
+            had += int(np.count_nonzero(records["end"] <= self._replayed_to))
+            transactions = len(records) - had
         with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
             is_cut = self._mark.advance(group, cut, transactions, still=still)
         counted = self.counters
@@ -366,6 +360,8 @@ class Coordinator:
         self.on_group(counted, cut.position)
 
     def _publish_cut(self, cut: Cut) -> None:
+        if self._replayed_to:  # it shows the copy: no earlier one is needed again
+            self.xa.store.keep_all, self._replayed_to = False, 0
         self._retries.run(lambda: self.tracking.control.publish(cut))
 
     @property
@@ -399,6 +395,6 @@ class Coordinator:
         if self._lanes:
             self._lanes.close()
         self._staging.shutdown(wait=True, cancel_futures=True)
-        self._upkeep.close()
+        self._writer.close()
         self.status.stopped(error)
         self._stager.clean()

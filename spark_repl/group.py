@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
@@ -42,20 +42,18 @@ class RowFault(RowError):
 class GroupWriter:
     """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
-    def __init__(
-        self, tracking: Tracking, workers: Workers, config: Config, upkeep: Upkeep
-    ) -> None:
+    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
-        self._upkeep = upkeep
+        direct = config.apply.writer == "direct"
+        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
         self.write_seconds = self.commit_seconds = 0.0
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
-            idempotent = config.apply.exec_mode == "idempotent"
-            self._lanes = MergeLanes(workers.spark, tracking, idempotent=idempotent)
+            self._lanes = MergeLanes(workers.spark, tracking)
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(
-        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: bool
+        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: Container[str]
     ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; returns row changes per table.
         ``before``: where the group begins, ``cut``: where it ends.
@@ -76,14 +74,19 @@ class GroupWriter:
         return changes
 
     def _write(
-        self, tables: dict[str, Table], parts: dict[str, list[Part]], cut: Cut, *, idempotent: bool
+        self,
+        tables: dict[str, Table],
+        parts: dict[str, list[Part]],
+        cut: Cut,
+        *,
+        idempotent: Container[str],
     ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
         tasks = [
             task
             for name, table in tables.items()
-            for task in self._tasks(table, parts[name], idempotent=idempotent)
+            for task in self._tasks(table, parts[name], idempotent=name in idempotent)
         ]
         self._complete_indexes(tables.values())
         rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
@@ -111,6 +114,11 @@ class GroupWriter:
                 raise
             log.warning("a commit landed whose answer was lost: %s", error)
         self.commit_seconds += time.perf_counter() - began
+
+    def close(self) -> None:
+        """Ends the upkeep that is under way."""
+        self._upkeep.close()
+        self._pool.shutdown()
 
     def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import Config
-from .errors import LogError, SourceError, SparkReplError
+from .errors import LogError, PurgedError, SourceError, SparkReplError
 from .gtid import GtidSet
 from .position import OFFSET_BITS
 from .relay.log import RelayLog, open_log
 from .relay.published import read_end
-from .relay.purge import Purged, purge
+from .relay.purge import Purged, clear, purge
 from .relay.receiver import Receiver
 from .relay.report import read_report
 from .sink.control import Control
-from .sink.copies import last_copy
+from .sink.copies import last_copy, standing
 from .sink.layout import Layout
 
 if TYPE_CHECKING:
@@ -45,16 +45,12 @@ _STOP_S = 30.0
 _PURGE_EVERY_S = 5.0
 # The receiver's own exit codes: it said what is wrong, and would say it again.
 _REFUSED = (1, 2)
+_PURGED = PurgedError.__name__
 
 
 def executed_of(config: Config) -> GtidSet | None:
     """What the target has: a new relay log begins behind it. None: there is no target yet."""
-    control = Control(Layout(config.target.path).control, config.channel)
-    cuts = control.cuts()
-    if not cuts:
-        copy = last_copy(control)
-        return copy.start if copy else None
-    return GtidSet.parse(cuts[-1].gtid_executed)
+    return standing(Control(Layout(config.target.path).control, config.channel)).executed
 
 
 def applied_file(config: Config, relay: RelayLog) -> int:
@@ -63,10 +59,9 @@ def applied_file(config: Config, relay: RelayLog) -> int:
     0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
     """
     control = Control(Layout(config.target.path).control, config.channel)
-    cuts = control.cuts()
-    if not cuts:
+    last = standing(control).needed
+    if last is None:
         return 0
-    last = cuts[-1]
     for row in reversed(control.rows("history")):
         known = json.loads(row["detail"])
         number = (last.position >> OFFSET_BITS) - known["base"]
@@ -141,9 +136,8 @@ class Supervisor:
             if code in _REFUSED:
                 said = read_report(self.config.relay.path) or {}
                 text = said.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
-                self.error = SourceError(
-                    f"the receiver stopped: {text}", hint="see its message above"
-                )
+                kind = PurgedError if said.get("LAST_ERROR_KIND") == _PURGED else SourceError
+                self.error = kind(f"the receiver stopped: {text}", hint="see its message above")
                 return
             log.warning("the receiver ended with %s: it is started again", code)
             if time.monotonic() - began > _STEADY_S:
@@ -169,14 +163,27 @@ def snapshot(
     master: str | None = None,
     take_over: bool = False,
 ) -> CopyResult:
-    """The first copy, alone. Raises SourceError, SchemaError, TargetError, FencedError."""
+    """The first copy, alone, or a new one of some tables that the target has.
+
+    Raises SourceError, SchemaError, TargetError, FencedError.
+    """
     from .copy.first_copy import plan_copy
 
-    plan_copy(config, only)
-    from .session import build_session
+    def session() -> SparkSession:
+        from .session import build_session
 
-    spark = build_session(master=master or f"local[{config.apply.workers}]")
-    return _copy(spark, config, take_over=take_over)
+        return build_session(master=master or f"local[{config.apply.workers}]")
+
+    control = Control(Layout(config.target.path).control, config.channel)
+    if only and standing(control).cut is not None:
+        from .recopy import ask_and_wait, copy_stopped
+
+        owner = control.owner()
+        if owner and not owner[1].is_dead and not take_over:
+            return ask_and_wait(config, only)
+        return copy_stopped(config, only, session, take_over=take_over)
+    plan_copy(config, only)
+    return _copy(session(), config, take_over=take_over)
 
 
 def _copy(spark: SparkSession, config: Config, *, take_over: bool) -> CopyResult:
@@ -194,7 +201,7 @@ def _is_new(config: Config) -> bool:
     control = Control(Layout(config.target.path).control, config.channel)
     copy = last_copy(control)
     if copy is not None:
-        return copy.until is None
+        return copy.behind is None and not copy.is_done
     if control.exists() and (control.cuts() or control.rows("table")):
         return False
     return read_end(config.relay.path) is None
@@ -217,15 +224,40 @@ def run(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    from .copy.first_copy import plan_copy
+
     first = _is_new(config) and config.source.auto_position
     if first:
-        from .copy.first_copy import plan_copy
-
         plan_copy(config)  # before the receiver starts: its log begins where the copy does
+    while True:
+        try:
+            return _follow(config, config_file, stop, replica, master, take_over, first=first)
+        except PurgedError as error:
+            if config.source.on_purged != "snapshot" or stop.is_set():
+                raise
+            log.warning("%s: all tables are copied anew", error)
+        replica.clear()
+        plan_copy(config, anew=True)
+        clear(Path(config.relay.path))
+        first = True
+
+
+def _follow(
+    config: Config,
+    config_file: str,
+    stop: threading.Event,
+    replica: list[Replica],
+    master: str | None,
+    take_over: bool,
+    *,
+    first: bool,
+) -> Result | None:
+    """Until ``stop``, or until the receiver has refused and what it received is applied."""
     with Supervisor(config, config_file) as receiver:
         if not _wait_for_log(config, receiver, stop):
             return None
         from .progress import Progress
+        from .recopy import Recopier
         from .replica import Replica
         from .session import build_session
 
@@ -236,7 +268,7 @@ def run(
             applier = Replica(spark, config, progress.group, take_over=take_over)
             replica.append(applier)
             watch = threading.Thread(target=_watch, args=(receiver, applier, stop), daemon=True)
-            with applier:
+            with applier, Recopier(spark, config, applier):
                 progress.begin(applier)
                 watch.start()
                 result = applier.apply(follow=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,8 +35,8 @@ WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 class Group:
     """Transactions that are committed together. ``last``: the index, in its batch, of the one
     behind the group; ``slot``: its place in the commit order; ``folder``: its staged
-    files; ``idempotent``: missing rows and duplicate keys are no errors; ``executed``: all before
-    the group; ``tables``: the only ones to be written (None: all)."""
+    files; ``idempotent``: tables where missing rows and duplicate keys are no errors;
+    ``executed``: all before the group; ``tables``: the only ones to be written (None: all)."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -46,7 +46,7 @@ class Group:
     already: int = 0
     folder: str | None = None
     xa: XaGroup = field(default_factory=XaGroup)
-    idempotent: bool = False
+    idempotent: Container[str] = frozenset()
     executed: GtidSet = field(default_factory=GtidSet)
     tables: frozenset[str] | None = None
 

@@ -25,7 +25,7 @@ from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
 from .sink.control import Control, Cut
-from .sink.copies import CatchUp, behind_copy, first_cut, last_copy
+from .sink.copies import CatchUp, check_log, first_cut, standing
 from .sink.crash_points import reach
 from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
@@ -79,7 +79,8 @@ class Replica:
         self.relay_path = os.path.abspath(config.relay.path)
         self.on_group, self.until = on_group, until
         self.error: BaseException | None = None
-        self._stop = threading.Event()
+        self._stop, self._copied = threading.Event(), threading.Event()
+        self._batching = threading.Lock()
 
     def __enter__(self) -> Replica:
         try:
@@ -107,10 +108,14 @@ class Replica:
         registered.result()
 
     def _open_target(self) -> None:
-        self.control = control = Control(self.layout.control, self.config.channel)
-        control.claim(take_over=self.take_over)
-        cuts = control.cuts()
-        cut = cuts[-1] if cuts else None
+        self.control = Control(self.layout.control, self.config.channel)
+        self.control.claim(take_over=self.take_over)
+        self._open_tables()
+
+    def _open_tables(self) -> None:
+        control = self.control
+        cuts, stands = control.cuts(), standing(control)
+        cut, copy = stands.begin, stands.copy
         direct = self.config.apply.writer == "direct"
         options = replace(TableOptions.of(self.config.target), direct=direct)
         self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
@@ -130,14 +135,14 @@ class Replica:
         if cut is not None and self.history.renewed:
             first = self.history.base + self.relay.files[0].number
             self.tracking.find_ahead(cut, RelayPosition(first, 0).packed)
-        copy = last_copy(control)
-        if copy is not None:
-            executed = behind_copy(copy, executed, cut, self.relay_path)
-            renewed = self.history.renewed or cut is None  # what the copy holds goes by GTID
-            self.history = replace(self.history, renewed=renewed)
+        if copy is not None and copy.behind is None:
+            check_log(copy, executed, self.relay_path)
+            executed = copy.start
+            self.history = replace(self.history, renewed=True)  # what it holds goes by GTID
         elif cut is None and executed:
             log.warning("the log begins in mid-history: %s counts as executed", executed)
         catch_up = CatchUp(copy)
+        ahead = stands.cut.position if stands.cut and stands.begin is not stands.cut else 0
         self.coordinator = Coordinator(
             self.config,
             self.relay,
@@ -148,23 +153,30 @@ class Replica:
             begun,
             self.on_group,
             catch_up=catch_up,
-            xa=_xa_parts(control, self.layout, cut),
+            xa=_xa_parts(control, self.layout, cut, keep_all=bool(copy and copy.behind)),
             by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
             until=self.until,
             skip=control.skipped(),
+            replayed_to=0 if self.history.renewed else ahead,
         )
-        if copy is not None and cut is None and not catch_up.active(executed):
+        if copy is not None and not (ahead > begun or catch_up.active(executed)):
             versions = {name: table.version() for name, table in self.tracking.tables.items()}
-            control.publish(first_cut(self.relay, self.history, executed, versions))
+            shown = cut or first_cut(self.relay, self.history, executed, versions)
+            control.publish(replace(shown, tables=dict(sorted(versions.items()))))
 
     def apply(self, *, follow: bool = False) -> Result:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""
         began = time.perf_counter()
-        self.coordinator.end_by_hand()
-        self._catch_up()
-        if not self.coordinator.reached_until:
-            self._stream(follow)
-        if self.error is not None and not isinstance(self.error, Ended):
+        while True:
+            self.coordinator.end_by_hand()
+            self._catch_up()
+            if not self.coordinator.reached_until:
+                self._stream(follow)
+            if not self._copied.is_set() or self._stop.is_set() or self._failed:
+                break
+            self._go_back()
+        if self._failed:
+            assert self.error is not None
             raise self.error
         coordinator = self.coordinator
         return Result(
@@ -175,6 +187,26 @@ class Replica:
             self._relay_position(),
             None if coordinator.reached_until else self._tail(),
         )
+
+    @property
+    def _failed(self) -> bool:
+        return self.error is not None and not isinstance(self.error, Ended)
+
+    def take_in(self) -> None:
+        """A copy of some tables is done: ``apply`` goes back to where it began, and brings them to
+        the others' place. Safe from any thread."""
+        self._copied.set()
+        self.coordinator.stopping.set()
+
+    def _go_back(self) -> None:
+        self._copied.clear()
+        self.error = None
+        counters = self.coordinator.counters
+        self.coordinator.close()
+        self._open_tables()
+        self.coordinator.counters = counters
+        if self._stop.is_set():
+            self.coordinator.stopping.set()
 
     def _relay_position(self) -> str:
         at = RelayPosition.unpack(self.coordinator.position)
@@ -263,11 +295,13 @@ class Replica:
         query = writer.start()
         try:
             while not query.awaitTermination(1):
-                if self._stop.is_set() or self.error is not None:
+                if self._is_ending or self.error is not None:
                     break
         except Exception as error:  # noqa: BLE001 - whatever ended the stream is said once
             self.error = self.error or translated(error, self.relay_path)
         finally:
+            with self._batching:  # stopping the query interrupts what a batch asks of the JVM
+                pass
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
                 query.stop()
 
@@ -282,6 +316,16 @@ class Replica:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
+        with self._batching:
+            if self._is_ending:
+                raise StoppedBetweenGroups
+            self._apply_batch(frame)
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._stop.is_set() or self._copied.is_set()
+
+    def _apply_batch(self, frame: DataFrame) -> None:
         try:
             found = frame.select("position", "end").toArrow()
             if not found.num_rows:
@@ -310,9 +354,9 @@ class Replica:
             raise
 
 
-def _xa_parts(control: Control, layout: Layout, cut: Cut | None) -> XaParts:
-    """The branches that the last cut names, with their bytes and what was decided about them."""
-    store = XaStore(layout.xa)
+def _xa_parts(control: Control, layout: Layout, cut: Cut | None, *, keep_all: bool) -> XaParts:
+    """The branches that the cut names, with their bytes and what was decided about them."""
+    store = XaStore(layout.xa, keep_all=keep_all)
     prepared = [
         Branch.of_json(found, store.path(found["position"]))
         for found in (cut.prepared if cut else ())

@@ -17,6 +17,7 @@ from .relay.index import Kind
 from .relay.log import RelayLog
 
 Records = npt.NDArray[Any]
+_STATEMENTS = (Kind.QUERY, Kind.DDL_ROWS)
 
 _FORMS = "before-gtids:SET, after-gtids:SET, source:FILE:POS or relay:FILE:POS"
 _PLACE = re.compile(r"(.+):(\d+)")
@@ -86,6 +87,30 @@ def left_out(records: Records, skip: GtidSet) -> tuple[Records, int]:
         records = records.copy()
         records["kind"][hits] = Kind.EMPTY
     return records, int(np.count_nonzero(hits))
+
+
+def copied(records: Records, held: GtidSet) -> Records:
+    """The records of a log that begins before a copy: what ``held`` changed is in the copy. What
+    leaves an XA branch prepared counts, and what commits one only ends it."""
+    if not held:
+        return records
+    hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
+    if hits.any():
+        records = records.copy()
+        kind = records["kind"]
+        kind[hits & (kind == Kind.XA_COMMIT)] = Kind.XA_ROLLBACK
+        kind[hits & ~np.isin(kind, (Kind.XA_PREPARE, Kind.XA_ROLLBACK))] = Kind.EMPTY
+    return records
+
+
+def replayed(records: Records, position: int) -> Records:
+    """The records where only copied tables are behind ``position``: statements up to there have
+    been carried out."""
+    hits = (records["end"] <= position) & np.isin(records["kind"], _STATEMENTS)
+    if hits.any():
+        records = records.copy()
+        records["kind"][hits] = Kind.EMPTY
+    return records
 
 
 def due_in(records: Records, delay_s: int) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .apply.xa import Branch, Branches, Step, XaGroup, Xid
 from .errors import SparkReplError
+from .gtid import GtidSet
 from .plan import Records, placed
 from .position import OFFSET_BITS, OFFSET_MASK
 from .relay.index import Flag, Kind, gtid_text
@@ -78,21 +79,23 @@ class XaParts:
         return group
 
     def resolve(
-        self, relay: RelayLog, base: int, records: Records
+        self, relay: RelayLog, base: int, records: Records, held: GtidSet
     ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
         """(records, branch by position of its part, what is wrong behind these records); an XA
         COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
-        by hand is made empty. Wrong are an unknown XID (1397) and a duplicate (1440).
+        by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
+        ``held``, what a copy holds) and a duplicate (1440).
         """
         places = np.flatnonzero(np.isin(records["kind"], _PARTS))
         if not len(places):
             return records, {}, None
         records = records.copy()
         found: dict[int, Branch] = {}
+        hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
         for i in places:
             record = records[i]
             try:
-                branch = self._part(relay, base, record)
+                branch = self._part(relay, base, record, lenient=bool(hits[i]))
             except SparkReplError as error:
                 return records[:i], found, placed(error, relay, base, record)
             if branch is None:
@@ -104,7 +107,7 @@ class XaParts:
                 records["uncompressed"][i] = branch.uncompressed
         return records, found, None
 
-    def _part(self, relay: RelayLog, base: int, record: Any) -> Branch | None:
+    def _part(self, relay: RelayLog, base: int, record: Any, *, lenient: bool) -> Branch | None:
         position = int(record["position"])
         path = relay.file((position >> OFFSET_BITS) - base).path
         start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
@@ -117,7 +120,7 @@ class XaParts:
                 log.warning("%s was ended by hand (%s): %s comes late, and is passed over",
                             xid, self._by_hand[xid], Kind(int(record["kind"])).name)  # fmt: skip
                 return None
-            return self._seen.end(xid)
+            return None if lenient and xid not in self._seen else self._seen.end(xid)
         branch = Branch(
             xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
             checksum, bool(flags & Flag.COMPRESSED),

@@ -25,6 +25,14 @@ from ..binlog.kernels import jit
 EXISTED, EXISTS, CERTAIN = 1, 2, 4
 CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
+
+class EveryTable:
+    """All names of tables."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 Bits = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 

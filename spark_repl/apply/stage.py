@@ -8,7 +8,7 @@ group, else in one file below the staging folder. It is told nothing by the driv
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,14 +40,15 @@ EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
 
 @dataclass(frozen=True)
 class StageTask:
-    """``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
+    """``idempotent``: tables where missing rows and duplicate keys are no errors.
+    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
     ``skip``: per table, which of the task's transactions (over all spans) it already has."""
 
     worker: int
     spans: tuple[Span, ...]
     shards: int
     folder: str | None
-    idempotent: bool = False
+    idempotent: Container[str] = frozenset()
     forms: Forms = USUAL
     known: Mapping[str, TableDefinition] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
@@ -147,7 +148,7 @@ class _Output:
 
     def _fold(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
         key, flags = images.key().take(pa.array(entries)), images.flags[entries]
-        if self.task.idempotent:
+        if name in self.task.idempotent:
             flags = certain(flags)
         found = chains(key)
         if images.definition.primary_key:
@@ -176,7 +177,7 @@ class _Output:
         keyed = bool(images.definition.primary_key)
         whole = not keyed or bool((flags & MOVED).any())
         bits = flags & np.uint8(CHANGE_BITS)
-        if self.task.idempotent:
+        if name in self.task.idempotent:
             bits = certain(bits)
         bits |= flags & np.uint8(MOVED)
         step = np.where(flags & EXISTS, 1, -1).astype(np.int64)

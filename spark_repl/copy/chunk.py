@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ..binlog.definition import TableDefinition
 from ..config import Source
-from ..errors import SparkReplError
+from ..errors import SourceLostError, SparkReplError
 from ..relay.connection import begin_query, connect
 from ..sink.columns import Columns, write_file
 from .source_tables import full_name
 from .text_rows import read_rows, select_list, to_arrow
 
-_FILE_BYTES = 256 << 20
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_FILE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -38,11 +46,29 @@ class Copied:
 
 def copy_chunk(task: CopyTask) -> Copied:
     """Reads without a lock, the state of one moment. Raises SourceError, SchemaError."""
-    connection = connect(task.source)
-    try:
-        return copy_rows(task, connection)
-    finally:
-        connection.close()
+
+    def copied() -> Copied:
+        connection = connect(task.source)
+        try:
+            return copy_rows(task, connection)
+        finally:
+            connection.close()
+
+    return patiently(task.source, copied)
+
+
+def patiently(source: Source, action: Callable[[], T], *, retries: int | None = None) -> T:
+    """Does it again when the connection is lost, as often (or ``retries``) and with the waits of
+    the receiver. Raises what ``action`` raised last."""
+    count = source.connect_retry_count
+    for attempt in range(count if retries is None else min(retries, count)):
+        try:
+            return action()
+        except SourceLostError as error:
+            log.warning("copying: %s; tried again", error)
+            wait = source.connect_retry_s * 2.0 ** min(attempt, 30)
+            time.sleep(min(wait, source.connect_retry_max_s))
+    return action()
 
 
 def copy_rows(task: CopyTask, connection: Any) -> Copied:
@@ -67,6 +93,8 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
                 out.adds.append(_write(task, parts))
                 parts, size = [], 0
     except SparkReplError as error:
+        for add in out.adds:
+            os.remove(os.path.join(task.folder, add["path"]))
         raise error.at(table=definition.name) from None
     if parts:
         out.adds.append(_write(task, parts))

@@ -1,4 +1,4 @@
-"""FirstCopy: all tables of the source into an empty target, in chunks, without a lock.
+"""FirstCopy: tables of the source into fresh Delta tables, in chunks, without a lock.
 
 Chunks are committed in order, each commit with the number of its last chunk, so a copy that was
 killed goes on behind what landed. The log from before the copy is applied afterwards (sink/copies).
@@ -10,23 +10,47 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from ..config import Config
-from ..errors import SourceError, TargetError
+from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
 from ..relay.connection import DumpConnection, check_source, connect
-from ..sink.control import Control
-from ..sink.copies import Copy, last_copy, record_copy
+from ..sink.control import Control, Cut
+from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
 from ..sink.delta_log import DeltaLog
 from ..sink.layout import Layout
-from ..sink.tracking import Table, TableOptions, Tracking
-from .chunk import Copied, CopyTask, copy_chunk, copy_rows
-from .source_tables import SourceTable, chunk_ends, full_name, list_tables, quoted, wheres
+from ..sink.tracking import Table, TableOptions, Tracking, user_metadata
+from .chunk import Copied, CopyTask, copy_chunk, copy_rows, patiently
+from .prepared import before_branches
+from .source_tables import (
+    SourceTable,
+    chunk_ends,
+    full_name,
+    list_tables,
+    needs_view,
+    quoted,
+    wheres,
+)
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Few: a wrong host or port is to be said soon.
+_PLAN_RETRIES = 3
+_LOCK_WAIT_S = 20
+_LOCK_HINT = (
+    "a long transaction, or a prepared XA branch (XA RECOVER), has changed the table: end it, and"
+    " run the copy again"
+)
+_VIEW_HINT = (
+    "a table without a key, or whose log holds parts of rows (binlog_row_image,"
+    " binlog_row_value_options), can only be copied under a momentary lock:"
+    " GRANT LOCK TABLES ON *.* TO the account"
+)
 
 Run = Callable[[Callable[[CopyTask], Copied], list[CopyTask]], list[Copied]]
 
@@ -40,31 +64,27 @@ class CopyResult:
     until: GtidSet
 
 
-def plan_copy(config: Config, only: tuple[str, ...] = ()) -> Copy:
+def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False) -> Copy:
     """Notes where the source is, before any row is read; a plan that is there already stays.
+    ``anew``: the target has tables, which the copy replaces, because the log has a gap.
 
     Raises TargetError for a target that has been written to, SourceError for a source that can't
     be followed.
     """
     control = Control(Layout(config.target.path).control, config.channel)
     before = last_copy(control)
-    if before is not None:
-        return before
-    if control.exists() and (control.cuts() or control.rows("table")):
-        raise TargetError(
-            "the target has tables already: a first copy goes into an empty one",
-            file=config.target.path, hint="give another target.path",
-        )  # fmt: skip
-    connection = DumpConnection(config.source)
-    try:
-        server = connection.server()
-        check_source(server, config.source)
-        connection.replicas()  # the privilege that following needs
-        tables = list_tables(connection.rows, only)
-        bounds = {t.definition.name: chunk_ends(connection.rows, t) for t in tables}
-    finally:
-        connection.close()
-    copy = Copy(server.executed, bounds)
+    if not anew:
+        if before is not None:
+            return before
+        if control.exists() and (control.cuts() or control.rows("table")):
+            raise TargetError(
+                "the target has tables already: a first copy goes into an empty one",
+                file=config.target.path,
+                hint="--table DB.TABLE copies one again; or give another target.path",
+            )
+    copy = patiently(
+        config.source, lambda: _plan(config, control, only, None), retries=_PLAN_RETRIES
+    )
     control.claim()
     try:
         record_copy(control, copy)
@@ -73,15 +93,79 @@ def plan_copy(config: Config, only: tuple[str, ...] = ()) -> Copy:
     return copy
 
 
+def plan_again(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
+    """A new copy of some tables, beside the others and behind the newest cut; as the owner.
+
+    Raises TargetError while another copy stands, SourceError when the source has no such table.
+    """
+    stands = standing(control)
+    if stands.copy is not None or stands.cut is None:
+        raise TargetError(
+            "another copy is not in a cut yet", file=config.target.path,
+            hint="let the applier run until a cut shows it, then ask again",
+        )  # fmt: skip
+    copy = _plan(config, control, only, stands.cut)
+    record_copy(control, copy)
+    return copy
+
+
+def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut | None) -> Copy:
+    layout = Layout(config.target.path)
+    connection = DumpConnection(config.source)
+    try:
+        server = connection.server()
+        check_source(server, config.source)
+        connection.replicas()  # the privilege that following needs
+        start = server.executed
+        if behind is not None:
+            start, held = GtidSet.parse(behind.gtid_executed), GtidSet()
+        else:
+            start = before_branches(connection, start)
+            held = connection.server().executed
+        tables = list_tables(connection.rows, only)
+        if missing := set(only) - {table.definition.name for table in tables}:
+            raise SourceError(
+                f"the source has no table {', '.join(sorted(missing))}",
+                hint="give DATABASE.TABLE as the source has it, and SELECT on it to the account",
+            )
+        views = tuple(
+            table.definition.name
+            for table in tables
+            if needs_view(table.definition, server.variables)
+        )
+        bounds = {
+            t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
+            for t in tables
+        }
+    finally:
+        connection.close()
+    used = {
+        *current_paths(control).values(),
+        *(last.paths.values() if (last := last_copy(control)) else ()),
+    }
+    paths = {
+        t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
+        for t in tables
+    }
+    return Copy(start, bounds, paths, views, held, behind=behind)
+
+
 class FirstCopy:
-    """Does what was planned. ``run`` gives tasks to the workers; ``told`` hears (rows, of)."""
+    """Does what was planned. ``run`` gives tasks to the workers; ``told`` hears (rows, of).
+    ``control``: of the applier that owns the target, when it runs in this process."""
 
     def __init__(
-        self, spark: SparkSession, config: Config, run: Run, told: Callable[[int, int], None]
+        self,
+        spark: SparkSession,
+        config: Config,
+        run: Run,
+        told: Callable[[int, int], None],
+        control: Control | None = None,
     ) -> None:
         self.config, self._run, self._told = config, run, told
         self.layout = Layout(config.target.path)
-        self.control = Control(self.layout.control, config.channel)
+        self._owned = control is not None
+        self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config.target)
         self.tracking = Tracking(self.layout, self.control, DeltaLog(spark), options)
         self._app = f"{self.tracking.app}:copy"
@@ -94,41 +178,54 @@ class FirstCopy:
         assert planned is not None
         if planned.until is not None:
             return CopyResult(len(planned.bounds), 0, 0.0, planned.start, planned.until)
-        self.control.claim(take_over=take_over)
+        if not self._owned:
+            self.control.claim(take_over=take_over)
         try:
-            self.tracking.load(None)
             done = self._tables(planned)
         finally:
-            self.control.release()
+            if not self._owned:
+                self.control.release()
         assert done.until is not None
         seconds = time.perf_counter() - began
         return CopyResult(len(done.bounds), self.rows, seconds, done.start, done.until)
 
     def _tables(self, copy: Copy) -> Copy:
-        connection = DumpConnection(self.config.source)
-        try:
-            tables = list_tables(connection.rows, tuple(copy.bounds)) if copy.bounds else []
-            self._expected = sum(table.rows for table in tables)
-            for table in tables:
-                if table.definition.primary_key:
-                    self._keyed(table, copy.bounds[table.definition.name])
-                else:
-                    copy = self._locked(table, copy, connection)
-            until = connection.server().executed
-        finally:
-            connection.close()
-        copy = replace(copy, until=until)
+        tables = list[SourceTable]()
+        if copy.bounds:
+            tables = self._asked(lambda source: list_tables(source.rows, tuple(copy.bounds)))
+        self._expected = sum(table.rows for table in tables)
+        for table in tables:
+            if table.definition.name in copy.views:
+                copy = self._locked(table, copy)
+            else:
+                self._keyed(table, copy)
+        until = self._asked(lambda source: source.server().executed)
+        copy = replace(copy, until=until, rows=self.rows)
         record_copy(self.control, copy)
         return copy
 
-    def _target(self, source: SourceTable) -> tuple[Table, int]:
+    def _asked(self, question: Callable[[DumpConnection], T]) -> T:
+        """Of the source, over a connection of its own: one that is kept open may break."""
+
+        def ask() -> T:
+            connection = DumpConnection(self.config.source)
+            try:
+                return question(connection)
+            finally:
+                connection.close()
+
+        return patiently(self.config.source, ask)
+
+    def _target(self, source: SourceTable, copy: Copy) -> tuple[Table, int]:
         """The Delta table, made if need be, and how many chunks it has."""
-        name = source.definition.name
-        table = self.tracking.tables.get(name)
-        if table is None:
-            table = self.tracking.create(
-                source.definition, complete=False, position=0, user_metadata="{}"
-            )
+        name, behind = source.definition.name, copy.behind
+        table = self.tracking.create(
+            source.definition,
+            complete=False,
+            position=behind.position if behind else 0,
+            user_metadata=user_metadata(behind, self.control.channel) if behind else "{}",
+            copied_to=copy.paths[name],
+        )
         if table.definition != self.tracking.options.forms.apply(source.definition):
             raise TargetError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
@@ -144,11 +241,11 @@ class FirstCopy:
             config.target.zero_dates,
         )  # fmt: skip
 
-    def _keyed(self, source: SourceTable, ends: tuple[str, ...]) -> None:
-        table, done = self._target(source)
+    def _keyed(self, source: SourceTable, copy: Copy) -> None:
+        table, done = self._target(source, copy)
         definition = source.definition
         key = quoted(definition.columns[definition.primary_key[0]].name)
-        chunks = wheres(key, ends)
+        chunks = wheres(key, copy.bounds[definition.name])
         step = self.config.apply.workers * 2
         while done < len(chunks):
             part = chunks[done : done + step]
@@ -156,37 +253,45 @@ class FirstCopy:
             done += len(part)
             self._commit(table, found, done)
 
-    def _locked(self, source: SourceTable, copy: Copy, connection: DumpConnection) -> Copy:
-        """A table without a key: its rows as of a moment whose GTID set is known exactly.
+    def _locked(self, source: SourceTable, copy: Copy) -> Copy:
+        """A table whose log can't be applied twice: its rows as of a moment whose GTID set is known
+        exactly.
 
         The lock keeps writers of this table out while the set is read and the view is opened, not
         while the rows are read. START TRANSACTION would release it, so another connection reads.
         """
-        table, done = self._target(source)
+        table, done = self._target(source, copy)
         if done:
             return copy
+        executed, found = self._asked(lambda connection: self._view(table, source, connection))
+        copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
+        record_copy(self.control, copy)
+        self._commit(table, [found], 1)
+        return copy
+
+    def _view(
+        self, table: Table, source: SourceTable, connection: DumpConnection
+    ) -> tuple[GtidSet, Copied]:
         view = connect(self.config.source)
         try:
             try:
+                connection.query(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")
                 connection.query(f"LOCK TABLES {full_name(source.definition)} READ")
             except SourceError as error:
-                error.hint = (
-                    "a table without a key can only be copied under a momentary lock: GRANT LOCK"
-                    " TABLES ON *.* TO the account, or give the table a key"
-                )
-                raise error.at(table=source.definition.name) from None
+                if isinstance(error, SourceLostError) and error.number != 1205:
+                    raise
+                raise SourceError(  # also one that else is tried again
+                    error.message, number=error.number, table=source.definition.name,
+                    hint=_LOCK_HINT if error.number == 1205 else _VIEW_HINT,
+                ) from None  # fmt: skip
             executed = connection.server().executed
             with view.cursor() as cursor:
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             connection.query("UNLOCK TABLES")
-            found = copy_rows(self._task(table, ""), view)
+            return executed, copy_rows(self._task(table, ""), view)
         finally:
             view.close()
-        copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
-        record_copy(self.control, copy)
-        self._commit(table, [found], 1)
-        return copy
 
     def _commit(self, table: Table, found: list[Copied], done: int) -> None:
         actions: list[dict[str, Any]] = [{"add": add} for part in found for add in part.adds]

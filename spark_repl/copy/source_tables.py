@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,8 @@ _SYSTEM = "'mysql', 'sys', 'information_schema', 'performance_schema'"
 # First key columns whose order the server can also find from a literal.
 _TEXT_LITERALS = (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.TIME)
 
+_BLOBS = (ColumnType.BLOB, ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECTOR)
+
 
 @dataclass(frozen=True)
 class SourceTable:
@@ -26,6 +28,23 @@ class SourceTable:
     rows: int
     """estimated"""
     bytes_per_row: int
+
+
+def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> bool:
+    """Whether the table has to be read as of one moment: where its log can't be applied twice.
+
+    Without a key a row can't be told from its copies. An image without all columns, and a JSON
+    diff, change a row that must be the one before them; where a row moves between keys while they
+    are read, the copy may have it under neither.
+    """
+    image = variables.get("binlog_row_image", "FULL").upper()
+    types = {column.type for column in definition.columns}
+    return (
+        not definition.primary_key
+        or image == "MINIMAL"
+        or (image == "NOBLOB" and not types.isdisjoint(_BLOBS))
+        or (bool(variables.get("binlog_row_value_options")) and ColumnType.JSON in types)
+    )
 
 
 def quoted(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
@@ -61,10 +62,13 @@ def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
         if code == _ERROR:
             raise refusal(buffer[start + 4 : have].tobytes())
         if code == _BIG:
-            raise SchemaError(
-                "a row of 16 MB or more can't be copied by this version",
-                hint="leave the table out, or shorten the value",
-            )
+            row, left_over = _join(stream, buffer[start:have].tobytes())
+            _columns(row, 0, offsets, lengths, 0)
+            yield [Values(row, offsets[c, :1], lengths[c, :1]) for c in range(count)]
+            buffer = np.zeros(max(len(buffer), 2 * len(left_over)), np.uint8)
+            buffer[: len(left_over)] = np.frombuffer(left_over, np.uint8)
+            start, have = 0, len(left_over)
+            continue
         left = have - start
         if code != _FULL:
             grown = buffer if left < len(buffer) // 2 else np.zeros(2 * len(buffer), np.uint8)
@@ -83,6 +87,33 @@ def _read(stream: Stream, size: int) -> bytes:
     if not found:
         raise SourceLostError("Lost connection to the source during query", number=2013)
     return found
+
+
+def _join(stream: Stream, have: bytes) -> tuple[npt.NDArray[np.uint8], bytes]:
+    """(a row of 16 MB or more, put together from its packets; the bytes behind it)."""
+    parts, data, length = list[bytes](), bytearray(have), _PACKET_MAX
+    while length == _PACKET_MAX:
+        while len(data) < 4 or len(data) < 4 + (length := int.from_bytes(data[:3], "little")):
+            data += _read(stream, _READ_BYTES)
+        parts.append(bytes(data[4 : 4 + length]))
+        del data[: 4 + length]
+    return np.frombuffer(b"".join(parts), np.uint8), bytes(data)
+
+
+@njit(cache=True, nogil=True)
+def _columns(data: Any, pos: Any, offsets: np.ndarray, lengths: np.ndarray, row: Any) -> None:
+    for column in range(offsets.shape[0]):
+        size: Any = np.int64(data[pos])
+        pos += 1
+        if size == 0xFB:
+            size = np.int64(-1)
+        elif size > 0xFB:
+            width = 2 if size == 0xFC else (3 if size == 0xFD else 8)
+            size = read_uint(data, pos, width)
+            pos += width
+        offsets[column, row] = pos
+        lengths[column, row] = size
+        pos += max(size, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -104,19 +135,7 @@ def _split_rows(
             return row, at, _END
         if first == 0xFF:
             return row, at, _ERROR
-        pos = at + 4
-        for column in range(offsets.shape[0]):
-            size: Any = np.int64(data[pos])
-            pos += 1
-            if size == 0xFB:
-                size = np.int64(-1)
-            elif size > 0xFB:
-                width = 2 if size == 0xFC else (3 if size == 0xFD else 8)
-                size = read_uint(data, pos, width)
-                pos += width
-            offsets[column, row] = pos
-            lengths[column, row] = size
-            pos += max(size, 0)
+        _columns(data, at + 4, offsets, lengths, row)
         at += 4 + length
     return offsets.shape[1], at, _FULL
 

@@ -31,9 +31,6 @@ _RECEIVE_BUFFER_BYTES = 4 << 20
 _SETTINGS = {
     "log_bin": (("ON",), "start the source with log_bin"),
     "binlog_format": (("ROW",), "SET PERSIST binlog_format = 'ROW', then reconnect all clients"),
-    "binlog_row_image": (("FULL",), "SET PERSIST binlog_row_image = 'FULL'"),
-    "binlog_row_metadata": (("FULL",), "SET PERSIST binlog_row_metadata = 'FULL'"),
-    "binlog_row_value_options": (("",), "SET PERSIST binlog_row_value_options = ''"),
 }
 _GTID_ON = ("ON", "ON_PERMISSIVE")
 
@@ -147,7 +144,8 @@ def _connect_error(source: Source, error: pymysql.err.MySQLError) -> SourceError
     number, text = (*error.args, "", "")[:2]
     place = source.socket or f"{source.host}:{source.port}"
     cause = getattr(error, "original_exception", None)
-    if isinstance(cause, ssl.SSLError) or number == 2026:
+    cut_off = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+    if (isinstance(cause, ssl.SSLError) or number == 2026) and not cut_off:
         return SourceError(
             f"no TLS connection to {place}: {text}", number=2026,
             hint="check source.tls_ca (the authority that signed the source's certificate) and that"
@@ -299,6 +297,9 @@ def check_source(server: Server, source: Source) -> None:
         if value is not None and value not in values:
             faults.append(f"{name} = {value or 'OFF'}")
             hints.append(hint)
+    if not source.auto_position and server.variables.get("binlog_row_metadata") == "MINIMAL":
+        faults.append("binlog_row_metadata = MINIMAL without a first copy, which reads the names")
+        hints.append("SET PERSIST binlog_row_metadata = 'FULL', or auto_position = true here")
     if source.auto_position and server.variables.get("gtid_mode", "OFF") not in _GTID_ON:
         faults.append(f"gtid_mode = {server.variables.get('gtid_mode', 'OFF')}")
         hints.append("SET PERSIST gtid_mode = ON (step by step), or auto_position = false here")

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ConfigError
+from .index_file import NAME as LIST
 from .index_file import FileList, file_name, locked, read_list, write_list
+from .published import NAME as END
 from .published import read_end
 from .recovery import numbers_in
 
@@ -20,6 +22,14 @@ class Purged:
     files: tuple[str, ...]
     bytes: int
     """that are free now"""
+
+
+def clear(folder: Path) -> None:
+    """Removes the whole log, which can't be gone on with: the receiver begins a new one. The
+    published end goes first, so whatever happens in between, no reader takes the rest for a log."""
+    with locked(folder):
+        for name in (END, LIST, *map(file_name, sorted(numbers_in(folder)))):
+            (folder / name).unlink(missing_ok=True)
 
 
 def purge(folder: Path, keep_from: int) -> Purged:

@@ -226,7 +226,10 @@ class Receiver:
     def _sync_when_due(self, connection: DumpConnection, intake: Intake) -> None:
         pending, now = self._pending(), time.monotonic()
         if not pending:
-            self._oldest, self._burst_from = now, intake.bytes
+            self._oldest = now
+            if intake.bytes - self._burst_from >= _BURST_BYTES:  # inside of a large transaction
+                self._burst_from = intake.bytes
+                self.writer.sync_beside()
             return
         relay = self.config.relay
         every = relay.sync_every_transactions
@@ -234,10 +237,13 @@ class Receiver:
         due = (every and pending >= every) or waited * 1000 >= relay.sync_interval_ms
         if not (due or intake.ack):
             return
-        small = intake.bytes - self._burst_from < _BURST_BYTES and waited < _BURST_S
-        if small and not intake.ack and connection.has_more():
-            return
-        self.writer.sync()
+        if connection.has_more() and not intake.ack:
+            small = intake.bytes - self._burst_from < _BURST_BYTES and waited < _BURST_S
+            if small:
+                return
+            self.writer.sync_beside()
+        else:
+            self.writer.sync()
         self._oldest, self._burst_from = now, intake.bytes
         if intake.ack:
             connection.send(acknowledgement(self.writer.source_file, self.writer.source_position))

@@ -27,7 +27,7 @@ class Report:
     server: Server | None = None
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
-    error: tuple[int, str, float] = (0, "", 0.0)
+    error: tuple[int, str, str, float] = (0, "", "", 0.0)
     _counted: int = 0
 
     def connected(self, server: Server) -> None:
@@ -39,11 +39,12 @@ class Report:
         self.last_heartbeat = max(self.last_heartbeat, intake.last_heartbeat)
 
     def failed(self, error: SparkReplError) -> None:
-        self.error = (error.number, str(error), datetime.now(UTC).timestamp())
+        kind, now = type(error).__name__, datetime.now(UTC).timestamp()
+        self.error = (error.number, str(error), kind, now)
 
     def write(self, state: str, writer: RelayWriter, doing: str = "") -> None:
         """``state``: ON, CONNECTING or OFF, as SERVICE_STATE."""
-        number, text, at = self.error
+        number, text, kind, at = self.error
         found = {
             "CHANNEL_NAME": self.channel,
             "SOURCE_UUID": self.server.uuid if self.server else "",
@@ -56,6 +57,7 @@ class Report:
             "RECEIVED_TRANSACTION_SET": str(writer.received),
             "LAST_ERROR_NUMBER": number,
             "LAST_ERROR_MESSAGE": text,
+            "LAST_ERROR_KIND": kind,
             "LAST_ERROR_TIMESTAMP": _text(at),
             "SOURCE_LOG_FILE": writer.source_file,
             "READ_SOURCE_LOG_POS": writer.source_position,

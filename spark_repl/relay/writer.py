@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,8 @@ class RelayWriter:
         # The source's FORMAT_DESCRIPTION and file as the log says them last.
         self._source, self._said, self._checksum = b"", "", True
         self._fd = -1
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
+        self._syncing: Future[None] | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> RelayWriter:
@@ -83,6 +86,7 @@ class RelayWriter:
         return self
 
     def __exit__(self, *args: object) -> None:
+        self._disk.shutdown()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -115,6 +119,7 @@ class RelayWriter:
     def renew(self, start: GtidSet) -> None:
         """Gives the present log up: the next events begin a new one, behind ``start``."""
         if self._fd >= 0:
+            self._finish_sync()
             os.close(self._fd)
         self.log_id, self._fd, self.lost = "", -1, None
         self._received, self._source = start, b""
@@ -178,8 +183,29 @@ class RelayWriter:
         """Brings all whole transactions to disk, then publishes their end."""
         if self._fd < 0:
             return
+        self._finish_sync()
         os.fdatasync(self._fd)
         self._publish()
+
+    def sync_beside(self) -> None:
+        """Begins the same in a thread, unless it is at that already: what comes meanwhile is
+        written on, and the disk's time is not the wire's."""
+        if self._fd < 0 or (self._syncing and not self._syncing.done()):
+            return
+        self._finish_sync()
+        end = End(self.log_id, RelayPosition(self.number, self.whole), self.transactions)
+        self._syncing = self._disk.submit(self._bring, self._fd, end)
+
+    def _bring(self, fd: int, end: End) -> None:
+        os.fdatasync(fd)
+        self._end.publish(end)
+        self.published_transactions = end.transactions
+
+    def _finish_sync(self) -> None:
+        """Whoever closes the file, or publishes himself, waits for the thread first."""
+        if self._syncing is not None:
+            syncing, self._syncing = self._syncing, None
+            syncing.result()
 
     def rotate(self) -> None:
         """Ends the file and begins the next; only behind a whole transaction."""
@@ -190,6 +216,7 @@ class RelayWriter:
         self._write(
             own_rotate(file_name(following), self.server_id, self.size, checksum=self._checksum)
         )
+        self._finish_sync()
         os.fsync(self._fd)
         os.close(self._fd)
         self._fd = -1

@@ -1,15 +1,21 @@
-"""The first copy as the control table knows it: planned, then done; the newest row counts.
+"""Copies of tables from the source, as the control table knows them: planned, then done.
 
 A copy reads without a lock while the source goes on, so its tables are of no single moment. They
-are consistent once the log has been applied from ``start`` up to ``until``: idempotently for
-tables with a key, and exactly behind its own set for a table that was read under a lock.
+are consistent once the log has been applied from its beginning up to ``until``: idempotently for
+tables with a key, and exactly behind its own set for a table that was read as of one moment.
+
+A copy of all tables goes into a log of its own. A copy of some tables goes beside the old ones;
+when it is done, the applier goes back to the cut behind which it began: the other tables have what
+follows already, by their own positions. Until a cut shows the copied tables, the copy *stands*.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
 from ..errors import HistoryError
 from ..gtid import GtidSet
@@ -24,38 +30,74 @@ KIND = "copy"
 @dataclass(frozen=True)
 class Copy:
     start: GtidSet
-    """executed on the source before the first row was read"""
+    """what the log that is needed begins behind"""
     bounds: Mapping[str, tuple[str, ...]]
     """table -> upper ends of its chunks but the last, as SQL literals of the first key column"""
+    paths: Mapping[str, str]
+    """table -> where it is copied to, relative to the target"""
+    views: tuple[str, ...] = ()
+    """tables that are read as of one moment"""
+    held: GtidSet = field(default_factory=GtidSet)
+    """executed before the first row was read: all rows are there, but for those of XA branches
+    that were prepared and not committed then (so ``start`` may be before it)"""
     until: GtidSet | None = None
     """executed after the last row was read: the high-water mark; None: not finished"""
     exact: Mapping[str, GtidSet] = field(default_factory=dict)
-    """table without a key -> what its rows hold"""
+    """table that was read as of one moment -> what its rows hold"""
+    behind: Cut | None = None
+    """of some tables: the cut that the applier goes back to; None: a copy of all tables"""
+    rows: int = 0
+    error: str = ""
+    """why it was given up"""
+    at: datetime | None = None
 
     def to_detail(self) -> str:
+        behind = self.behind and {
+            "position": self.behind.position,
+            "gtid_executed": self.behind.gtid_executed,
+            "detail": self.behind.to_detail(),
+        }
         found = {
             "start": str(self.start),
             "bounds": {name: list(ends) for name, ends in self.bounds.items()},
+            "paths": dict(self.paths),
+            "views": list(self.views),
+            "held": str(self.held),
             "until": None if self.until is None else str(self.until),
             "exact": {name: str(gtids) for name, gtids in self.exact.items()},
+            "behind": behind,
+            "rows": self.rows,
+            "error": self.error,
         }
         return json.dumps(found)
 
     @classmethod
-    def of(cls, detail: str) -> Copy:
-        found = json.loads(detail)
-        until = found["until"]
+    def of(cls, row: Mapping[str, Any]) -> Copy:
+        found = json.loads(row["detail"])
+        until, behind = found["until"], found["behind"]
         return cls(
             GtidSet.parse(found["start"]),
             {name: tuple(ends) for name, ends in found["bounds"].items()},
+            found["paths"],
+            tuple(found["views"]),
+            GtidSet.parse(found["held"]),
             None if until is None else GtidSet.parse(until),
             {name: GtidSet.parse(text) for name, text in found["exact"].items()},
+            behind and Cut.of({**behind, "at": None}),
+            found["rows"],
+            found["error"],
+            row["at"],
         )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all rows are there; the tables are consistent only behind ``until``."""
+        return self.until is not None
 
 
 def last_copy(control: Control) -> Copy | None:
     rows = control.rows(KIND)
-    return Copy.of(rows[-1]["detail"]) if rows else None
+    return Copy.of(rows[-1]) if rows else None
 
 
 def record_copy(control: Control, copy: Copy) -> None:
@@ -63,25 +105,90 @@ def record_copy(control: Control, copy: Copy) -> None:
     control.write(KIND, detail=copy.to_detail())
 
 
-def behind_copy(copy: Copy, executed: GtidSet, cut: Cut | None, relay_path: str) -> GtidSet:
-    """What counts as executed behind a first copy; ``executed``: what the log begins behind.
+@dataclass(frozen=True)
+class Standing:
+    """What a target stands on. ``cut``: the newest one; None: there is none, or a copy of all
+    tables was begun behind it. ``copy``: the one that no cut shows yet."""
+
+    cut: Cut | None
+    copy: Copy | None
+
+    @property
+    def begin(self) -> Cut | None:
+        """Where the applier goes on."""
+        copy = self.copy
+        return copy.behind if copy and copy.behind and copy.is_done else self.cut
+
+    @property
+    def needed(self) -> Cut | None:
+        """The cut behind which the log is still needed."""
+        return self.copy.behind if self.copy and self.copy.behind else self.cut
+
+    @property
+    def executed(self) -> GtidSet | None:
+        """What a new log begins behind; None: nothing is there yet."""
+        if self.copy and not self.copy.behind:
+            return self.copy.start
+        return GtidSet.parse(self.needed.gtid_executed) if self.needed else None
+
+
+def standing(control: Control) -> Standing:
+    cuts, copy = control.cuts(), last_copy(control)
+    last = cuts[-1] if cuts else None
+    if copy is None or copy.error:
+        return Standing(last, None)
+    if copy.is_done and any(_shows(cut, copy) for cut in reversed(cuts)):
+        return Standing(last, None)
+    return Standing(last if copy.behind else None, copy)
+
+
+def _shows(cut: Cut, copy: Copy) -> bool:
+    """Cuts of the old tables may have been published behind the copy's end."""
+    assert cut.at is not None and copy.at is not None
+    shown = {version.path for version in cut.tables.values()}
+    return cut.at > copy.at and (not copy.paths or not shown.isdisjoint(copy.paths.values()))
+
+
+def current_paths(control: Control) -> dict[str, str]:
+    """Table -> path, as tables were made, and replaced by copies that are done."""
+    paths: dict[str, str] = {}
+    rows = [*control.rows("table"), *control.rows(KIND)]
+    for row in sorted(rows, key=lambda row: row["at"]):
+        if row["kind"] == KIND:
+            copy = Copy.of(row)
+            if copy.is_done and not copy.error:
+                paths = {**(paths if copy.behind else {}), **copy.paths}
+        else:
+            known = json.loads(row["detail"])
+            paths[known["name"]] = known["path"]
+    return paths
+
+
+def shown_paths(control: Control) -> frozenset[str]:
+    """Of copied tables that are past their high-water mark: every row of theirs is known."""
+    copies = [Copy.of(row) for row in control.rows(KIND)]
+    copies = [copy for copy in copies if copy.is_done and not copy.error]
+    cuts = control.cuts() if copies else []
+    shown = [c for c in copies if any(_shows(cut, c) for cut in reversed(cuts))]
+    return frozenset(path for copy in shown for path in copy.paths.values())
+
+
+def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
+    """Of a copy of all tables that no cut shows yet. ``executed``: what the log begins behind.
 
     Raises HistoryError for a gap between them, and for a copy that is not finished.
     """
-    if copy.until is None:
+    if not copy.is_done:
         raise HistoryError(
             "the first copy is not finished",
             hint="run spark-repl snapshot again: it goes on where it stopped",
         )
-    if cut is not None:
-        return executed
     if missing := executed.subtract(copy.start):
         raise HistoryError(
             f"transactions are missing between the copy and the log: {missing}",
             file=relay_path,
             hint="give a log that begins before the copy, or copy into an empty target",
         )
-    return copy.start
 
 
 def first_cut(
@@ -94,16 +201,25 @@ def first_cut(
 
 
 class CatchUp:
-    """What is different until the tables of a copy are consistent: changes are applied
+    """What is different until the tables of a copy are consistent: changes of them are applied
     idempotently, no cut is published. None: nothing was copied."""
 
     def __init__(self, copy: Copy | None) -> None:
-        self._copy = copy
+        self._copy = copy if copy and copy.is_done else None
 
     def active(self, executed: GtidSet) -> bool:
         until = self._copy.until if self._copy else None
         return until is not None and not until.issubset(executed)
 
+    def tables(self, executed: GtidSet) -> Container[str]:
+        """Whose changes are applied idempotently."""
+        return frozenset(self._copy.bounds if self._copy and self.active(executed) else ())
+
     def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
-        """What tables without a key hold from the copy, which can't be applied twice."""
+        """What tables hold that were read as of one moment: it can't be applied twice."""
         return self._copy.exact if self._copy and self.active(executed) else {}
+
+    @property
+    def copied(self) -> GtidSet:
+        """Transactions that change nothing, but for the XA branches that they leave prepared."""
+        return self._copy.held if self._copy and self._copy.behind is None else GtidSet()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -35,6 +36,15 @@ class Layout:
         """The path of a table, relative to the target."""
         return f"{encode(database)}/{encode(table)}"
 
+    def fresh_path(self, database: str, table: str, used: Container[str] = ()) -> str:
+        """A path of the table where nothing is yet: with @2, @3, ... behind one that was used."""
+        path = first = self.path_of(database, table)
+        number = 1
+        while path in used or os.path.exists(self.table(path)):
+            number += 1
+            path = f"{first}@{number}"
+        return path
+
     @property
     def state(self) -> str:
         return os.path.join(self.target, "_repl")
@@ -50,6 +60,11 @@ class Layout:
     @property
     def checkpoint(self) -> str:
         return os.path.join(self.state, "checkpoint")
+
+    @property
+    def requests(self) -> str:
+        """Folder of what the running applier is asked to do."""
+        return os.path.join(self.state, "requests")
 
     @property
     def xa(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,8 +73,9 @@ def stage_net(task: WriteTask) -> Written:
 class MergeLanes:
     """A Spark session per table; ``check`` and ``commit`` may be called from several threads."""
 
-    def __init__(self, spark: SparkSession, tracking: Tracking, *, idempotent: bool) -> None:
-        self._spark, self._tracking, self.idempotent = spark, tracking, idempotent
+    def __init__(self, spark: SparkSession, tracking: Tracking) -> None:
+        self._spark, self._tracking = spark, tracking
+        self.idempotent: Container[str] = frozenset()  # tables, of the group in work
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
 
@@ -97,7 +98,7 @@ class MergeLanes:
         if not any(part.gaps for part in written):
             return frame.select(*chosen, *net)
         target = DeltaTable.forPath(session, table.folder).toDF()
-        whole = completed(frame, target, table.definition, idempotent=self.idempotent)
+        whole = completed(frame, target, table.definition, idempotent=table.name in self.idempotent)
         return whole.select(*chosen, *net, PATCHED)
 
     def appends(self, table: Table, written: Sequence[Written]) -> bool:
@@ -107,7 +108,8 @@ class MergeLanes:
 
     def check(self, table: Table, written: Sequence[Written]) -> list[Violation]:
         """The first change that doesn't fit, if there is one: 1032 or 1062, strict mode only."""
-        if (self.idempotent and table.definition.primary_key) or self.appends(table, written):
+        lenient = table.name in self.idempotent and bool(table.definition.primary_key)
+        if lenient or self.appends(table, written):
             return []
         net = self._net(table, written)
         target = DeltaTable.forPath(self._session(table), table.folder).toDF()
@@ -186,7 +188,8 @@ class MergeLanes:
         keys = [_quoted(names[i]) for i in table.definition.primary_key]
         values: dict[str, str | Column] = {_quoted(name): f"s.{_quoted(name)}" for name in names}
         stays = f"(s.{_FLAGS} & {EXISTS}) != 0"
-        comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if self.idempotent else stays
+        lenient = table.name in self.idempotent
+        comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if lenient else stays
         (
             DeltaTable.forPath(self._session(table), table.folder)
             .alias("t")

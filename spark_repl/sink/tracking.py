@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..gtid import GtidSet
 from . import checkpoint, features, foreign
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
+from .copies import current_paths, shown_paths
 from .delta_log import ConcurrentChangeError, DeltaLog, Snapshot
 from .direct import LiveFile
 from .key_index import KeyIndex
@@ -29,6 +31,7 @@ from .log_replay import Action, commits_after, last_user_metadata
 log = logging.getLogger(__name__)
 
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
+_COPIED = "copied"  # complete from the first cut on that shows the copy
 _FOREIGN = "foreign"  # rows of the control table: tables whose rows others have changed
 
 
@@ -109,32 +112,51 @@ class Tracking:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
         self.tables: dict[str, Table] = {}
+        self._shown: frozenset[str] = frozenset()
         self.ahead: dict[str, GtidSet] = {}
         """what tables hold beyond the last cut, where their positions are of another log's"""
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
         changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
-        for row in self.control.rows("table"):
-            known = json.loads(row["detail"])
-            folder = self.layout.table(known["path"])
+        self._shown = shown_paths(self.control)
+        for name, path in current_paths(self.control).items():
+            folder = self.layout.table(path)
             snapshot = self.delta.snapshot(folder)
-            at_cut = cut.tables.get(known["name"]) if cut else None
+            at_cut = cut.tables.get(name) if cut else None
+            if at_cut is not None and at_cut.path != path:
+                at_cut = None  # the cut shows what was there before a copy
             if snapshot is None:
                 if at_cut is not None:
                     raise TargetError(
                         "the table is gone",
-                        table=known["name"],
+                        table=name,
                         file=folder,
                         hint="restore it, or start again with an empty target",
                     )
                 continue  # the applier died between the announcement and the creation
             position = self.delta.last_txn(snapshot, self.app)
-            table = self._table(known["name"], known["path"], snapshot, position)
-            table.complete &= table.name not in changed
+            table = self._table(name, path, snapshot, position)
+            table.complete &= name not in changed
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
+        for row in self.control.rows("defaults"):
+            self._take_defaults(json.loads(row["detail"]))
+
+    def set_defaults(
+        self, name: str, defaults: Sequence[tuple[str, str | None]], position: int
+    ) -> None:
+        """What an INSERT means from here on that leaves a column out. Everything before has been
+        committed, so the table's one definition can just change."""
+        detail = json.dumps({"name": name, "path": self.tables[name].path, "defaults": defaults})
+        self.control.write("defaults", position=position, detail=detail)
+        self._take_defaults(json.loads(detail))
+
+    def _take_defaults(self, row: dict[str, Any]) -> None:
+        table = self.tables.get(row["name"])
+        if table is not None and table.path == row["path"]:
+            table.definition = table.definition.with_defaults(row["defaults"])
 
     def find_ahead(self, cut: Cut, lowest: int) -> None:
         """In a log that is not the cut's: positions of the other log, behind the cut and below
@@ -171,7 +193,8 @@ class Tracking:
             path,
             snapshot.folder,
             TableDefinition.from_json(found[_DEFINITION]),
-            found.get(_COMPLETE) == "true",
+            found.get(_COMPLETE) == "true"
+            or (found.get(_COMPLETE) == _COPIED and path in self._shown),
             snapshot,
             position,
             Columns.of(snapshot.schema_string),
@@ -184,24 +207,32 @@ class Tracking:
             raise error.at(table=name) from None
 
     def create(
-        self, definition: TableDefinition, *, complete: bool, position: int, user_metadata: str
+        self,
+        definition: TableDefinition,
+        *,
+        complete: bool,
+        position: int,
+        user_metadata: str,
+        copied_to: str = "",
     ) -> Table:
-        """Makes the table, position in the same commit. ``complete``: from CREATE TABLE."""
+        """Makes the table, position in the same commit. ``complete``: from CREATE TABLE.
+        ``copied_to``: path of a copy, which the control table names already."""
         definition = self.options.forms.apply(definition)
-        path = Layout.path_of(definition.database, definition.table)
+        path = copied_to or Layout.path_of(definition.database, definition.table)
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:
-            known = {"name": definition.name, "path": path}
-            self.control.write("table", position=position, detail=json.dumps(known))
+            if not copied_to:
+                known = {"name": definition.name, "path": path}
+                self.control.write("table", position=position, detail=json.dumps(known))
             self.delta.create(
                 folder,
                 schema_json(definition.arrow_schema()),
-                self._properties(definition, complete),
+                self._properties(definition, _COPIED if copied_to else str(complete).lower()),
                 self.app,
                 position,
                 user_metadata,
             )
-        elif not any(json.loads(r["detail"])["path"] == path for r in self.control.rows("table")):
+        elif not copied_to and path not in current_paths(self.control).values():
             raise TargetError(
                 "there is a Delta table already that this channel did not make",
                 table=definition.name,
@@ -216,8 +247,8 @@ class Tracking:
         self.tables[definition.name] = table
         return table
 
-    def _properties(self, definition: TableDefinition, complete: bool) -> dict[str, str]:
-        own = {_DEFINITION: definition.to_json(), _COMPLETE: str(complete).lower()}
+    def _properties(self, definition: TableDefinition, complete: str) -> dict[str, str]:
+        own = {_DEFINITION: definition.to_json(), _COMPLETE: complete}
         return {**self.options.properties(), **own}
 
     def refresh(self, table: Table) -> None:

@@ -20,8 +20,9 @@ _COPY_BYTES = 16 << 20
 class XaStore:
     """Copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, keep_all: bool = False) -> None:
         self.folder = folder
+        self.keep_all = keep_all  # the applier will go back to an earlier cut
 
     def path(self, position: int) -> str:
         return os.path.join(self.folder, f"{position:020d}.events")
@@ -69,7 +70,7 @@ class XaStore:
 
     def forget(self, branches: Iterable[Branch]) -> None:
         """Removes the files of branches that have ended."""
-        for branch in branches:
+        for branch in () if self.keep_all else branches:
             if branch.path.startswith(self.folder):
                 reach("xa_forget")
                 with contextlib.suppress(FileNotFoundError):
@@ -77,7 +78,7 @@ class XaStore:
 
     def clean(self, branches: Iterable[Branch]) -> None:
         """At start: removes what no branch of the last cut needs; the log brings it again."""
-        if not os.path.isdir(self.folder):
+        if self.keep_all or not os.path.isdir(self.folder):
             return
         wanted = {os.path.basename(branch.path) for branch in branches}
         for name in os.listdir(self.folder):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pymysql
 import pytest
 
 from spark_repl import cut
@@ -24,7 +27,7 @@ from spark_repl.relay.report import read_report
 from spark_repl.status import status
 
 from .receiving import config_for, toml
-from .server import Load, Server
+from .server import Load, Proxy, Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,37 +84,6 @@ def check_tables(spark: SparkSession, config: Config, server: Server, tables: li
         assert have == rows_of(server, table), table
 
 
-def test_run_ends_with_equal_tables(
-    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
-) -> None:
-    """The source has purged how its tables began: they are copied while they change."""
-    server = make_server()
-    with Load(server, 2):
-        time.sleep(1)
-    server.query("FLUSH BINARY LOGS")
-    server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
-    config = config_for(server, tmp_path, relay__segment_size_bytes=50_000)
-    with Load(server, 2, seed=2):
-        run = Run(config, tmp_path)
-        for _ in range(2):
-            time.sleep(5)
-            report = read_report(config.relay.path)
-            if report and report["THREAD_ID"]:
-                os.kill(report["THREAD_ID"], signal.SIGKILL)
-        server.query("FLUSH BINARY LOGS")
-    run.wait_for(server.executed)
-    found = run.stop()
-    assert found["gtid_executed"] == server.executed
-    check_tables(spark, config, server, ["t.a", "t.b"])
-    report = read_report(config.relay.path)
-    assert report and report["SERVICE_STATE"] == "OFF"
-    log = open_log(config.relay.path)
-    assert log.files[-1].number > 1
-    assert applied_file(config, log) == log.files[-1].number
-    purge_applied(config)
-    assert len(open_log(config.relay.path).files) == 1
-
-
 def test_refusal_ends_run(shared_server: Server, tmp_path: Path) -> None:
     run = Run(config_for(shared_server, tmp_path, password="wrong"), tmp_path)
     _, err = run.process.communicate(timeout=60)
@@ -137,3 +109,72 @@ def test_relay_log_is_lost(
         run.stop()
         check_tables(spark, config, server, ["t.a", "t.b"])
         shutil.rmtree(config.relay.path)
+
+
+def _storm(
+    server: Server, config: Config, folder: Path, proxy: Proxy, kills: int, cuts: int
+) -> None:
+    """The receiver is killed, the wire is cut, the source rotates, purges and is killed itself, all
+    under a load of 8 clients."""
+    run, dice = Run(config, folder), random.Random(kills)
+    with Load(server, 8, seed=kills) as load:
+        stop = threading.Event()
+        rotating = threading.Thread(target=_rotate, args=(server, config, stop))
+        rotating.start()
+        killed, until = set[int](), time.monotonic() + 30 * max(kills, 10)
+        while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
+            time.sleep(0.3)
+            report = read_report(config.relay.path) or {}
+            pid = report.get("THREAD_ID")
+            if (
+                pid
+                and pid not in killed
+                and report["SERVICE_STATE"] == "ON"
+                and len(killed) < kills
+            ):
+                time.sleep(dice.random())
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+                if len(killed) % 10 == 3:
+                    server.kill()
+                    server.start()
+        stop.set()
+        rotating.join()
+    assert len(killed) == kills and proxy.cuts >= cuts and load.transactions > 100
+    proxy.bytes_max = 0
+    run.wait_for(server.executed)
+    run.stop()
+
+
+def _rotate(server: Server, config: Config, stop: threading.Event) -> None:
+    """FLUSH LOGS in a loop, PURGE of what was received."""
+    while not stop.wait(0.05):
+        with suppress(pymysql.err.MySQLError, OSError):
+            server.query("FLUSH BINARY LOGS")
+            if at := (read_report(config.relay.path) or {}).get("SOURCE_LOG_FILE"):
+                server.query(f"PURGE BINARY LOGS TO '{at}'")
+
+
+@pytest.mark.parametrize(("kills", "cuts"), [(3, 4), pytest.param(50, 100, marks=pytest.mark.soak)])
+def test_storm(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, kills: int, cuts: int
+) -> None:
+    """The source has purged how its tables began, too: they are copied while they change."""
+    server = make_server()
+    with Load(server, 8):
+        time.sleep(0.5)
+    server.query("FLUSH BINARY LOGS")
+    server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
+    with Proxy(server.port, bytes_max=200_000) as proxy:
+        config = config_for(
+            server, tmp_path, port=proxy.port, tls="required", relay__segment_size_bytes=200_000
+        )
+        _storm(server, config, tmp_path, proxy, kills, cuts)
+    check_tables(spark, config, server, ["t.a", "t.b"])
+    report = read_report(config.relay.path)
+    assert report and report["SERVICE_STATE"] == "OFF"
+    log = open_log(config.relay.path)
+    assert log.files[-1].number > 1
+    assert applied_file(config, log) == log.files[-1].number
+    purge_applied(config)
+    assert len(open_log(config.relay.path).files) == 1

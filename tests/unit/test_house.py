@@ -48,6 +48,7 @@ LAYERS = (
     ("lanes", "low_water_mark"),
     ("coordinator",),
     ("replica", "verify", "progress"),
+    ("recopy",),
     ("bench", "inspect", "demo", "live", "setup"),
     ("bench_live",),
     ("xa_command",),

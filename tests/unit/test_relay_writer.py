@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from spark_repl.errors import LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay import index_file, recovery, writer
+from spark_repl.relay import log as log_module
 from spark_repl.relay.index import TransactionIndex, build_index, gtid_text
 from spark_repl.relay.intake import Intake
 from spark_repl.relay.log import open_log
-from spark_repl.relay.published import NAME, read_end
+from spark_repl.relay.published import NAME, End, read_end
 from spark_repl.relay.verify import verify_log
 from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
@@ -24,6 +26,8 @@ from tests.dump_stream import dump, events_of, feed, packets, receive
 
 _TABLE = Table("a")
 _COUNT = 30
+# Every byte with make soak, every seventh else.
+_EACH = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +149,37 @@ def test_readers_see_whole_transactions_only(source: list[Path], tmp_path: Path)
         assert len(index_of(folder, known)) == _COUNT
 
 
+def test_end_is_published_behind_the_disk(
+    source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the disk is busy events are written on, and nothing of them is published."""
+    folder, busy, real = tmp_path / "relay", threading.Event(), os.fdatasync
+
+    def slow(fd: int) -> None:
+        assert busy.wait(30)
+        real(fd)
+
+    with opened(folder) as relay:
+        stream = packets(list(dump(source[:1], GtidSet())))
+        intake, half = Intake(relay), len(stream) // 2
+        feed(intake, stream[: half // 2])
+        relay.sync()
+        first = relay.published_transactions
+        monkeypatch.setattr(os, "fdatasync", slow)
+        feed(intake, stream[half // 2 : half])
+        begun = relay.transactions
+        relay.sync_beside()
+        feed(intake, stream[half:])
+        relay.sync_beside()  # one at a time
+        assert len(index_of(folder)) == relay.published_transactions == first < begun
+        busy.set()
+        relay.whole = relay.size
+        relay._finish_sync()
+        assert len(index_of(folder)) == relay.published_transactions == begun < relay.transactions
+        relay.sync_beside()
+    assert len(index_of(folder)) == relay.transactions
+
+
 def test_event_between_end_and_rotation_is_not_lost(source: list[Path], tmp_path: Path) -> None:
     """WL#5721's race: the reader has read the end; then an event is written, and the rotation."""
     folder = tmp_path / "relay"
@@ -163,7 +198,37 @@ def test_event_between_end_and_rotation_is_not_lost(source: list[Path], tmp_path
         assert after.end >> 40 == 2
 
 
-def test_every_truncation_recovers(source: list[Path], tmp_path: Path) -> None:
+def test_rotation_between_end_and_list(
+    source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader has taken the end; the rest of the file and two rotations come before it looks at
+    the list of files."""
+    folder = tmp_path / "relay"
+    with opened(folder) as relay:
+        stream = packets(list(dump(source[:1], GtidSet())))
+        intake, half = Intake(relay), len(stream) // 2
+        feed(intake, stream[:half])
+        relay.sync()
+        before, published = index_of(folder), relay.published_transactions
+
+        def slow(place: Path) -> End | None:
+            end = read_end(place)
+            monkeypatch.setattr(log_module, "read_end", read_end)
+            feed(intake, stream[half:])
+            for _ in range(2):
+                relay.whole = relay.size
+                relay.rotate()
+            return end
+
+        monkeypatch.setattr(log_module, "read_end", slow)
+        during = index_of(folder, before)
+        assert len(during) == published and during.end == before.end
+        assert relay.transactions > published
+        assert len(index_of(folder, during)) == len(index_of(folder)) == relay.transactions
+
+
+@_EACH
+def test_every_truncation_recovers(source: list[Path], tmp_path: Path, step: int) -> None:
     # Scenarios 10, 56: a partial group is dropped and fetched again, the tail ends at a
     # boundary.
     folder, copy = tmp_path / "relay", tmp_path / "copy"
@@ -172,7 +237,7 @@ def test_every_truncation_recovers(source: list[Path], tmp_path: Path) -> None:
     index = index_of(folder)
     ends = [RelayPosition.unpack(int(e)).offset for e in index.records["end"]]
     file = folder / "relay.000001"
-    for size in range(ends[-3], file.stat().st_size + 1, 3):
+    for size in range(ends[-3], file.stat().st_size + 1, step):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy)
         os.truncate(copy / file.name, size)
@@ -203,14 +268,15 @@ def test_without_the_published_end_a_cut_log_goes_on(source: list[Path], tmp_pat
     check(folder, source, tmp_path)
 
 
-def test_every_flipped_byte_is_found(source: list[Path], tmp_path: Path) -> None:
+@_EACH
+def test_every_flipped_byte_is_found(source: list[Path], tmp_path: Path, step: int) -> None:
     folder = tmp_path / "relay"
     with opened(folder) as relay:
         receive(relay, source)
     file = folder / "relay.000001"
     whole = file.read_bytes()
     start = RelayPosition.unpack(int(index_of(folder).records["position"][-2])).offset
-    for at in range(start, len(whole), 5):
+    for at in range(start, len(whole), step):
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         assert not all(found.ok for found in verify_log(open_log(str(folder))))
         try:

@@ -1,0 +1,68 @@
+"""XA branches that are prepared when a copy begins: their rows come with XA COMMIT, later.
+
+A copy reads none of them, and the log behind the copy's beginning has only their XA COMMIT: so the
+log has to begin before the oldest XA PREPARE. The source's own files say where that is.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ..errors import SourceError
+from ..gtid import GtidSet
+from ..relay.connection import DumpConnection
+
+log = logging.getLogger(__name__)
+
+_NOT_ALLOWED = (1227, 1401)
+_PAGE = 50_000
+
+
+def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
+    """What was executed before the oldest branch that is prepared now was; ``executed`` without
+    any. Raises SourceError when the source has purged where one was prepared."""
+    try:
+        found = connection.query("XA RECOVER CONVERT XID")
+    except SourceError as error:
+        if error.number not in _NOT_ALLOWED:
+            raise
+        log.warning(
+            "XA branches that are prepared now can't be seen: if the source has any, their"
+            " XA COMMIT will stop the applier (1397); GRANT XA_RECOVER_ADMIN ON *.* TO the account"
+        )
+        return executed
+    wanted = {_xid(row) for row in found}
+    if not wanted:
+        return executed
+    log.warning("%d XA branches are prepared: the log is taken from before them", len(wanted))
+    files = [str(row["Log_name"]) for row in connection.query("SHOW BINARY LOGS")]
+    for name in reversed(files):
+        before = _look(connection, name, wanted)
+        if not wanted:
+            return before
+    raise SourceError(
+        f"the source has purged the log in which XA branches were prepared: {', '.join(wanted)}",
+        hint="end them (XA COMMIT or XA ROLLBACK; XA RECOVER shows them), then copy again",
+    )
+
+
+def _xid(row: dict[str, Any]) -> str:
+    """As the log writes it."""
+    data, length = str(row["data"]).removeprefix("0x").lower(), 2 * int(row["gtrid_length"])
+    return f"X'{data[:length]}',X'{data[length:]}',{row['formatID']}"
+
+
+def _look(connection: DumpConnection, name: str, wanted: set[str]) -> GtidSet:
+    """Takes out what this file prepares; returns what was executed before the file."""
+    before, position = GtidSet(), 4
+    while True:
+        rows = connection.query(f"SHOW BINLOG EVENTS IN '{name}' FROM {position} LIMIT {_PAGE}")
+        for row in rows:
+            if row["Event_type"] == "Previous_gtids":
+                before = GtidSet.parse(str(row["Info"]))
+            elif row["Event_type"] == "XA_prepare":
+                wanted.discard(str(row["Info"]).removeprefix("XA PREPARE "))
+        if len(rows) < _PAGE or (not wanted and before):
+            return before
+        position = int(rows[-1]["End_log_pos"])

@@ -1,0 +1,166 @@
+"""A new copy of some tables: asked for by one process, made by the one that owns the target.
+
+The applier goes on meanwhile. When all rows are there it goes back to the cut behind which the copy
+began, and what follows is applied to the copied tables alone; then a cut shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from .config import Config
+from .copy.first_copy import CopyResult, FirstCopy, plan_again
+from .errors import FencedError, SourceLostError, SparkReplError, TargetError
+from .gtid import GtidSet
+from .relay.index_file import replace_file
+from .replica import Replica
+from .sink.control import Control
+from .sink.copies import Copy, last_copy, record_copy, standing
+from .sink.layout import Layout
+from .workers import Workers
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.5
+_TOLD_S = 10.0
+
+
+def ask(config: Config, tables: tuple[str, ...]) -> None:
+    """Leaves a request for the applier that owns the target; ``on_foreign_change`` may, too."""
+    folder = Path(Layout(config.target.path).requests)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{time.time_ns()}-{os.getpid()}.json"
+    replace_file(folder / name, json.dumps({"tables": list(tables)}).encode())
+
+
+def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
+    """Until a cut shows the copied tables. Raises TargetError when the applier gave it up, or has
+    ended."""
+    asked, began = datetime.now(UTC), time.perf_counter()
+    control = Control(Layout(config.target.path).control, config.channel)
+    ask(config, tables)
+    while True:
+        time.sleep(_POLL_S)
+        copy = last_copy(control)
+        if copy and copy.at and copy.at > asked and set(tables) <= copy.bounds.keys():
+            if copy.error:
+                raise TargetError(f"the copy was given up: {copy.error}", file=config.target.path)
+            if copy.until is not None and standing(control).copy is None:
+                seconds = time.perf_counter() - began
+                return CopyResult(len(copy.bounds), copy.rows, seconds, copy.start, copy.until)
+        held = control.owner()
+        if held is None or held[1].is_dead:
+            raise TargetError(
+                "the applier has ended before a cut shows the copy", file=config.target.path,
+                hint="start it again: it goes on with the copy",
+            )  # fmt: skip
+
+
+def copy_stopped(
+    config: Config, tables: tuple[str, ...], session: Callable[[], SparkSession], *, take_over: bool
+) -> CopyResult:
+    """In this process, while no applier runs; the next one applies what follows. A copy that was
+    begun before goes on first."""
+    control = Control(Layout(config.target.path).control, config.channel)
+    control.claim(take_over=take_over)
+    try:
+        before = standing(control).copy
+        if before is None or before.is_done:
+            plan_again(config, control, tables)
+        return _copy(session(), config, control)
+    finally:
+        control.release()
+
+
+def _copy(spark: SparkSession, config: Config, control: Control) -> CopyResult:
+    told = [time.monotonic()]
+
+    def tell(rows: int, expected: int) -> None:
+        if time.monotonic() - told[0] > _TOLD_S:
+            told[0] = time.monotonic()
+            log.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
+
+    return FirstCopy(spark, config, Workers(spark, config.apply.workers).run, tell, control).copy()
+
+
+class Recopier:
+    """Carries out requests beside a running applier, one after the other, in a thread."""
+
+    def __init__(self, spark: SparkSession, config: Config, applier: Replica) -> None:
+        self.spark, self.config, self.applier = spark, config, applier
+        self.folder = Path(Layout(config.target.path).requests)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="recopier", daemon=True)
+
+    def __enter__(self) -> Recopier:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._stop.set()  # a copy in work goes on behind its last chunk at the next start
+
+    def _keep(self) -> None:
+        more = True  # left by a run before this one, perhaps
+        while not self._stop.wait(_POLL_S):
+            try:
+                if more or self._requests():
+                    more = self._one()
+            except FencedError:  # the applier has ended, and gave the target back
+                return
+            except SourceLostError as error:
+                log.warning("copying again: %s", error)
+                more = True
+
+    def _requests(self) -> list[Path]:
+        return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
+
+    def _one(self) -> bool:
+        """One copy, if there is one to be made; returns whether there may be more to do."""
+        control = self.applier.control
+        copy = standing(control).copy
+        if copy is None:
+            requests = self._requests()
+            if not requests:
+                return False
+            # From here on no XA branch's bytes are removed: the applier will need them again.
+            self.applier.coordinator.xa.store.keep_all = True
+            copy = self._begin(control, requests[0])
+        if copy.behind is None or copy.is_done:
+            return True  # the applier has to show it first
+        log.warning("copying again: %s", ", ".join(copy.bounds))
+        try:
+            _copy(self.spark, self.config, control)
+        except (SourceLostError, FencedError):
+            raise
+        except SparkReplError as error:
+            self._give_up(control, copy, error)
+        else:
+            self.applier.take_in()
+        return True
+
+    def _begin(self, control: Control, request: Path) -> Copy:
+        tables = tuple(json.loads(request.read_text("utf-8"))["tables"])
+        try:
+            copy = plan_again(self.config, control, tables)
+        except (SourceLostError, FencedError):
+            raise
+        except SparkReplError as error:
+            copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {})
+            self._give_up(control, copy, error)
+        request.unlink()
+        return copy
+
+    def _give_up(self, control: Control, copy: Copy, error: SparkReplError) -> None:
+        log.error("not copied again: %s", error)
+        record_copy(control, replace(copy, error=str(error)))
+        self.applier.coordinator.xa.store.keep_all = False

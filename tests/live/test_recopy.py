@@ -1,0 +1,227 @@
+"""Tables that are copied again, and copies while XA branches are prepared."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_repl import Replica, cut
+from spark_repl.config import Config
+from spark_repl.copy import source_tables
+from spark_repl.errors import RowError, SourceError
+from spark_repl.live import executed_of, snapshot
+from spark_repl.recopy import Recopier, ask_and_wait
+from spark_repl.sink.control import Control
+from spark_repl.sink.copies import standing
+
+from .receiving import Running, config_for
+from .server import Load, Server
+from .test_copy import _catch_up, _copy, _rows
+from .test_run import check_tables, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_copied_again_while_others_go_on(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Also an XA branch that is prepared before and committed during the copy."""
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 200)
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 200)
+    server = make_server()
+    config = config_for(server, tmp_path)
+    with Load(server, 1):
+        server.query(
+            "CREATE TABLE t.bag (n INT, s VARCHAR(20))", "INSERT INTO t.bag VALUES (1, 'x')"
+        )
+        time.sleep(0.5)
+    _copy(spark, config)
+    _catch_up(spark, config, server.executed)
+    xid = "X'61',X'',1"
+    server.query(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", f"XA START {xid}",
+        "INSERT INTO t.a VALUES (1000001, 7, 'branch')", f"XA END {xid}", f"XA PREPARE {xid}",
+    )  # fmt: skip
+    with Running(config, executed_of(config)) as receiving, Replica(spark, config) as replica:
+        applying = threading.Thread(target=replica.apply, kwargs={"follow": True})
+        applying.start()
+        with Load(server, 1, seed=3), Recopier(spark, config, replica):
+            committing = threading.Timer(2, server.query, [f"XA COMMIT {xid}"])
+            committing.start()
+            # One that is without a key can only be copied while no branch has its lock.
+            found = ask_and_wait(config, ("t.a", "t.bag"))
+            with pytest.raises(Exception, match=r"no table t\.none"):
+                ask_and_wait(config, ("t.none",))
+            committing.join()
+        assert found.rows > 100
+        receiving.wait_for(server.executed)
+        until = time.monotonic() + 60
+        while str(replica.coordinator.executed) != server.executed and time.monotonic() < until:
+            time.sleep(0.1)
+        replica.stop()
+        applying.join()
+    assert _paths(config) == {"t.a": "t/a@2", "t.b": "t/b", "t.bag": "t/bag@2"}
+    check_tables(spark, config, server, ["t.a", "t.b"])
+    assert _rows(spark, config, "t.bag") == sorted(server.query("SELECT * FROM t.bag"))
+    assert (1000001, 7, "branch") in rows_of(server, "t.a")
+
+
+def test_a_copy_mends_what_stopped_the_applier(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server = make_server()
+    config = config_for(server, tmp_path)
+    with Load(server, 1):
+        time.sleep(0.3)
+    _copy(spark, config)
+    _catch_up(spark, config, server.executed)
+    # A row that the log does not bring.
+    server.query(["SET sql_log_bin = 0", "INSERT INTO t.a VALUES (2000001, 1, 'x')"][0],
+                 "INSERT INTO t.a VALUES (2000001, 1, 'x')")  # fmt: skip
+    server.query("UPDATE t.a SET n = 2 WHERE id = 2000001", "INSERT INTO t.b (v) VALUES ('3')")
+    with pytest.raises(RowError, match="Can't find record"):
+        _catch_up(spark, config, server.executed)
+    found = snapshot(config, ("t.a",))
+    assert found.tables == 1
+    server.query("UPDATE t.a SET n = 3 WHERE id = 2000001")
+    _catch_up(spark, config, server.executed)
+    check_tables(spark, config, server, ["t.a", "t.b"])
+    # An idle source: the copy is in a cut as soon as the applier has started.
+    server.query("SELECT 1")
+    snapshot(config, ("t.b",))
+    with Replica(spark, config) as replica:
+        replica.apply()
+    check_tables(spark, config, server, ["t.a", "t.b"])
+    with pytest.raises(SourceError, match=r"no table t\.none"):
+        snapshot(config, ("t.none",))
+
+
+def test_branches_that_are_prepared_when_the_copy_begins(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server = make_server()
+    config = config_for(server, tmp_path)
+    server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, n INT, v TEXT)")
+    server.query("INSERT INTO t.a VALUES (1, 1, 'a'), (2, 1, 'b')", "FLUSH BINARY LOGS")
+    for number, compress in ((1, "ON"), (2, "OFF"), (3, "OFF"), (4, "OFF")):
+        _prepare(server, number, compress)
+        server.query(f"INSERT INTO t.a VALUES ({100 + number}, 1, 'z')", "FLUSH BINARY LOGS")
+    server.query("XA COMMIT X'04',X'ff',4", "DELETE FROM t.a WHERE id = 2")
+    _copy(spark, config)
+    server.query(
+        "XA COMMIT X'01',X'ff',1", "XA ROLLBACK X'02',X'ff',2", "DELETE FROM t.a WHERE id = 1"
+    )
+    _catch_up(spark, config, server.executed)
+    check_tables(spark, config, server, ["t.a"])
+    server.query("XA COMMIT X'03',X'ff',3")
+    _catch_up(spark, config, server.executed)
+    check_tables(spark, config, server, ["t.a"])
+    assert [row[0] for row in rows_of(server, "t.a")] == [11, 13, 14, 101, 102, 103, 104]
+
+
+def _prepare(server: Server, number: int, compress: str) -> None:
+    xid = f"X'{number:02x}',X'ff',{number}"
+    server.query(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        f"SET binlog_transaction_compression = {compress}", f"XA START {xid}",
+        f"INSERT INTO t.a VALUES ({10 + number}, 1, REPEAT('x', 500))", f"XA END {xid}",
+        f"XA PREPARE {xid}",
+    )  # fmt: skip
+
+
+def test_a_purged_branch_is_named(make_server: Callable[..., Server], tmp_path: Path) -> None:
+    from spark_repl.copy.first_copy import plan_copy
+
+    server = make_server()
+    server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, n INT, v TEXT)")
+    _prepare(server, 7, "OFF")
+    server.query("FLUSH BINARY LOGS")
+    last = server.query("SHOW BINARY LOGS")[-1][0]
+    server.query(f"PURGE BINARY LOGS TO '{last}'")
+    with pytest.raises(SourceError, match="X'07',X'ff',7") as caught:
+        plan_copy(config_for(server, tmp_path))
+    assert "XA ROLLBACK" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_logs_without_all_columns(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, image: str
+) -> None:
+    """The definitions of the copy, defaults too, stand in for what the log leaves out."""
+    server = make_server(
+        f"--binlog-row-image={image}", "--binlog-row-metadata=MINIMAL",
+        "--binlog-row-value-options=PARTIAL_JSON",
+    )  # fmt: skip
+    config = config_for(server, tmp_path)
+    server.query(
+        "CREATE DATABASE t",
+        "CREATE TABLE t.a (id INT PRIMARY KEY, n INT UNSIGNED NOT NULL DEFAULT 7, v TEXT,"
+        " d VARCHAR(9) DEFAULT 'none', e ENUM('x','y') DEFAULT 'y')",
+        "CREATE TABLE t.j (id INT PRIMARY KEY, v JSON)",
+        "INSERT INTO t.a (id, v) VALUES (1, 'a'), (2, 'b'), (3, NULL)",
+        """INSERT INTO t.j VALUES (1, '{"k": 1, "l": "long"}'), (2, '{"k": 2}')""",
+    )
+    stop = threading.Event()
+    changing = threading.Thread(target=_change, args=(server, stop))
+    changing.start()
+    _copy(spark, config)
+    time.sleep(0.5)
+    stop.set()
+    changing.join()
+    server.query("INSERT INTO t.a (id) VALUES (900001)", "UPDATE t.a SET id = 0 WHERE id = 900001")
+    _catch_up(spark, config, server.executed)
+    for table in ("t.a", "t.j"):
+        assert _rows(spark, config, table) == rows_of(server, table)
+
+
+def _change(server: Server, stop: threading.Event) -> None:
+    number = 10
+    while not stop.is_set():
+        number += 1
+        server.query(
+            f"INSERT INTO t.a (id, v) VALUES ({number}, 'n')",
+            f"UPDATE t.a SET n = n + 1 WHERE id IN (1, 2, {number - 3})",
+            f"UPDATE t.a SET id = id + 100000 WHERE id = {number - 5}",
+            f"UPDATE t.j SET v = JSON_SET(v, '$.k', {number})",
+        )
+
+
+def test_purged_and_copied_anew(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    """``on_purged = "snapshot"``: what the source has dropped meanwhile is gone here, too."""
+    from .test_run import Run
+
+    server = make_server()
+    config = config_for(server, tmp_path, on_purged="snapshot")
+    with Load(server, 1):
+        server.query("CREATE TABLE t.gone (id INT PRIMARY KEY)", "INSERT INTO t.gone VALUES (1)")
+    run = Run(config, tmp_path)
+    run.wait_for(server.executed)
+    run.stop()
+    check_tables(spark, config, server, ["t.a", "t.b", "t.gone"])
+    with Load(server, 1, seed=5):
+        server.query("DROP TABLE t.gone", "CREATE TABLE t.new (id INT PRIMARY KEY, n INT)")
+        server.query("INSERT INTO t.new VALUES (1, 1)")
+    server.query("FLUSH BINARY LOGS")
+    server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
+    run = Run(config, tmp_path)
+    with Load(server, 1, seed=6):
+        time.sleep(3)
+    run.wait_for(server.executed)
+    run.stop()
+    check_tables(spark, config, server, ["t.a", "t.b", "t.new"])
+    assert "t.gone" not in cut(spark, config.target.path).tables
+
+
+def _paths(config: Config) -> dict[str, str]:
+    now = standing(Control.existing(config.target.path)).cut
+    assert now is not None
+    return {name: version.path for name, version in now.tables.items()}

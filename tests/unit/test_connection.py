@@ -1,0 +1,63 @@
+"""How a connection that can't be made is told: what may pass by itself, and what will not."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+
+import pytest
+
+from spark_repl.config import Source
+from spark_repl.errors import SourceError, SourceLostError
+from spark_repl.gtid import GtidSet
+from spark_repl.relay.connection import Server as Found
+from spark_repl.relay.connection import check_source, connect
+
+# PROTOCOL_41, SSL, SECURE_CONNECTION, PLUGIN_AUTH
+_CAPABILITIES = 0x0200 | 0x0800 | 0x8000 | 1 << 19
+_GREETING = (
+    b"\x0a9.7.0\0" + struct.pack("<I", 1) + b"12345678\0"
+    + struct.pack("<H", _CAPABILITIES & 0xFFFF)
+    + b"\xff\x02\0" + struct.pack("<HB", _CAPABILITIES >> 16, 21) + bytes(10) + b"123456789012\0"
+    + b"caching_sha2_password\0"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", [b"", b"no TLS at all, but some other protocol's words"])
+def test_cut_in_the_tls_handshake_may_pass(answer: bytes) -> None:
+    """A wire that breaks is not a certificate that is refused."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.sendall(len(_GREETING).to_bytes(3, "little") + b"\0" + _GREETING)
+                client.recv(36)  # the request for TLS; the handshake follows
+                client.recv(1)
+                client.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        source = Source(port=listener.getsockname()[1], tls="required")
+        with pytest.raises(SourceError) as caught:
+            connect(source)
+        thread.join()
+    assert isinstance(caught.value, SourceLostError) == (not answer)
+
+
+def test_each_setting_that_does_not_suffice_is_named() -> None:
+    def check(source: Source, **variables: str) -> None:
+        good = {"log_bin": "ON", "binlog_format": "ROW", "gtid_mode": "ON"}
+        found = Found("h", "u", 1, "9.7.0", {**good, **variables}, GtidSet(), GtidSet())
+        check_source(found, source)
+
+    check(Source(), binlog_row_image="MINIMAL", binlog_row_metadata="MINIMAL",
+          binlog_row_value_options="PARTIAL_JSON")  # fmt: skip
+    with pytest.raises(SourceError, match="without a first copy") as caught:
+        check(Source(auto_position=False), binlog_row_metadata="MINIMAL")
+    assert "binlog_row_metadata = 'FULL'" in str(caught.value.hint)
+    with pytest.raises(SourceError) as caught:
+        check(Source(server_id=1), log_bin="OFF", binlog_format="MIXED", gtid_mode="OFF")
+    for name in ("log_bin", "binlog_format", "gtid_mode", "server_id"):
+        assert name in str(caught.value) and name in str(caught.value.hint)

@@ -1,0 +1,80 @@
+"""Rows of a query's answer: packets of any size, however the stream cuts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_repl.binlog.text import gather
+from spark_repl.copy.text_rows import read_rows
+from spark_repl.errors import SourceError, SourceLostError
+
+_MAX = 0xFFFFFF
+
+
+class Bytes:
+    """A stream that gives at most ``step`` bytes at a time."""
+
+    def __init__(self, data: bytes, step: int) -> None:
+        self.data, self.step, self.at = memoryview(data), step, 0
+
+    def read1(self, size: int, /) -> bytes:
+        found = bytes(self.data[self.at : self.at + min(size, self.step)])
+        self.at += len(found)
+        return found
+
+
+def packets(payload: bytes) -> Iterator[bytes]:
+    """A payload of a multiple of 16 MB - 1 ends with an empty packet."""
+    for at in range(0, len(payload) + 1, _MAX):
+        part = payload[at : at + _MAX]
+        yield len(part).to_bytes(3, "little") + b"\0" + part
+
+
+def value(data: bytes | None) -> bytes:
+    if data is None:
+        return b"\xfb"
+    size = len(data)
+    if size < 0xFB:
+        return bytes([size]) + data
+    width, code = next(w for w in ((2, 0xFC), (3, 0xFD), (8, 0xFE)) if size < 1 << 8 * w[0])
+    return bytes([code]) + size.to_bytes(width, "little") + data
+
+
+def answer(rows: list[tuple[bytes | None, ...]], end: bytes = b"\xfe\0\0\2\0") -> bytes:
+    payloads = [b"".join(map(value, row)) for row in rows]
+    return b"".join(part for payload in [*payloads, end] for part in packets(payload))
+
+
+def found_in(data: bytes, step: int) -> list[tuple[Any, ...]]:
+    found = []
+    for columns in read_rows(Bytes(data, step), 2):
+        arrays = [gather(column, pa.binary()).to_pylist() for column in columns]
+        found += list(zip(*arrays, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("step", [700_001, 1 << 20])
+def test_rows_of_16_mb_and_more(step: int) -> None:
+    # The second fills its packet to the last byte, so an empty one follows.
+    sizes = (3, _MAX - 10, _MAX + 1, 5, 2 * _MAX + 77, 250)
+    rows = [(str(size).encode(), b"x" * size) for size in sizes]
+    rows.append((None, b"y" * (_MAX - 4)))
+    assert found_in(answer(rows), step) == rows
+
+
+def test_small_steps() -> None:
+    rows: list[tuple[bytes | None, ...]] = [(b"a" * (i % 300), None) for i in range(500)]
+    assert found_in(answer(rows), 7) == rows
+
+
+def test_errors_of_the_server_and_the_wire() -> None:
+    error = b"\xff\xf5\x05#HY000killed"
+    with pytest.raises(SourceError, match="killed") as caught:
+        found_in(answer([(b"a", b"b")], error), 1000)
+    assert caught.value.number == 1525
+    with pytest.raises(SourceLostError):
+        found_in(answer([(b"a", b"x" * (_MAX + 9))])[: _MAX + 5], 1 << 20)
