@@ -381,14 +381,9 @@ class Coordinator:
         return self.tracking.control.named(error)
 
     def phases(self) -> dict[str, float]:
-        """Seconds: staging (beside the commits), waiting for it, writing files, committing."""
-        found = {
-            "stage_s": self._stager.seconds,
-            "wait_s": self._wait_seconds,
-            "write_s": self._writer.write_seconds,
-            "commit_s": self._writer.commit_seconds,
-        }
-        return {name: round(value, 3) for name, value in found.items()}
+        """Seconds: staging (beside the commits), waiting for it, and the writer's."""
+        found = {"stage_s": self._stager.seconds, "wait_s": self._wait_seconds}
+        return {name: round(value, 3) for name, value in (found | self._writer.phases()).items()}
 
     def close(self, error: BaseException | None = None) -> None:
         self._landing.shutdown(wait=True, cancel_futures=True)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from statistics import median
 
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
@@ -46,7 +47,8 @@ class GroupWriter:
         self.tracking, self.workers, self.config = tracking, workers, config
         direct = config.apply.writer == "direct"
         self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
-        self.write_seconds = self.commit_seconds = 0.0
+        self._write_seconds = self._commit_seconds = 0.0
+        self._commits: list[float] = []  # seconds of each table's
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
             self._lanes = MergeLanes(workers.spark, tracking)
@@ -101,7 +103,7 @@ class GroupWriter:
             faults = self._check(tables, written)
         if not faults:
             written += self._rewrite(tables, written)
-        self.write_seconds += time.perf_counter() - began
+        self._write_seconds += time.perf_counter() - began
         faults.sort(key=lambda fault: fault.position)
         if faults:
             self._discard(written)
@@ -113,7 +115,14 @@ class GroupWriter:
             if not self._settle(tables, written, cut.position) or isinstance(error, FencedError):
                 raise
             log.warning("a commit landed whose answer was lost: %s", error)
-        self.commit_seconds += time.perf_counter() - began
+        self._commit_seconds += time.perf_counter() - began
+
+    def phases(self) -> dict[str, float]:
+        """Seconds: writing files, committing; the median and the longest of the tables' commits."""
+        found = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
+        if self._commits:
+            found |= {"commit_p50_s": median(self._commits), "commit_max_s": max(self._commits)}
+        return found
 
     def close(self) -> None:
         """Ends the upkeep that is under way."""
@@ -229,10 +238,12 @@ class GroupWriter:
     def _commit_one(
         self, table: Table, written: list[Written], position: int, metadata: str
     ) -> None:
+        began = time.perf_counter()
         if self._lanes:
             self._lanes.commit(table, written, position, metadata)
         else:
             commit(self.tracking, table, written, position, metadata)
+        self._commits.append(time.perf_counter() - began)
 
     def _check(self, tables: dict[str, Table], written: list[Written]) -> list[Violation]:
         """The merge writer's look-ups, all before its first commit."""

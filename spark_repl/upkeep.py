@@ -63,6 +63,7 @@ class Upkeep:
             try:
                 if table is not None:
                     self._one(table)
+                self.tracking.control.prune(self.target.cut_retention_hours)
             except (SparkReplError, OSError) as error:
                 log.warning("upkeep of %s is put off: %s", name, error)
             except Exception:
