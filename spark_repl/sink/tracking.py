@@ -44,6 +44,7 @@ class TableOptions:
     retention_hours: int = 168
     forms: Forms = USUAL
     accept_foreign: bool = False
+    change_data_feed: bool = False
     direct: bool = True
     """which writer they are for"""
 
@@ -55,6 +56,7 @@ class TableOptions:
             target.cut_retention_hours,
             Forms(target.zero_dates, target.time_as, target.geometry_as),
             target.on_foreign_change == "accept",
+            target.change_data_feed,
         )
 
     def properties(self) -> dict[str, str]:
@@ -66,6 +68,8 @@ class TableOptions:
             "delta.deletedFileRetentionDuration": hours,
             "delta.logRetentionDuration": hours,
         }
+        if self.change_data_feed:
+            found["delta.enableChangeDataFeed"] = "true"
         if self.column_mapping:
             found["delta.columnMapping.mode"] = "name"
         return found
