@@ -157,12 +157,14 @@ def _without_spark() -> Iterator[None]:
 
 
 @contextmanager
-def applier(log: Path, target: Path, *, vectors: bool = True, **apply: Any) -> Iterator[Replica]:
+def applier(
+    log: Path, target: Path, *, vectors: bool = True, feed: bool = False, **apply: Any
+) -> Iterator[Replica]:
     """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
-    have deletion ``vectors``."""
+    have deletion ``vectors``, and Delta's change data ``feed``."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
-    aim["deletion_vectors"] = vectors
+    aim |= {"deletion_vectors": vectors, "change_data_feed": feed}
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
     with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
         yield found

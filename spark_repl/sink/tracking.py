@@ -22,7 +22,7 @@ from . import checkpoint, features, foreign
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
 from .copies import current_paths, shown_paths
-from .delta_log import DeltaLog, Snapshot
+from .delta_log import ConcurrentChangeError, DeltaLog, Snapshot
 from .direct import LiveFile
 from .key_index import KeyIndex
 from .layout import Layout
@@ -44,6 +44,7 @@ class TableOptions:
     retention_hours: int = 168
     forms: Forms = USUAL
     accept_foreign: bool = False
+    change_data_feed: bool = False
     direct: bool = True
     """which writer they are for"""
 
@@ -55,6 +56,7 @@ class TableOptions:
             target.cut_retention_hours,
             Forms(target.zero_dates, target.time_as, target.geometry_as),
             target.on_foreign_change == "accept",
+            target.change_data_feed,
         )
 
     def properties(self) -> dict[str, str]:
@@ -66,6 +68,8 @@ class TableOptions:
             "delta.deletedFileRetentionDuration": hours,
             "delta.logRetentionDuration": hours,
         }
+        if self.change_data_feed:
+            found["delta.enableChangeDataFeed"] = "true"
         if self.column_mapping:
             found["delta.columnMapping.mode"] = "name"
         return found
@@ -312,7 +316,12 @@ class Tracking:
         return KeyIndex(self.layout.keys(table.path), table.folder, list(table.key_columns))
 
     def action(self, table: Table, path: str) -> Action:
-        return self.live(table)[path]
+        """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
+        live no more."""
+        found = self.live(table).get(path)
+        if found is None:
+            raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
+        return found
 
     def landed(self, table: Table, actions: list[Action], position: int) -> None:
         """Keeps the list of live files in step with a commit of ours that has just landed."""

