@@ -31,7 +31,8 @@ def _now() -> str:
 
 @dataclass
 class Counters:
-    """What this run has done. ``already``: transactions that some table had from before."""
+    """What this run has done. ``already``: transactions that some table had from before;
+    ``task_retries``: attempts of Spark's own at a task, where an executor was lost."""
 
     transactions: int = 0
     row_changes: int = 0
@@ -39,6 +40,7 @@ class Counters:
     cuts: int = 0
     statements: int = 0
     retries: int = 0
+    task_retries: int = 0
     already: int = 0
     skipped: int = 0
     at_start: int = 0

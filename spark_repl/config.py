@@ -123,7 +123,7 @@ class Target:
 
     path: str = _key("lake", _SOME)
     column_mapping: bool = _key(True, _flag)
-    deletion_vectors: bool = _later(True, _flag)
+    deletion_vectors: bool = _key(True, _flag)
     zero_dates: str = _key("error", _choice("error", "null", "string"))
     time_as: str = _key("string", _choice("string", "microseconds"))
     json_as: str = _later("string", _choice("string", "variant"))

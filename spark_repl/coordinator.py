@@ -36,8 +36,8 @@ from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, Sta
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
 from .lanes import GROUPS_AHEAD, Lanes, of_tables
-from .low_water_mark import LowWaterMark
-from .plan import Group, Planner, Records, branch_group, count_before, cut_behind, placed
+from .low_water_mark import LowWaterMark, cut_behind
+from .plan import Group, Planner, Records, branch_group, count_before, placed
 from .relay.index import Kind, holding
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
@@ -49,7 +49,6 @@ from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
 from .stops import Until, copied, due_in, left_out, replayed
-from .upkeep import Upkeep
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -103,9 +102,7 @@ class Coordinator:
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
         self._ahead = GROUPS_AHEAD if self._lanes else _DISPATCHED_MAX
         self._landing = ThreadPoolExecutor(self._ahead, thread_name_prefix="land")
-        direct = config.apply.writer == "direct"
-        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
-        self._writer = GroupWriter(tracking, workers, config, self._upkeep)
+        self._writer = GroupWriter(tracking, workers, config)
         self._statements = Statements(tracking)
         self._wait_seconds = 0.0
         self._stager = Stager(config, tracking, workers)
@@ -179,8 +176,7 @@ class Coordinator:
             if commit:
                 self._count(self._retries.run(partial(self._write, group)))
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
-            cut = cut_behind(group, self.relay, self.history)
-            self._publish(group, replace(cut, position=self.position), 0)
+            self._publish(group, replace(self._cut(group), position=self.position), 0)
 
     def _wanted(self, records: Records) -> Records:
         """Without what the target has already, what is behind --until, what is left out."""
@@ -269,7 +265,7 @@ class Coordinator:
 
     def _statement(self, group: Group) -> None:
         self._order.wait(group.slot)
-        cut = cut_behind(group, self.relay, self.history)
+        cut = self._cut(group)
         kind = Kind(int(group.records["kind"][0]))
         reach("before_statement")
         self._retries.run(
@@ -297,7 +293,7 @@ class Coordinator:
             raise
         self._count(staged)
         self._stager.drop(group)
-        self._publish(group, cut_behind(group, self.relay, self.history))
+        self._publish(group, self._cut(group))
 
     def _write_part(self, part: Group) -> None:
         """A lane's work: one table's part of a group."""
@@ -315,7 +311,7 @@ class Coordinator:
             staged = of_tables(staged, group.tables)
         self.status.state(APPLYING, str(group.gtids))
         try:
-            cut = cut_behind(group, self.relay, self.history)
+            cut = self._cut(group)
             before = replace(cut, position=group.start, gtid_executed=str(group.executed))
             self._writer.write(staged, before, cut, idempotent=group.idempotent)
         except Exception as error:
@@ -327,6 +323,7 @@ class Coordinator:
     def _count(self, staged: list[Staged]) -> None:
         changes = [part.changes for part in staged]
         self._stager.tables = max(1, len({name for found in changes for name in found}))
+        self.counters.task_retries = self.workers.task_retries
         self.counters.row_changes += sum(sum(found.values()) for found in changes)
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
 
@@ -340,13 +337,17 @@ class Coordinator:
         )
         part.xa = self._retries.run(lambda: self.xa.prefix(group.xa, count))
         self._count(self._retries.run(lambda: self._write(part)))
-        self._publish(part, cut_behind(part, self.relay, self.history))
+        self._publish(part, self._cut(part))
+
+    def _cut(self, group: Group) -> Cut:
+        return cut_behind(group, self.relay, self.history)
 
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
         if transactions is None:
             records = group.records
-            fresh = int(np.count_nonzero(records["end"] > self._replayed_to))
-            transactions = fresh - left_out(records, self._before)[1]
+            had = left_out(records, self._before)[1]
+            had += int(np.count_nonzero(records["end"] <= self._replayed_to))
+            transactions = len(records) - had
         with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
             is_cut = self._mark.advance(group, cut, transactions, still=still)
         counted = self.counters
@@ -380,20 +381,15 @@ class Coordinator:
         return self.tracking.control.named(error)
 
     def phases(self) -> dict[str, float]:
-        """Seconds: staging (beside the commits), waiting for it, writing files, committing."""
-        found = {
-            "stage_s": self._stager.seconds,
-            "wait_s": self._wait_seconds,
-            "write_s": self._writer.write_seconds,
-            "commit_s": self._writer.commit_seconds,
-        }
-        return {name: round(value, 3) for name, value in found.items()}
+        """Seconds: staging (beside the commits), waiting for it, and the writer's."""
+        found = {"stage_s": self._stager.seconds, "wait_s": self._wait_seconds}
+        return {name: round(value, 3) for name, value in (found | self._writer.phases()).items()}
 
     def close(self, error: BaseException | None = None) -> None:
         self._landing.shutdown(wait=True, cancel_futures=True)
         if self._lanes:
             self._lanes.close()
         self._staging.shutdown(wait=True, cancel_futures=True)
-        self._upkeep.close()
+        self._writer.close()
         self.status.stopped(error)
         self._stager.clean()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from statistics import median
 
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
@@ -16,12 +17,14 @@ from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .errors import FencedError, RowError, SchemaError
 from .position import RelayPosition
-from .sink.commit import commit
+from .sink.commit import commit, marked_rows
+from .sink.compaction import CompactTask
 from .sink.control import Cut
 from .sink.crash_points import armed, reach
-from .sink.direct import Violation, WriteTask, Written, write
+from .sink.direct import LiveFile, Violation, WriteTask, Written, write
 from .sink.key_index import IndexTask, build
 from .sink.merge import MergeLanes, stage_net
+from .sink.rewrite import RewriteTask, rewrite
 from .sink.tracking import Table, Tracking, user_metadata
 from .upkeep import Upkeep
 from .workers import Workers
@@ -29,6 +32,7 @@ from .workers import Workers
 log = logging.getLogger(__name__)
 
 _HERE_ROWS = 4000
+_HERE_BYTES = 1 << 20
 _COMMITS_AT_ONCE = 4
 
 
@@ -39,12 +43,12 @@ class RowFault(RowError):
 class GroupWriter:
     """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
-    def __init__(
-        self, tracking: Tracking, workers: Workers, config: Config, upkeep: Upkeep
-    ) -> None:
+    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
         self.tracking, self.workers, self.config = tracking, workers, config
-        self._upkeep = upkeep
-        self.write_seconds = self.commit_seconds = 0.0
+        direct = config.apply.writer == "direct"
+        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
+        self._write_seconds = self._commit_seconds = 0.0
+        self._commits: list[float] = []  # seconds of each table's
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
             self._lanes = MergeLanes(workers.spark, tracking)
@@ -92,11 +96,14 @@ class GroupWriter:
         if self._lanes:
             self._lanes.idempotent = idempotent
         function = stage_net if self._lanes else write
+        reach("planned")
         written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:
             faults = self._check(tables, written)
-        self.write_seconds += time.perf_counter() - began
+        if not faults:
+            written += self._rewrite(tables, written)
+        self._write_seconds += time.perf_counter() - began
         faults.sort(key=lambda fault: fault.position)
         if faults:
             self._discard(written)
@@ -108,7 +115,19 @@ class GroupWriter:
             if not self._settle(tables, written, cut.position) or isinstance(error, FencedError):
                 raise
             log.warning("a commit landed whose answer was lost: %s", error)
-        self.commit_seconds += time.perf_counter() - began
+        self._commit_seconds += time.perf_counter() - began
+
+    def phases(self) -> dict[str, float]:
+        """Seconds: writing files, committing; the median and the longest of the tables' commits."""
+        found = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
+        if self._commits:
+            found |= {"commit_p50_s": median(self._commits), "commit_max_s": max(self._commits)}
+        return found
+
+    def close(self) -> None:
+        """Ends the upkeep that is under way."""
+        self._upkeep.close()
+        self._pool.shutdown()
 
     def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
         """After a commit that failed, or whose answer was lost: looks which tables have landed,
@@ -167,9 +186,24 @@ class GroupWriter:
                 table.complete and not idempotent,
                 table.definition,
                 os.path.join(self.tracking.layout.staging, "merge"),
+                change_data=table.snapshot.has("delta.enableChangeDataFeed"),
             )
             for _, pieces in sorted(shards.items())
         ]
+
+    def _rewrite(self, tables: dict[str, Table], written: list[Written]) -> list[Written]:
+        """Of tables without deletion vectors: their files that lose rows, written anew."""
+        mine = _by_table(tables, written)
+        without = [t for t in tables.values() if not t.has_vectors]
+        tasks, size = [], 0
+        for table in without:
+            keys = self.tracking.layout.keys(table.path)
+            for path, rows in marked_rows(mine[table.name]).items():
+                old = self.tracking.action(table, path)
+                size += old["size"]
+                file = LiveFile(path, old.get("deletionVector"))
+                tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
+        return self.workers.run(rewrite, tasks, here=size <= _HERE_BYTES)
 
     def _complete_indexes(self, tables: Iterable[Table]) -> None:
         """Files that others wrote have no key index yet: made side by side, before any look-up."""
@@ -204,10 +238,12 @@ class GroupWriter:
     def _commit_one(
         self, table: Table, written: list[Written], position: int, metadata: str
     ) -> None:
+        began = time.perf_counter()
         if self._lanes:
             self._lanes.commit(table, written, position, metadata)
         else:
             commit(self.tracking, table, written, position, metadata)
+        self._commits.append(time.perf_counter() - began)
 
     def _check(self, tables: dict[str, Table], written: list[Written]) -> list[Violation]:
         """The merge writer's look-ups, all before its first commit."""
@@ -221,7 +257,7 @@ class GroupWriter:
         """Removes the files of a group that will not be committed."""
         for part in written:
             folder = self.tracking.tables[part.table].folder
-            for path in [*(os.path.join(folder, add["path"]) for add in part.adds), *part.staged]:
+            for path in [*(os.path.join(folder, name) for name in part.files), *part.staged]:
                 with suppress(FileNotFoundError):  # gone with the storage that failed
                     os.remove(path)
 

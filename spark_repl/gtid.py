@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
 _NUMBERS = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 
 
+@lru_cache(256)
 def format_uuid(uuid: bytes) -> str:
     digits = uuid.hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

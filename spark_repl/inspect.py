@@ -53,6 +53,7 @@ def print_result(result: Result, as_json: bool) -> None:
         "gtid_executed": result.gtid_executed,
         "relay_position": result.relay_position,
         "retries": counted.retries,
+        "task_retries": counted.task_retries,
         "already_there": counted.already,
         "skipped": counted.skipped,
         "applied_at_start": counted.at_start,

@@ -10,11 +10,30 @@ import numpy as np
 from .apply.xa import Branch
 from .gtid import GtidSet
 from .plan import Group
+from .position import OFFSET_BITS, RelayPosition
+from .relay.log import RelayLog
 from .sink.control import Cut
 from .sink.copies import CatchUp
 from .sink.crash_points import reach
+from .sink.history import History
 from .sink.tracking import Tracking
 from .sink.xa_store import XaStore
+
+
+def cut_behind(group: Group, relay: RelayLog, history: History) -> Cut:
+    """What a cut behind the group says, without the tables' versions."""
+    file = relay.file((group.end >> OFFSET_BITS) - history.base).name
+    offset = RelayPosition.unpack(group.end).offset
+    source = {
+        "server_uuid": relay.source_uuid,
+        "file": file,
+        "position": offset,
+        "relay": f"{file}:{offset}",
+        "commit_time": int(group.records["commit_time"][-1]),
+    }
+    executed = str(group.executed.union(group.gtids))
+    prepared = tuple(branch.to_json() for branch in group.xa.prepared)
+    return Cut(group.end, executed, history.log_id, source, {}, prepared=prepared)
 
 
 class LowWaterMark:

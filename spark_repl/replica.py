@@ -116,7 +116,8 @@ class Replica:
         control = self.control
         cuts, stands = control.cuts(), standing(control)
         cut, copy = stands.begin, stands.copy
-        options = TableOptions.of(self.config.target)
+        direct = self.config.apply.writer == "direct"
+        options = replace(TableOptions.of(self.config.target), direct=direct)
         self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
         self.tracking.load(cut)
         highest = max(

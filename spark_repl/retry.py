@@ -1,9 +1,9 @@
 """Retry: the one place that decides which errors are temporary (WL#6964), and how often.
 
 Temporary is what a new attempt, re-read from the relay log and planned on fresh snapshots, can
-cure: storage that was slow or throttled, somebody's OPTIMIZE, a worker that died. Not temporary:
-another applier, damage in the log, rows that don't fit. A full disk is neither: it is waited for,
-as MySQL does, and not counted.
+cure: storage that was slow or throttled, a worker that died. Not temporary: another applier, damage
+in the log, rows that don't fit. A full disk is neither: it is waited for, as MySQL does, and not
+counted. A conflict with somebody's OPTIMIZE has a bound of its own: what is staged is planned anew.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PAUSE_MAX_S = 5
+CONFLICTS_MAX = 60
 _DISK_PAUSE_S = 5
 _DISK_SAID_EVERY_S = 600
 _TEMPORARY_ERRNO = frozenset(
@@ -63,8 +64,6 @@ def disk_full(error: BaseException) -> bool:
 
 def temporary(error: BaseException) -> bool:
     """Whether a new attempt can succeed without anybody mending anything."""
-    if isinstance(error, ConcurrentChangeError):
-        return True
     error = _of_commit(error)
     if isinstance(error, SparkReplError | Py4JNetworkError):
         return False
@@ -76,7 +75,8 @@ def temporary(error: BaseException) -> bool:
 
 
 class Retries:
-    """``transaction_retries`` attempts more, after min(n, 5) s each; ``run`` from any thread."""
+    """``transaction_retries`` attempts more, after min(n, 5) s each, and CONFLICTS_MAX attempts
+    where somebody else's commit came in between; ``run`` from any thread."""
 
     def __init__(
         self,
@@ -92,13 +92,20 @@ class Retries:
         Raises what is not temporary as it is; TargetError with MySQL's words when all attempts were
         in vain; Stopped when stop() came in between.
         """
-        attempt = 0
+        attempt = conflicts = 0
         said_at = -float(_DISK_SAID_EVERY_S)
         while True:
             try:
                 return work()
             except FencedError:
                 raise
+            except ConcurrentChangeError as error:
+                if conflicts == CONFLICTS_MAX:
+                    raise _always_beaten(error) from error
+                conflicts += 1
+                self._on_retry(error, conflicts)
+                log.info("somebody else's commit came first (%s): planning anew", error)
+                self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:
                 if disk_full(error):
                     if time.monotonic() - said_at >= _DISK_SAID_EVERY_S:
@@ -126,6 +133,14 @@ class Retries:
             f" Last error: {_first_line(error)}",
             hint="mend the cause and start again: nothing of this transaction was left half done",
         )
+
+
+def _always_beaten(error: ConcurrentChangeError) -> TargetError:
+    return TargetError(
+        f"somebody else's commits came first {CONFLICTS_MAX + 1} times: {error.message}",
+        file=error.file,
+        hint="run OPTIMIZE and the like less often, or while the applier is stopped",
+    )
 
 
 def _first_line(error: BaseException) -> str:

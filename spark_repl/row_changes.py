@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -21,7 +22,7 @@ from .binlog.forms import Forms
 from .errors import LogError, SparkReplError, StatementError
 from .position import OFFSET_MASK, RelayPosition
 from .relay.file_index import begin, extend
-from .relay.index import Flag, Kind, gtid_name, holding
+from .relay.index import Flag, Kind, gtid_name, gtid_text, holding
 from .relay.log import RelayFile, RelayLog, open_log
 from .relay.statement import read_statement
 
@@ -81,6 +82,10 @@ class _Run:
     file: RelayFile
     records: Any
     span: Span
+
+    @cached_property
+    def gtids(self) -> list[str]:
+        return gtid_text(self.records)
 
 
 def _runs(relay: RelayLog, file: RelayFile, state: _State) -> Iterator[_Run]:
@@ -172,7 +177,7 @@ def _run_batches(
                 run.span, first, last, ordinal, known=history.definitions, forms=forms, pairs=True
             ):
                 if tables is None or images.definition.name in tables:
-                    args = images, run.records, ordinals, forms.zero_dates
+                    args = images, run.records, run.gtids, ordinals, forms.zero_dates
                     yield from table_batches(*args, rows_query=rows_query)
         except SparkReplError as error:
             raise _placed(error, run) from error

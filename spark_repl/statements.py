@@ -43,7 +43,10 @@ class Statements:
         statement = classify(text, database)
         if statement.effect == Effect.CREATE_TABLE:
             self._create(statement, text, cut)
-        elif not self._passes(statement):
+        elif self._passes(statement):
+            if statement.defaults and statement.tables[0] in self.tracking.tables:
+                self.tracking.set_defaults(statement.tables[0], statement.defaults, cut.position)
+        else:
             reason = statement.reason or "it changes tables that this target has"
             raise StatementError(
                 f"{statement.verb} is not supported by this version ({reason}): {_short(text)}",

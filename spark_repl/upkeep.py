@@ -63,6 +63,7 @@ class Upkeep:
             try:
                 if table is not None:
                     self._one(table)
+                self.tracking.control.prune(self.target.cut_retention_hours)
             except (SparkReplError, OSError) as error:
                 log.warning("upkeep of %s is put off: %s", name, error)
             except Exception:
@@ -77,7 +78,8 @@ class Upkeep:
 
     def _one(self, table: Table) -> None:
         checkpoint.write_if_due(self.tracking.delta, table.snapshot)
-        if self._enough:
+        # What is only moved keeps its row id, which this compaction can't write down.
+        if self._enough and not table.snapshot.has("delta.enableRowTracking"):
             self._compact(table)
         if self._vacuum_due(table):
             self._vacuum(table)
@@ -88,15 +90,7 @@ class Upkeep:
         if not paths:
             return
         files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
-        task = CompactTask(
-            table.name,
-            table.folder,
-            self.tracking.layout.keys(table.path),
-            table.columns,
-            table.definition.arrow_schema(),
-            table.key_columns,
-            files,
-        )
+        task = CompactTask.of(table, self.tracking.layout.keys(table.path), files)
         small = sum(int(live[path]["size"]) for path in paths) <= _HERE_BYTES
         done = self.workers.run(compact, [task], here=small)[0]
         reach("compacted")
@@ -116,7 +110,7 @@ class Upkeep:
             # Another object: others have changed the table, and its rows may lie anywhere.
             if live is not planned or self.tracking.tables.get(table.name) is not table:
                 return False
-            actions = actions_of(done, table.folder, live)
+            actions = actions_of(done, table.folder, live, vectors=table.has_vectors)
             if not actions:
                 return False
             self.tracking.rewritten(table, actions)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from .errors import SparkReplError
@@ -18,10 +19,11 @@ _warm = 0
 
 
 class Workers:
-    """Runs functions of importable modules on the executors; at most ``count`` tasks at a time."""
+    """Runs functions of importable modules on the executors; at most ``count`` tasks at a time.
+    ``task_retries``: attempts that Spark made anew, because an executor was lost."""
 
     def __init__(self, spark: SparkSession, count: int) -> None:
-        self.spark, self.count = spark, count
+        self.spark, self.count, self.task_retries = spark, count, 0
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
         """Results in the order of the tasks. ``here``: in this process, where a Spark job would
@@ -30,24 +32,28 @@ class Workers:
             return [function(task) for task in tasks]
         guarded = _Guarded(function)
         found = self.spark.sparkContext.parallelize(list(tasks), len(tasks)).map(guarded).collect()
-        for result in found:
+        self.task_retries += sum(attempt for attempt, _ in found)
+        for _, result in found:
             if isinstance(result, SparkReplError | OSError):
                 raise result
-        return found  # type: ignore[return-value]
+        return [result for _, result in found]  # type: ignore[misc]
 
 
 class _Guarded:
-    """Brings our own errors home as values: raised, Spark would turn them into text."""
+    """Brings our own errors home as values: raised, Spark would turn them into text. Beside the
+    result stands which attempt of Spark's this was, from 0."""
 
     def __init__(self, function: Callable[[T], R]) -> None:
         self.function = function
 
-    def __call__(self, task: T) -> R | SparkReplError | OSError:
+    def __call__(self, task: T) -> tuple[int, R | SparkReplError | OSError]:
         _settle()
+        context = TaskContext.get()
+        attempt = context.attemptNumber() if context else 0
         try:
-            return self.function(task)  # type: ignore[return-value,arg-type]
+            return attempt, self.function(task)  # type: ignore[return-value,arg-type]
         except (SparkReplError, OSError) as error:
-            return error
+            return attempt, error
         finally:
             # Idle workers stay; what Arrow keeps for later tasks would count in each of them.
             pa.default_memory_pool().release_unused()

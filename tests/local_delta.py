@@ -18,9 +18,12 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 from spark_repl import Config, coordinator, group, low_water_mark, replica, stager
+from spark_repl.errors import SparkReplError
 from spark_repl.replica import Replica
 from spark_repl.sink import log_replay, xa_store
+from spark_repl.sink.control import Control, Cut
 from spark_repl.sink.delta_log import ConcurrentChangeError, DeltaLog, Snapshot
+from spark_repl.sink.layout import Layout
 from spark_repl.sink.log_replay import Action, read_commit
 from spark_repl.sink.reader import read
 from tests.binlog_writer import Table
@@ -135,7 +138,7 @@ class _Here:
     """``Workers`` in this process."""
 
     def __init__(self, spark: Any, count: int) -> None:
-        self.spark, self.count = spark, count
+        self.spark, self.count, self.task_retries = spark, count, 0
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
         return [function(task) for task in tasks]
@@ -154,10 +157,12 @@ def _without_spark() -> Iterator[None]:
 
 
 @contextmanager
-def applier(log: Path, target: Path, **apply: Any) -> Iterator[Replica]:
-    """A started Replica without a stream; ``apply`` are keys of the section [apply]."""
+def applier(log: Path, target: Path, *, vectors: bool = True, **apply: Any) -> Iterator[Replica]:
+    """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
+    have deletion ``vectors``."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
+    aim["deletion_vectors"] = vectors
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
     with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
         yield found
@@ -182,3 +187,16 @@ def rows(target: Path, table: Table, version: int | None = None) -> list[tuple[A
     """Sorted, read by delta-rs."""
     found = read(str(target / table.database / table.name), version)
     return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def cuts(target: Path) -> list[Cut]:
+    return Control(Layout(str(target)).control).cuts()
+
+
+def stopped(log: Path, target: Path, **apply: Any) -> SparkReplError:
+    """The error that stops the applier."""
+    try:
+        run(log, target, **apply)
+    except SparkReplError as error:
+        return error
+    raise AssertionError("the applier did not stop")

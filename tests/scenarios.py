@@ -7,8 +7,10 @@ are 1-64, issue 8's (XA) 65-91; ``unit/test_scenarios.py`` checks this table.
 
 from __future__ import annotations
 
-_APPLIER, _ORDER, _RETRY = "unit/test_applier.py", "unit/test_commit_order.py", "unit/test_retry.py"
-_XA, _LANES, _RELAY = "unit/test_xa_applier.py", "spark/test_lanes.py", "unit/test_relay_writer.py"
+_APPLIER, _RESTART = "applier/test_order.py", "applier/test_restarts.py"
+_ORDER, _RETRY = "unit/test_commit_order.py", "unit/test_retry.py"
+_XA, _XA_ERRORS = "applier/test_xa.py", "applier/test_xa_errors.py"
+_LANES, _RELAY = "spark/test_lanes.py", "unit/test_relay_writer.py"
 _SPARK_ORDER, _SPARK_XA = "spark/test_order.py", "spark/test_xa.py"
 _HISTORY, _SCHEDULE, _LIVE = (
     "spark/test_history.py",
@@ -53,11 +55,11 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     9: ("rpl_mts_slave_hang_with_partial_trx", (
         f"{_RELAY}::test_the_same_stream_gives_the_same_log",
-        f"{_APPLIER}::test_partial_transaction_then_another",
+        f"{_RESTART}::test_partial_transaction_then_another",
     )),
     10: ("rpl_mts_execute_partial_trx_with_auto_pos_on", (
         f"{_RELAY}::test_every_truncation_recovers",
-        f"{_APPLIER}::test_every_cut_tail_ends_at_a_boundary",
+        f"{_RESTART}::test_every_cut_tail_ends_at_a_boundary",
     )),
     11: ("rpl_mts_gtids_restart_slave_io_lost_trx", (f"{_RELAY}::test_goes_on_after_a_stop",)),
     12: ("rpl_mts_until", ("unit/test_stops.py::test_until", f"{_SPARK_ORDER}::test_until")),
@@ -157,8 +159,8 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     44: ("rpl_deadlock_innodb", (f"{_APPLIER}::test_several_tables_retry_at_once",)),
     # D. Crash-safe positions, relay recovery
     45: ("rpl_row_crash_safe", (
-        f"{_APPLIER}::test_mysqls_outcomes_of_a_crash",
-        f"{_APPLIER}::test_mysqls_outcomes_of_a_crash_around_a_statement",
+        f"{_RESTART}::test_mysqls_outcomes_of_a_crash",
+        f"{_RESTART}::test_mysqls_outcomes_of_a_crash_around_a_statement",
     )),
     46: ("rpl_row_mts_rec_crash_safe", (
         "property/test_histories.py::test_any_interleaving_is_serial_apply",
@@ -168,14 +170,14 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     48: ("rpl_multi_source_mts_recovery", (_ONE_CHANNEL,)),
     49: ("rpl_mts_relay_log_recovery_on_error", (
-        f"{_APPLIER}::test_another_log_behind_a_crash_with_gaps",
+        f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
     )),
     50: ("rpl_gtid_mts_relay_log_recovery_auto_pos_on_off", (
-        f"{_APPLIER}::test_another_log_behind_a_crash_with_gaps",
+        f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
         "spark/test_new_log.py::test_new_log_after_a_crash_between_tables",
     )),
     51: ("rpl_gtid_mts_recovery_with_missing_relay_log", (
-        f"{_APPLIER}::test_another_log_behind_a_crash_with_gaps",
+        f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
         "live/test_run.py::test_relay_log_is_lost",
     )),
     52: ("rpl_relay_log_recovery_positions", (
@@ -191,11 +193,11 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RELAY}::test_goes_on_after_a_stop",
     )),
     56: ("rpl_gtid_sanitizer_trx_boundaries", (
-        f"{_APPLIER}::test_every_cut_tail_ends_at_a_boundary",
+        f"{_RESTART}::test_every_cut_tail_ends_at_a_boundary",
         f"{_RELAY}::test_every_truncation_recovers",
     )),
     57: ("rpl_partial_gtid_trx_followed_by_trx_at_startup", (
-        f"{_APPLIER}::test_partial_transaction_then_another",
+        f"{_RESTART}::test_partial_transaction_then_another",
     )),
     58: ("rpl_gtid_transaction_split_across_relay_logs", (
         "unit/test_relay_index.py::test_a_transaction_over_two_relay_files",
@@ -207,7 +209,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_LIVE}::test_source_is_killed_and_rotates",
         "unit/test_relay_index.py::test_loss_at_a_crash_shows_in_previous_gtids",
     )),
-    62: ("binlog_gtid_binlog_recovery_errors", (f"{_XA}::test_malformed_sequences",)),
+    62: ("binlog_gtid_binlog_recovery_errors", (f"{_XA_ERRORS}::test_malformed_sequences",)),
     63: ("rpl_delayed_slave", (
         "unit/test_stops.py::test_delay",
         f"{_SPARK_ORDER}::test_stop_waits_for_the_delay_no_longer",
@@ -260,9 +262,9 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_SPARK_XA}::test_xid_as_text",
     )),
     89: ("binlog_xa_empty_rollback", (f"{_XA}::test_empty_branches",)),
-    90: ("binlog_xa_rollback_failure", (f"{_XA}::test_wrong_xid_is_unknown",)),
+    90: ("binlog_xa_rollback_failure", (f"{_XA_ERRORS}::test_wrong_xid_is_unknown",)),
     91: ("binlog_xa_recovery_errors", (
-        f"{_XA}::test_malformed_sequences",
-        f"{_XA}::test_one_xid_twice",
+        f"{_XA_ERRORS}::test_malformed_sequences",
+        f"{_XA_ERRORS}::test_one_xid_twice",
     )),
 }  # fmt: skip

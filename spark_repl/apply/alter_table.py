@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import StatementError
+from .defaults import read_default
 from .sql_tokens import NUMBER, STRING, WORD, Cursor
 
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """``reason`` is empty when rows and columns stay; ``unique``: see Statement.unique."""
+    """``reason`` is empty when rows and columns stay; ``unique``, ``defaults``: see Statement."""
 
     reason: str = ""
     unique: bool = False
+    defaults: tuple[tuple[str, str | None], ...] = ()
 
 
 # Table options that take one value, with or without "=".
@@ -64,14 +66,15 @@ def option(cursor: Cursor) -> tuple[str, str] | None:
 
 def alteration(cursor: Cursor) -> Alteration:
     """Reads the actions behind ``ALTER TABLE name`` up to the first that changes anything."""
-    unique = False
+    unique, defaults = False, list[tuple[str, str | None]]()
     while not cursor.done() and not cursor.at_mark(";"):
         found = _action(cursor)
         if found.reason:
             return found
         unique |= found.unique
+        defaults += found.defaults
         cursor.mark(",")
-    return Alteration(unique=unique)
+    return Alteration(unique=unique, defaults=tuple(defaults))
 
 
 def _action(cursor: Cursor) -> Alteration:
@@ -144,10 +147,9 @@ def _alter_column(cursor: Cursor, start: str) -> Alteration:
             return _refused(start)
         return Alteration()
     cursor.word("COLUMN")
-    cursor.name()
+    name = cursor.name()
     if cursor.phrase("DROP DEFAULT"):
-        return Alteration()
+        return Alteration(defaults=((name, None),))
     if cursor.phrase("SET DEFAULT"):
-        _to_comma(cursor)
-        return Alteration()
+        return Alteration(defaults=((name, read_default(cursor)),))
     return _refused(start)

@@ -14,7 +14,8 @@ from ..binlog.definition import (
 from ..errors import StatementError
 from . import column_type
 from .alter_table import option
-from .sql_tokens import NUMBER, Cursor
+from .defaults import read_default
+from .sql_tokens import Cursor
 
 _QUERY = ("IGNORE", "REPLACE", "AS", "SELECT", "WITH", "TABLE", "VALUES")
 _SELECT = "CREATE TABLE ... SELECT makes rows from a query"
@@ -178,13 +179,13 @@ def _attribute(cursor: Cursor, column: _Column, table: _Table) -> None:
     elif any(cursor.phrase(text) for text in ("NULL", "NOT SECONDARY", "GENERATED ALWAYS")):
         pass
     elif cursor.word("DEFAULT"):
-        column.default = _value(cursor)
+        column.default = read_default(cursor)
         column.has_default = True
     elif cursor.phrase("SERIAL DEFAULT VALUE"):
         column.nullable = False
         table.unique.append({column.name: 0})
     elif cursor.phrase("ON UPDATE"):
-        _value(cursor)
+        read_default(cursor)
     elif cursor.word("UNIQUE"):
         cursor.word("KEY")
         table.unique.append({column.name: 0})
@@ -216,32 +217,6 @@ def _character_set(cursor: Cursor, column: _Column) -> bool:
         # The attribute BINARY means the character set's _bin collation: still text.
         return column.type.text and bool(cursor.word("BINARY"))
     return True
-
-
-def _value(cursor: Cursor) -> str | None:
-    """The value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n).
-
-    Returns a literal as ``Column.default`` has it; None for the others: their values are logged.
-    """
-    if cursor.at_mark("("):
-        cursor.parentheses()
-        return None
-    sign = "-" if cursor.mark("-") else ""
-    cursor.mark("+")
-    token = cursor.peek()
-    if token and token.kind == NUMBER:
-        return sign + cursor.next().text
-    if word := cursor.word("TRUE", "FALSE", "NULL"):
-        return {"TRUE": "1", "FALSE": "0"}.get(word, word)
-    if cursor.word("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE"):
-        if cursor.at_mark("("):
-            cursor.parentheses()
-        return None
-    if token and token.raw[:2].lower() in ("0x", "0b"):
-        return cursor.next().raw.lower()
-    word = cursor.word("X", "B", "DATE", "TIME", "TIMESTAMP")
-    text = cursor.string()
-    return f"0{word.lower()}{text.lower()}" if word in ("X", "B") else f"'{text}"
 
 
 def _other(cursor: Cursor) -> bool:

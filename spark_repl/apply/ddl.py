@@ -33,7 +33,8 @@ class Statement:
     ``definition`` is None when the table has to be created from its first TABLE_MAP, ``reason``
     says why (or why the statement is UNSUPPORTED). ``unique`` says that the statement makes or
     drops an index that a TABLE_MAP may show as primary key: that of a table without PRIMARY KEY
-    (the server logs its first UNIQUE index over NOT NULL columns as one).
+    (the server logs its first UNIQUE index over NOT NULL columns as one). ``defaults``: new ones
+    of columns, as ``Column.default`` has them.
     """
 
     verb: str
@@ -44,6 +45,7 @@ class Statement:
     if_not_exists: bool = False
     definition: TableDefinition | None = None
     unique: bool = False
+    defaults: tuple[tuple[str, str | None], ...] = ()
     reason: str = ""
 
 
@@ -184,7 +186,9 @@ def _alter(cursor: Cursor, database: str) -> Statement:
     change: Alteration = alteration(cursor)
     if change.reason:
         return _unsupported("ALTER TABLE", change.reason, table)
-    return Statement("ALTER TABLE", Effect.NO_EFFECT, (table,), unique=change.unique)
+    return Statement(
+        "ALTER TABLE", Effect.NO_EFFECT, (table,), unique=change.unique, defaults=change.defaults
+    )
 
 
 def _drop(cursor: Cursor, database: str) -> Statement:

@@ -16,11 +16,38 @@ import pyarrow as pa
 from ..binlog.definition import Column, ColumnType, Form
 from ..errors import DecodeError
 from ..position import RelayPosition
+from .sql_tokens import NUMBER, Cursor
 
 _HINT = (
     "set binlog_row_image=FULL on the source, or apply the log from the table's CREATE TABLE on:"
     " the log does not hold the defaults of columns that an INSERT leaves out"
 )
+
+
+def read_default(cursor: Cursor) -> str | None:
+    """The value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n).
+
+    Returns a literal as ``Column.default`` has it; None for the others: their values are logged.
+    """
+    if cursor.at_mark("("):
+        cursor.parentheses()
+        return None
+    sign = "-" if cursor.mark("-") else ""
+    cursor.mark("+")
+    token = cursor.peek()
+    if token and token.kind == NUMBER:
+        return sign + cursor.next().text
+    if word := cursor.word("TRUE", "FALSE", "NULL"):
+        return {"TRUE": "1", "FALSE": "0"}.get(word, word)
+    if cursor.word("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE"):
+        if cursor.at_mark("("):
+            cursor.parentheses()
+        return None
+    if token and token.raw[:2].lower() in ("0x", "0b"):
+        return cursor.next().raw.lower()
+    word = cursor.word("X", "B", "DATE", "TIME", "TIMESTAMP")
+    text = cursor.string()
+    return f"0{word.lower()}{text.lower()}" if word in ("X", "B") else f"'{text}"
 
 
 def default_value(column: Column, table: str, position: RelayPosition) -> pa.Array:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from ..binlog.json_diff import describe
 from ..binlog.partial_rows import PartialImages, pending_diffs
 from ..binlog.row_images import RowImages
-from ..relay.index import gtid_text
 from .lineage import MOVED
 
 Longs = npt.NDArray[np.int64]
@@ -26,13 +25,19 @@ _NAMES = (
 
 
 def table_batches(
-    images: RowImages, records: Any, ordinals: Longs, zero_dates: str, *, rows_query: bool = False
+    images: RowImages,
+    records: Any,
+    gtids: Sequence[str],
+    ordinals: Longs,
+    zero_dates: str,
+    *,
+    rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Pairs of entries (``walk``, pairs) become one row with both images."""
+    """Pairs of entries (``walk``, pairs) become one row with both images. ``records`` and ``gtids``
+    are those of all transactions, of which ``ordinals`` are the images'."""
     names = [*_NAMES, "rows_query"] if rows_query else list(_NAMES)
     heads = np.flatnonzero(images.flags & MOVED == 0)
     paired = np.append(images.flags[1:] & MOVED != 0, False)[heads]
-    gtids = gtid_text(records)
     for at in range(0, len(heads), _BATCH_ROWS):
         head, pair = heads[at : at + _BATCH_ROWS], paired[at : at + _BATCH_ROWS]
         inserted = images.flags[head] == 2
@@ -40,8 +45,8 @@ def table_batches(
         before = np.where(inserted, -1, head)
         owner = ordinals[images.transaction[head]]
         operation = pa.array(np.where(inserted, 0, np.where(pair, 1, 2)).astype(np.int8))
-        seen, place = np.unique(owner, return_inverse=True)
-        gtid = pa.array([gtids[i] for i in seen], pa.string())
+        new = np.append(True, owner[1:] != owner[:-1])  # they come in the log's order
+        gtid, place = pa.array([gtids[i] for i in owner[new]], pa.string()), np.cumsum(new) - 1
         old, old_absent, _ = _side(images, before, zero_dates)
         new, new_absent, diffs = _side(images, after, zero_dates)
         yield pa.RecordBatch.from_arrays(
@@ -68,18 +73,23 @@ def _side(
     images: RowImages, entries: Longs, zero_dates: str
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
     """(struct of the images of ``entries``, -1 for none; absent columns; JSON diffs), [n] each."""
-    there = np.flatnonzero(entries >= 0)
-    batch = images.decode(entries[there], zero_dates)
-    fields = [field.with_nullable(True) for field in batch.schema]
-    rows = pa.StructArray.from_arrays(batch.columns, fields=fields)
-    lists = pa.list_(pa.string())
-    absent = diffs = pa.nulls(len(there), lists)
-    if isinstance(images, PartialImages):
-        absent, diffs = _lacks(images, entries[there])
+    fields = [field.with_nullable(True) for field in images.definition.arrow_schema()]
+    none = entries < 0
+    if none.all():
+        rows = pa.nulls(len(entries), pa.struct(fields))
+    else:
+        mask = pa.array(none) if none.any() else None
+        arrays = images.values(entries, zero_dates)
+        rows = pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+    if not isinstance(images, PartialImages):
+        nothing = pa.nulls(len(entries), pa.list_(pa.string()))
+        return rows, nothing, nothing
+    there = np.flatnonzero(~none)
+    absent, diffs = _lacks(images, entries[there])
     index = np.zeros(len(entries), np.int64)
     index[there] = np.arange(len(there))
-    back = pa.array(index, mask=entries < 0)
-    return rows.take(back), absent.take(back), diffs.take(back)
+    back = pa.array(index, mask=none)
+    return rows, absent.take(back), diffs.take(back)
 
 
 def _lacks(images: PartialImages, entries: Longs) -> tuple[pa.Array, pa.Array]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import Any
@@ -165,6 +166,12 @@ class TableDefinition:
     @property
     def name(self) -> str:
         return f"{self.database}.{self.table}"
+
+    def with_defaults(self, defaults: Iterable[tuple[str, str | None]]) -> TableDefinition:
+        """The same with other defaults of columns; ``Column.default`` says what they are."""
+        new = {name.lower(): value for name, value in defaults}
+        columns = (replace(c, default=new.get(c.name.lower(), c.default)) for c in self.columns)
+        return replace(self, columns=tuple(columns))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))

@@ -205,7 +205,8 @@ def locate(
     offset: Ints,
     length: Lengths,
 ) -> None:
-    """Where the values of the columns [first, last) lie, for images that were walked before.
+    """Where the values of the columns [first, last) lie, for images that were walked before; all
+    are NULL where there is no image (-1).
 
     cursor int64[n]: where column ``first`` begins; moved to column ``last``. Out: offset
     int64[last - first, n], length int32 of the same shape, -1 for NULL.
@@ -213,7 +214,7 @@ def locate(
     for r in range(image.size):
         at: Int = cursor[r]
         for c in range(first, last):
-            if buffer[image[r] + (c >> 3)] >> (c & 7) & 1:
+            if image[r] < 0 or buffer[image[r] + (c >> 3)] >> (c & 7) & 1:
                 offset[c - first, r] = at
                 length[c - first, r] = -1
                 continue

@@ -41,12 +41,14 @@ class PartialImages(RowImages):
 
     def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
         """As ``RowImages.decode``; columns that an image lacks are NULL, see ``held``."""
-        arrays = [
+        schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
+        return pa.RecordBatch.from_arrays(self.values(entries, zero_dates), schema=schema)
+
+    def values(self, entries: Ints, zero_dates: str = "error") -> list[pa.Array]:
+        return [
             self._values(column, values, bases, diffs, zero_dates)
             for column, values, bases, diffs in self._located(entries)
         ]
-        schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
         """Of each entry: bitmap of the columns it holds (bit i of byte i // 8), pending diffs.
@@ -73,6 +75,7 @@ class PartialImages(RowImages):
     def _located(self, entries: Ints) -> Iterator[tuple[int, Values, Values, Bools]]:
         """Per column: its number, where its values lie, the before image's, which are diffs."""
         place = np.ascontiguousarray(self._place[entries])
+        place[entries < 0] = -1
         own = _Side(self._buffer, place[:, IMAGE], place[:, PRESENT], self._wire)
         other = _Side(self._buffer, place[:, BEFORE], place[:, BEFORE_PRESENT], self._wire)
         columns = self.definition.columns

@@ -74,10 +74,16 @@ class RowImages:
         zero_dates: "error" = DecodeError for a date that no calendar has; "null" = NULL, counted in
         ``self.zero_dates`` (all fields nullable then), but for key columns still an error.
         """
-        image = np.ascontiguousarray(self._image[entries])
+        schema = self.definition.arrow_schema()
+        if zero_dates == "null":
+            schema = pa.schema([f.with_nullable(True) for f in schema])
+        return pa.RecordBatch.from_arrays(self.values(entries, zero_dates), schema=schema)
+
+    def values(self, entries: Ints, zero_dates: str = "error") -> list[pa.Array]:
+        """The columns of ``decode``; all are NULL where an entry is -1."""
+        image = np.where(entries < 0, -1, self._image[entries])
         cursor = image + (len(self._wire) + 7) // 8
         columns = self.definition.columns
-        schema = self.definition.arrow_schema()
         step = max(1, _CELLS_MAX // max(1, len(image)))
         arrays = []
         for first in range(0, len(columns), step):
@@ -88,9 +94,7 @@ class RowImages:
             for i in range(first, last):
                 values = Values(self._buffer, offset[i - first], length[i - first])
                 arrays.append(self._column(i, values, zero_dates))
-        if zero_dates == "null":
-            schema = pa.schema([f.with_nullable(True) for f in schema])
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return arrays
 
     def _column(self, i: int, values: Values, zero_dates: str) -> pa.Array:
         column = self.definition.columns[i]

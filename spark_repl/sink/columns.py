@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import SchemaError
+from .new_file import new_file
+from .statistics import statistics
 
 _PLAIN = {
     pa.bool_(): "boolean",
@@ -34,9 +35,6 @@ _PLAIN = {
     pa.timestamp("us"): "timestamp_ntz",
     pa.timestamp("us", "UTC"): "timestamp",
 }
-
-# Statistics make files skippable; of strings only short ones, as Delta cuts them at 32 characters.
-_STATS_COLUMNS, _STATS_TEXT = 32, 32
 
 
 def delta_type(arrow: pa.DataType) -> Any:
@@ -186,18 +184,21 @@ def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
     name = f"part-{uuid.uuid4()}.zstd.parquet"
     path = os.path.join(folder, name)
     table = columns.rename(rows)
-    with open(path, "wb") as file:
+    with new_file(path) as file:
         pq.write_table(table, file, compression="zstd", use_dictionary=False)
-        file.flush()
-        os.fsync(file.fileno())
     return {
         "path": name,
         "partitionValues": {},
         "size": os.path.getsize(path),
         "modificationTime": int(time.time() * 1000),
         "dataChange": True,
-        "stats": json.dumps(_statistics(table)),
+        "stats": statistics(table),
     }
+
+
+def open_file(path: str) -> pq.ParquetFile:
+    """A data file, perhaps Spark's: its INT96 timestamps are microseconds, as ours are."""
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
 
 
 def read_rows(
@@ -205,7 +206,7 @@ def read_rows(
 ) -> list[pa.Array]:
     """The columns ``physical`` of ``rows`` of one data file, in that order; reads no more than the
     row groups that hold them."""
-    file = pq.ParquetFile(os.path.join(folder, path))
+    file = open_file(os.path.join(folder, path))
     metadata = file.metadata
     counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     edges = np.concatenate(([0], np.cumsum(counts)))
@@ -220,32 +221,3 @@ def read_rows(
     back = pa.array(np.argsort(order, kind="stable"))
     table = pa.concat_tables(parts).take(back).combine_chunks()
     return [pa.concat_arrays(table.column(name).chunks) for name in physical]
-
-
-def _statistics(table: pa.Table) -> dict[str, Any]:
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for name, column in list(zip(table.column_names, table.columns, strict=True))[:_STATS_COLUMNS]:
-        if pa.types.is_nested(column.type):
-            continue
-        nulls[name] = column.null_count
-        if column.null_count == len(column):
-            continue
-        if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
-            found = pc.min_max(column).as_py()
-            low[name], high[name] = (
-                v if isinstance(v, int) else v.isoformat() for v in (found["min"], found["max"])
-            )
-        elif pa.types.is_string(column.type) and (
-            pc.max(pc.binary_length(column)).as_py() <= _STATS_TEXT
-        ):
-            found = pc.min_max(column).as_py()
-            low[name], high[name] = found["min"], found["max"]
-    return {
-        "numRecords": table.num_rows,
-        "minValues": low,
-        "maxValues": high,
-        "nullCount": nulls,
-        "tightBounds": True,
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,25 +12,37 @@ from pyroaring import BitMap
 
 from ..errors import TargetError
 from . import deletion_vector
+from .delta_log import ConcurrentChangeError
 from .direct import Written
 from .log_replay import Action
+from .new_file import date_ahead
+from .statistics import loosened
 from .tracking import Table, Tracking
 
 
-def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> list[Action]:
-    """The ``add`` and ``remove`` actions of one table's commit; writes its deletion vectors.
-
-    Raises TargetError when a marked row was marked already: the plan didn't fit the table.
-    """
-    now = int(time.time() * 1000)
+def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
+    """The rows of each data file that go, over all shards of a table."""
     marks: dict[str, BitMap] = {}
     for part in written:
         for path, data in part.marks.items():
             rows = BitMap.deserialize(data)
             marks[path] = marks[path] | rows if path in marks else rows
-    actions: list[Action] = []
+    return marks
+
+
+def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> list[Action]:
+    """The ``add``, ``remove`` and ``cdc`` actions of one table's commit; writes its deletion
+    vectors.
+
+    Raises TargetError when a marked row was marked already: the plan didn't fit the table.
+    """
+    now = int(time.time() * 1000)
+    gone = [path for part in written for path in part.gone]
+    actions: list[Action] = [{"remove": removed(tracking.action(table, p), now)} for p in gone]
     kept: list[tuple[Action, BitMap]] = []
-    for path, rows in marks.items():
+    for path, rows in marked_rows(written).items():
+        if path in gone:  # written anew without them
+            continue
         old = tracking.action(table, path)
         vector = old.get("deletionVector")
         dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
@@ -40,10 +53,11 @@ def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> 
             kept.append((old, dead | rows))
     vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
     for (old, _), vector in zip(kept, vectors, strict=True):
-        stats = {**json.loads(old["stats"]), "tightBounds": False}
-        fresh = {**old, "deletionVector": vector, "stats": json.dumps(stats), "dataChange": True}
+        stats = loosened(old["stats"])
+        fresh = {**old, "deletionVector": vector, "stats": stats, "dataChange": True}
         actions.append({"add": fresh})
     actions += [{"add": add} for part in written for add in part.adds]
+    actions += [{"cdc": changes} for part in written for changes in part.changes]
     return actions
 
 
@@ -65,7 +79,16 @@ def removed(old: Action, now: int, *, data_change: bool = True) -> dict[str, Any
 def commit(
     tracking: Tracking, table: Table, written: Sequence[Written], position: int, metadata: str
 ) -> int:
-    """One Delta commit with the table's part of a group; returns its version."""
+    """One Delta commit with the table's part of a group; returns its version.
+
+    Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
+    files.
+    """
+    for path in (path for part in written for path in part.files):
+        try:
+            date_ahead(os.path.join(table.folder, path))
+        except FileNotFoundError as error:
+            raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
     actions = actions_of(tracking, table, written)
     version = tracking.delta.commit(table.snapshot, actions, tracking.app, position, metadata)
     tracking.landed(table, actions, position)

@@ -17,15 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from . import deletion_vector
-from .columns import Columns, one_chunk, with_type, write_file
+from .columns import Columns, one_chunk, open_file, with_type, write_file
 from .commit import removed
 from .direct import LiveFile
 from .key_index import KeyIndex, hash_keys
 from .log_replay import Action
+from .statistics import loosened
+from .tracking import Table
 
 _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 
@@ -42,6 +43,18 @@ class CompactTask:
     schema: pa.Schema
     key: tuple[str, ...]
     files: tuple[LiveFile, ...]
+
+    @classmethod
+    def of(cls, table: Table, index_folder: str, files: tuple[LiveFile, ...]) -> CompactTask:
+        return cls(
+            table.name,
+            table.folder,
+            index_folder,
+            table.columns,
+            table.definition.arrow_schema(),
+            table.key_columns,
+            files,
+        )
 
 
 @dataclass(frozen=True)
@@ -99,29 +112,38 @@ def _size(add: Action) -> _Size:
 
 def compact(task: CompactTask) -> Compacted:
     """Writes the live rows of the task's files into one, with its key index. Commits nothing."""
-    parts = [_live_rows(task, file) for file in task.files]
+    parts = [live_rows(task, file) for file in task.files]
     starts = tuple(np.cumsum([0, *(part.num_rows for part in parts)]).tolist())
     rows = pa.concat_tables(parts)
     if not rows.num_rows:
         return Compacted(task.files, starts, None)
-    add = {**write_file(task.folder, task.columns, rows), "dataChange": False}
+    return Compacted(task.files, starts, {**write_indexed(task, rows), "dataChange": False})
+
+
+def write_indexed(task: CompactTask, rows: pa.Table) -> Action:
+    """Writes a data file and its key index; returns the ``add`` action."""
+    add = write_file(task.folder, task.columns, rows)
     keys = [rows.column(task.columns.physical.index(name)) for name in task.key]
     KeyIndex(task.index_folder, task.folder, list(task.key)).add(add["path"], hash_keys(keys))
-    return Compacted(task.files, starts, add)
+    return add
 
 
-def _live_rows(task: CompactTask, file: LiveFile) -> pa.Table:
-    with pq.ParquetFile(os.path.join(task.folder, file.path)) as parquet:
+def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> pa.Table:
+    """The rows of one file that its deletion vector does not mark, nor ``gone``."""
+    gone = gone or BitMap()
+    with open_file(os.path.join(task.folder, file.path)) as parquet:
         found = parquet.read(columns=list(task.columns.physical))
     arrays = [
         with_type(one_chunk(found.column(name)), field.type)
         for name, field in zip(task.columns.physical, task.schema, strict=True)
     ]
     rows = pa.Table.from_arrays(arrays, names=list(task.columns.physical))
-    if file.vector is None:
+    if file.vector is not None:
+        gone |= deletion_vector.read(task.folder, file.vector)
+    if not gone:
         return rows
     keep = np.ones(rows.num_rows, bool)
-    keep[_rows(deletion_vector.read(task.folder, file.vector))] = False
+    keep[_rows(gone)] = False
     return rows.filter(pa.array(keep))
 
 
@@ -129,9 +151,12 @@ def _rows(marked: BitMap) -> npt.NDArray[np.uint32]:
     return np.frombuffer(marked.to_array(), np.uint32)
 
 
-def actions_of(done: Compacted, folder: str, live: Mapping[str, Action]) -> list[Action]:
+def actions_of(
+    done: Compacted, folder: str, live: Mapping[str, Action], *, vectors: bool
+) -> list[Action]:
     """The commit's actions: ``live`` is the table as it is now. Empty when there is nothing left
-    to replace. Writes the deletion vector of what was marked meanwhile."""
+    to replace. Writes the deletion vector of what was marked meanwhile; where the table has no
+    ``vectors``, the rewrite was in vain then."""
     now = int(time.time() * 1000)
     marks, actions = BitMap(), list[Action]()
     for i, file in enumerate(done.files):
@@ -141,10 +166,11 @@ def actions_of(done: Compacted, folder: str, live: Mapping[str, Action]) -> list
     if not actions or done.add is None or len(marks) == done.starts[-1]:
         return actions
     add = done.add
+    if marks and not vectors:
+        return []
     if marks:
-        stats = {**json.loads(add["stats"]), "tightBounds": False}
         vector = deletion_vector.write(folder, [marks])[0]
-        add = {**add, "deletionVector": vector, "stats": json.dumps(stats)}
+        add = {**add, "deletionVector": vector, "stats": loosened(add["stats"])}
     return [*actions, {"add": add}]
 
 

@@ -22,10 +22,11 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -53,6 +54,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _CHECKPOINT_EVERY = 64
+_PRUNE_EVERY = 500
 _HINT = "give the folder that apply or run was given as its target"
 
 
@@ -101,6 +103,16 @@ class Cut:
         )
 
 
+def _needed(rows: pa.Table, epoch: int, oldest: datetime) -> pa.Table:
+    """Without cuts before ``oldest`` (but the last one), and owners of epochs before the last."""
+    kind, at = rows.column("kind"), rows.column("at")
+    cut = pc.equal(kind, "cut")
+    last = pc.max(at.filter(cut))
+    old = pc.and_(cut, pc.and_(pc.less(at, pa.scalar(oldest, at.type)), pc.less(at, last)))
+    former = pc.and_(pc.equal(kind, "owner"), pc.less(rows.column("epoch"), epoch - 1))
+    return rows.filter(pc.invert(pc.or_(pc.fill_null(old, False), former)))
+
+
 class Control:
     """Reads the control table; writes it after ``claim``. Safe to call from several threads."""
 
@@ -109,6 +121,7 @@ class Control:
         self._claim = ""  # in the mark of each commit that is made under it
         self._handle: DeltaTable | None = None
         self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
+        self._pruned = 0  # the version
         self._lock = threading.Lock()
 
     @classmethod
@@ -199,31 +212,48 @@ class Control:
         Raises FencedError when another one took over, OSError and ConcurrentChangeError for what
         may pass, TargetError for what storage said otherwise.
         """
+        row = {
+            "kind": kind,
+            "epoch": self.epoch,
+            "at": datetime.now(UTC),
+            "position": position,
+            "gtid_executed": gtid_executed,
+            "detail": detail,
+        }
+        said = f"{kind} {position} {gtid_executed} {detail}"
         with self._lock:
-            self._read = (-1, [])
-            if self._handle is None:
-                raise FencedError("this process does not own the target", file=self.path)
-            row = {
-                "kind": kind,
-                "epoch": self.epoch,
-                "at": datetime.now(UTC),
-                "position": position,
-                "gtid_executed": gtid_executed,
-                "detail": detail,
-            }
-            said = f"{kind} {position} {gtid_executed} {detail}".encode()
-            mark = f"{self._claim}:{hashlib.sha256(said).hexdigest()}"
-            fence = CommitProperties(
-                app_transactions=[Transaction(_OWNER_APP, self.epoch, int(time.time() * 1000))],
-                custom_metadata={_MARK: mark},
-                max_commit_retries=0,
-            )
-            data = pa.Table.from_pylist([row], schema=_SCHEMA)
-            try:
-                write_deltalake(self._handle, data, mode="append", commit_properties=fence)
-            except (DeltaError, OSError) as error:
-                self._look(mark, error)
+            self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), said, "append")
             self._checkpoint()
+
+    def prune(self, hours: int) -> None:
+        """Forgets cuts that were promised for ``hours`` and are older, and owners before this one;
+        many small files become one. Raises as ``write``."""
+        with self._lock:
+            if self._handle is None or self._handle.version() < self._pruned + _PRUNE_EVERY:
+                return
+            rows = self._handle.to_pyarrow_table()
+            oldest = datetime.now(UTC) - timedelta(hours=hours)
+            self._commit(_needed(rows, self.epoch, oldest), f"prune {rows.num_rows}", "overwrite")
+            self._pruned = self._handle.version()
+            self._handle.create_checkpoint()
+            self._handle.cleanup_metadata()
+            # Somebody may be reading the files of a version before.
+            self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
+
+    def _commit(self, rows: pa.Table, said: str, mode: Literal["append", "overwrite"]) -> None:
+        self._read = (-1, [])
+        if self._handle is None:
+            raise FencedError("this process does not own the target", file=self.path)
+        mark = f"{self._claim}:{hashlib.sha256(said.encode()).hexdigest()}"
+        fence = CommitProperties(
+            app_transactions=[Transaction(_OWNER_APP, self.epoch, int(time.time() * 1000))],
+            custom_metadata={_MARK: mark},
+            max_commit_retries=0,
+        )
+        try:
+            write_deltalake(self._handle, rows, mode=mode, commit_properties=fence)
+        except (DeltaError, OSError) as error:
+            self._look(mark, error)
 
     def _look(self, mark: str, error: Exception) -> None:
         """Returns when the commit that failed has landed all the same; raises what it was."""

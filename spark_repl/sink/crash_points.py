@@ -14,6 +14,7 @@ import threading
 POINTS = (
     "before_stage",
     "staged",
+    "planned",
     "before_commit",
     "between_tables",
     "after_commit",

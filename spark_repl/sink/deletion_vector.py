@@ -16,6 +16,7 @@ from typing import Any
 from pyroaring import BitMap, BitMap64
 
 from ..errors import TargetError
+from .new_file import new_file
 
 MAGIC = 1681511377
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -56,10 +57,8 @@ def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
             }
         )
         out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
-    with open(os.path.join(folder, f"deletion_vector_{name}.bin"), "wb") as file:
+    with new_file(os.path.join(folder, f"deletion_vector_{name}.bin")) as file:
         file.write(out)
-        file.flush()
-        os.fsync(file.fileno())
     return found
 
 

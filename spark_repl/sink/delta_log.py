@@ -46,6 +46,12 @@ class Snapshot:
     schema_string: str
     configuration: dict[str, str]
     java: Any = field(repr=False, compare=False)
+    features: frozenset[str] = frozenset()
+    partition_columns: tuple[str, ...] = ()
+
+    def has(self, property_name: str) -> bool:
+        """Whether a property is true."""
+        return self.configuration.get(property_name, "").lower() == "true"
 
 
 class DeltaLog:
@@ -82,17 +88,24 @@ class DeltaLog:
         """The newest version of the table at ``folder``; None when there is no table."""
         if not os.path.isdir(os.path.join(folder, "_delta_log")):
             return None
-        java = self._log(folder).update(False, self._none, self._none)
+        try:
+            java = self._log(folder).update(False, self._none, self._none)
+        except Py4JJavaError as error:
+            raise _translate(error, folder) from error
         if java.version() < 0:
             return None
-        metadata = java.metadata()
+        metadata = json.loads(java.metadata().json())["metaData"]
+        protocol = json.loads(java.protocol().json())["protocol"]
+        listed = protocol.get("readerFeatures", []) + protocol.get("writerFeatures", [])
         return Snapshot(
             folder,
             int(java.version()),
-            str(metadata.id()),
-            str(metadata.schemaString()),
-            dict(self._to_list.asJava(metadata.configuration())),
+            metadata["id"],
+            metadata["schemaString"],
+            metadata["configuration"],
             java,
+            frozenset(listed),
+            tuple(metadata["partitionColumns"]),
         )
 
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
@@ -228,6 +241,12 @@ def _translate(error: Py4JJavaError, folder: str) -> Exception:
             hint="only one applier may work on a channel: stop the other one",
         )
     said = str(error.java_exception.getMessage())
+    if "UnsupportedTableFeature" in name or "InvalidProtocolVersion" in name:
+        return TargetError(
+            f"Delta {'.'.join(KNOWN_DELTA)}x does not know all features of this table: {said}",
+            file=folder,
+            hint="take them off with ALTER TABLE ... DROP FEATURE, where they were put on",
+        )
     raced = name.startswith(("Concurrent", "MetadataChanged", "ProtocolChanged"))
     if raced or "MAX_COMMIT_RETRIES" in said or "commit attempts" in said:
         return ConcurrentChangeError(f"{name} at {folder}")

@@ -34,6 +34,7 @@ from ..binlog.json_diff import CANNOT_APPLY
 from ..errors import TargetError
 from . import deletion_vector
 from .bags import value_codes, whole_bag
+from .change_data import write_changes
 from .columns import Columns, one_chunk, read_rows, with_type, write_file
 from .gaps import ChangeLog, Gaps, assemble
 from .key_index import KeyIndex, hash_keys, is_exact
@@ -67,6 +68,8 @@ class WriteTask:
     complete: bool
     definition: TableDefinition
     staging: str = ""
+    change_data: bool = False
+    """whether the table has Delta's change data feed"""
 
 
 @dataclass(frozen=True)
@@ -81,13 +84,15 @@ class Violation:
 
 @dataclass
 class Written:
-    """``marks``: data file -> serialized roaring bitmap of rows that go. ``staged``,
-    ``inserts_only`` and ``gaps`` (rows that lack columns): net changes in Parquet, for the merge
-    writer."""
+    """``marks``: data file -> serialized roaring bitmap of rows that go; ``gone``: files that go as
+    a whole; ``changes``: ``cdc`` actions. ``staged``, ``inserts_only`` and ``gaps`` (rows that lack
+    columns): net changes in Parquet, for the merge writer."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
     marks: dict[str, bytes] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     net: int = 0
     staged: list[str] = field(default_factory=list)
@@ -96,7 +101,12 @@ class Written:
 
     @property
     def changes_table(self) -> bool:
-        return bool(self.adds or self.marks or self.staged)
+        return bool(self.adds or self.marks or self.gone or self.staged)
+
+    @property
+    def files(self) -> list[str]:
+        """Data and change files that were written, relative to the table's folder."""
+        return [made["path"] for made in (*self.adds, *self.changes)]
 
 
 @dataclass
@@ -142,7 +152,29 @@ def write(task: WriteTask) -> Written:
         add = write_file(task.folder, task.columns, rows)
         _index(task).add(add["path"], hash_keys(_key_columns(task, rows)))
         out.adds.append(add)
+    if task.change_data and out.changes_table:
+        out.changes.append(_changes(task, found.rows, chosen, keep, places, out))
     return out
+
+
+def _changes(
+    task: WriteTask, rows: pa.Table, chosen: Longs, keep: Any, places: Places, out: Written
+) -> dict[str, Any]:
+    """The change file: ``chosen`` are the entries whose rows come, ``keep`` [n] which stay."""
+    old = {}
+    for number, file in enumerate(task.files):
+        if file.path not in out.marks:
+            continue
+        if task.key:
+            mine = np.flatnonzero(places.file == number)
+            old[file.path] = places.row[mine], keep[mine]
+        else:  # a bag's entry may have many rows
+            gone = np.array(BitMap.deserialize(out.marks[file.path]).to_array(), np.int64)
+            old[file.path] = gone, np.zeros(len(gone), bool)
+    replaces = places.file[chosen] >= 0
+    return write_changes(
+        task.folder, task.columns, old, rows.take(pa.array(chosen)), replaces & bool(task.key)
+    )
 
 
 def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
@@ -268,7 +300,7 @@ def _search(
     hashes = hashes[order]
     keys = [key.take(pa.array(order)) for key in keys]
     entries = needed[order]
-    exact = is_exact([key.type for key in keys])
+    exact = bool(task.key) and is_exact([key.type for key in keys])
     limit = np.ones(len(have), np.int64)
     if not task.key:
         limit = np.abs(found.net.count)

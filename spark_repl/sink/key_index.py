@@ -18,25 +18,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ..apply.key_hash import NULL_HASH, hash_binary
 from ..binlog.kernels import jit
-from .columns import flat_parts, one_chunk
+from .columns import flat_parts, one_chunk, open_file
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 
 
 def is_exact(types: list[pa.DataType]) -> bool:
-    """Whether the hash of such a key is the key itself."""
+    """Whether the hash of such a key is the key itself (a bag's column, which may be NULL: not)."""
     return len(types) == 1 and pa.types.is_integer(types[0])
 
 
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
     if is_exact([key.type for key in keys]):
-        return np.asarray(keys[0].cast(pa.int64()).to_numpy())
+        return _hash_column(keys[0])
     total = np.zeros(len(keys[0]), np.int64)
     with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
         for key in keys:
@@ -64,7 +63,7 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
         values = column.cast(pa.float64())
     else:
         if pa.types.is_decimal(kind):
-            column = column.cast(pa.string())
+            column = _digits(column)
         array = column.cast(pa.large_binary()).combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks)
@@ -76,6 +75,13 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
         out = np.array(values.fill_null(0).to_numpy(), np.int64)
     out[np.asarray(values.is_null())] = NULL_HASH
     return out
+
+
+def _digits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as bytes, whatever their scale: 1.50 is 1.5, as it is once the type is widened."""
+    wide = one_chunk(column.cast(pa.decimal256(76, 30)))
+    plain = pa.Array.from_buffers(pa.binary(32), len(wide), wide.buffers(), offset=wide.offset)
+    return pa.chunked_array([plain])
 
 
 @jit
@@ -114,7 +120,11 @@ class KeyIndex:
     def _load(self, data_file: str) -> npt.NDArray[np.int64]:
         try:
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
-        except (OSError, ValueError):  # never built, or half written by a machine that died
+        except (
+            OSError,
+            ValueError,
+            EOFError,
+        ):  # never built, or half written by a machine that died
             self.build(data_file)
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
 
@@ -133,8 +143,8 @@ class KeyIndex:
                 os.remove(os.path.join(self.folder, name))
 
     def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
-        path = os.path.join(self.table_folder, data_file)
-        table = pq.read_table(path, columns=self.key_columns, partitioning=None)
+        with open_file(os.path.join(self.table_folder, data_file)) as file:
+            table = file.read(columns=self.key_columns)
         return [table.column(name) for name in self.key_columns]
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:

@@ -38,6 +38,8 @@ _BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "128m")
 # A group's files never change: copying the source before a MERGE protects from nothing. (Where the
 # source reads the target, without a key, Delta's plan needs the copy.)
 _NO_COPY = ("spark.databricks.delta.merge.materializeSource", "none")
+# Nothing lands over somebody else's INSERT, whose keys nobody has looked up.
+_ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
 _SESSION_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -82,6 +84,7 @@ class MergeLanes:
             if table.name not in self._sessions:
                 self._sessions[table.name] = made = self._spark.newSession()
                 made.conf.set(*_BROADCAST)
+                made.conf.set(*_ALONE)
                 if table.definition.primary_key:
                     made.conf.set(*_NO_COPY)
             return self._sessions[table.name]

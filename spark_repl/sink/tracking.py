@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..binlog.forms import USUAL, Forms
 from ..config import Target
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
-from . import checkpoint, foreign
+from . import checkpoint, features, foreign
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
 from .copies import current_paths, shown_paths
@@ -43,6 +44,8 @@ class TableOptions:
     retention_hours: int = 168
     forms: Forms = USUAL
     accept_foreign: bool = False
+    direct: bool = True
+    """which writer they are for"""
 
     @classmethod
     def of(cls, target: Target) -> TableOptions:
@@ -90,6 +93,11 @@ class Table:
         chosen = self.definition.primary_key or range(len(self.columns.names))
         return tuple(self.columns.physical[i] for i in chosen)
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether rows are marked in deletion vectors; else files that lose rows are rewritten."""
+        return self.snapshot.has("delta.enableDeletionVectors")
+
     def version(self) -> TableVersion:
         found = self.snapshot
         return TableVersion(self.path, found.version, found.metadata_id, self.position)
@@ -133,6 +141,22 @@ class Tracking:
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
+        for row in self.control.rows("defaults"):
+            self._take_defaults(json.loads(row["detail"]))
+
+    def set_defaults(
+        self, name: str, defaults: Sequence[tuple[str, str | None]], position: int
+    ) -> None:
+        """What an INSERT means from here on that leaves a column out. Everything before has been
+        committed, so the table's one definition can just change."""
+        detail = json.dumps({"name": name, "path": self.tables[name].path, "defaults": defaults})
+        self.control.write("defaults", position=position, detail=detail)
+        self._take_defaults(json.loads(detail))
+
+    def _take_defaults(self, row: dict[str, Any]) -> None:
+        table = self.tables.get(row["name"])
+        if table is not None and table.path == row["path"]:
+            table.definition = table.definition.with_defaults(row["defaults"])
 
     def find_ahead(self, cut: Cut, lowest: int) -> None:
         """In a log that is not the cut's: positions of the other log, behind the cut and below
@@ -163,6 +187,7 @@ class Tracking:
                 file=snapshot.folder,
                 hint="move it away, or use another target",
             )
+        self._features(name, snapshot)
         return Table(
             name,
             path,
@@ -174,6 +199,12 @@ class Tracking:
             position,
             Columns.of(snapshot.schema_string),
         )
+
+    def _features(self, name: str, snapshot: Snapshot) -> None:
+        try:
+            features.check(snapshot, direct=self.options.direct)
+        except TargetError as error:
+            raise error.at(table=name) from None
 
     def create(
         self,
@@ -248,6 +279,7 @@ class Tracking:
             if not ours:
                 self._foreign(table, number, actions)
         if snapshot.version != own:
+            self._features(table.name, snapshot)
             table.snapshot, table._files = snapshot, None
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:

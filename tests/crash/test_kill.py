@@ -68,8 +68,14 @@ def _check(spark: SparkSession, bank: Path, target: Path) -> None:
 
 # The n-th hit; the log has five statements, and few batches. Those that run with `make soak` lie
 # next to one that always runs.
-_HITS = {"before_checkpoint": 1, "before_statement": 3, "after_statement": 4}
-_SOAK = {"before_stage", "after_commit", "after_cut", "before_statement", "xa_kept", "xa_forget"}
+_HITS = {
+    "before_checkpoint": 1, "before_statement": 3, "after_statement": 4,
+    "compacted": 2, "after_compaction": 2,
+}  # fmt: skip
+_SOAK = {
+    "before_stage", "after_commit", "after_cut", "before_statement", "after_compaction", "xa_kept",
+    "xa_forget",
+}  # fmt: skip
 _XA = [point for point in POINTS if point.startswith("xa_")]
 
 

@@ -81,12 +81,12 @@ class Bank:
                     branch += 1
                     self._transaction(cursor, dice, f"'{number}-{time.time_ns()}-{branch}'")
                     self.transactions += 1
-                    time.sleep(0.02)
+                    time.sleep(0.03)
             time.sleep(0.05)
 
     def _transaction(self, cursor: Any, dice: random.Random, xid: str) -> None:
         way = dice.random()
-        if way < 0.005:
+        if way < 0.0004:
             cursor.execute(f"CREATE TABLE bank.t{time.time_ns()} (id INT PRIMARY KEY)")
         elif way < 0.1:
             cursor.execute(f"XA START {xid}")

@@ -201,9 +201,7 @@ def test_disk_is_bounded(make_server: MakeServer, tmp_path: Path) -> None:
         ((), {"user": "poor", "password": "poor"}, "REPLICATION SLAVE", "GRANT"),
         ((), {"tls": "verify_ca"}, "no TLS connection", "source.tls_ca"),
         ((), {"server_id": 100}, "server_id = 100", "source.server_id"),
-        ((("binlog_row_image", "MINIMAL"),), {}, "binlog_row_image = MINIMAL", "FULL"),
         ((("binlog_format", "STATEMENT"),), {}, "binlog_format = STATEMENT", "ROW"),
-        ((("binlog_row_metadata", "MINIMAL"),), {}, "binlog_row_metadata", "FULL"),
     ],
     ids=lambda value: str(value)[:20],
 )

@@ -62,7 +62,7 @@ def test_what_goes_meanwhile_is_gone_in_the_new_file(
         "t.p", str(tmp_path), str(keys), COLUMNS, SCHEMA, (COLUMNS.physical[0],), tuple(planned)
     )
     done = compact(task)
-    actions = actions_of(done, str(tmp_path), live)
+    actions = actions_of(done, str(tmp_path), live, vectors=True)
 
     assert {a["remove"]["path"] for a in actions if "remove" in a} == live.keys()
     adds = [a["add"] for a in actions if "add" in a]

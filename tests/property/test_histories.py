@@ -40,6 +40,7 @@ SETTINGS = st.fixed_dictionaries(
         "group_max_transactions": st.sampled_from([1, 2, 3, 100]),
         "workers": st.sampled_from([1, 2, 3]),
         "preserve_commit_order": st.booleans(),
+        "vectors": st.booleans(),
     }
 )
 RUNS = st.lists(st.tuples(st.integers(1, 40), SETTINGS), max_size=3)
@@ -169,12 +170,14 @@ def applied(steps: list[Step], runs: list[tuple[int, dict[str, Any]]], last: Any
 
 CALM = {"group_max_transactions": 2, "workers": 2, "preserve_commit_order": True}
 APART = {**CALM, "group_max_transactions": 1, "preserve_commit_order": False}
+ANEW = {**CALM, "vectors": False}
 MIXED = [("prepare", 1, 3), ("rows", 9, 3), ("rotate", 0, 0), ("end", 0, 1), ("rows", 1, 3)]
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(STEPS, RUNS, SETTINGS)
 @example(MIXED, [(5, CALM), (7, APART)], CALM)
+@example(MIXED, [(9, ANEW)], APART)
 @example(MIXED, [(n, APART) for n in (3, 9, 12)], APART)
 def test_any_interleaving_is_serial_apply(
     steps: list[Step], runs: list[tuple[int, dict[str, Any]]], last: Any

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from tests.spark.lab import assert_applied_once, assert_server_state
+import pytest
+
+from tests.live.killing import children
+from tests.spark.lab import assert_applied_once, assert_server_state, cuts
 
 # One JVM has one master, hence a process of its own. Without the bounds everything small is done
 # in the driver; here every task has to go to an executor.
@@ -21,22 +28,49 @@ spark = build_session(master="local-cluster[2,1,1024]")
 config = Config.from_mapping({
     "relay": {"path": sys.argv[1]}, "target": {"path": sys.argv[2]}, "apply": {"workers": 2},
 })
+config = config.override({"apply.group_max_transactions": int(sys.argv[3])})
 with Replica(spark, config) as replica:
-    replica.apply()
+    print("task retries:", replica.apply().counters.task_retries)
 spark.stop()
 """
 
 
+def start(bank: Path, target: Path, bound: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT, str(bank), str(target), str(bound)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=target.parent,
+    )
+
+
 def test_local_cluster(spark, bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
-    ran = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, str(bank), str(target)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
+    ran = start(bank, target, 100_000)
+    _, said = ran.communicate(timeout=180)
+    assert ran.returncode == 0, said[-3000:]
+    assert_server_state(spark, target, bank / "expected")
+    assert_applied_once(target)
+
+
+@pytest.mark.soak
+def test_executors_are_killed(spark, bank: Path, tmp_path: Path) -> None:
+    """Executors die under the tasks: Spark tries these again, elsewhere, and so do we."""
+    target, kills, dice = tmp_path / "lake", 0, random.Random(1)
+    ran = start(bank, target, 50)
+    while ran.poll() is None and kills < 8:
+        before = len(cuts(target))
+        while ran.poll() is None and len(cuts(target)) < before + 3:
+            time.sleep(0.2)
+        time.sleep(dice.uniform(0, 1))
+        found = [p for p, name in children(ran.pid).items() if "CoarseGrainedExecutor" in name]
+        if found:
+            os.kill(dice.choice(found), signal.SIGKILL)
+            kills += 1
+    out, said = ran.communicate(timeout=600)
+    print(f"{kills} executors killed; {out.strip()}")
+    assert ran.returncode == 0, said[-3000:]
+    assert kills >= 3
     assert_server_state(spark, target, bank / "expected")
     assert_applied_once(target)

@@ -94,6 +94,20 @@ def test_idempotent_ignores_a_missing_row_that_would_move(spark, log, target):
     assert_rows(spark, target, ABC, [(1, 1, "x", 5)])
 
 
+def test_a_new_default_holds_from_its_statement_on(spark, log, target):
+    log.ddl(ABC.create)
+    log.transaction(insert(ABC, {0: 1, 1: 1}))
+    log.ddl("ALTER TABLE t.abc ALTER COLUMN B SET DEFAULT 'new', ALTER c SET DEFAULT 5")
+    log.transaction(insert(ABC, {0: 2, 1: 2}))
+    run(spark, log.folder, target)
+    log.transaction(insert(ABC, {0: 3, 1: 3}))  # after a restart, too
+    run(spark, log.folder, target)
+    assert_rows(spark, target, ABC, [(1, 1, None, None), (2, 2, "new", 5), (3, 3, "new", 5)])
+    log.ddl("ALTER TABLE t.abc ALTER c DROP DEFAULT")
+    log.transaction(insert(ABC, {0: 4, 1: 4, 2: "x"}))
+    assert "column c, whose default is not known" in str(stopped(spark, log.folder, target))
+
+
 def test_what_no_image_holds_is_no_guess(spark, target, tmp_path):
     log = LogWriter(tmp_path / "log")  # without CREATE TABLE: the defaults are not known
     log.transaction(insert(ABC, {0: 1, 1: 1}))

@@ -16,6 +16,7 @@ from tests.spark import lab
 from tests.spark.lab import read
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "all_types"
+MINIMAL = FOLDER.with_name("minimal_metadata")
 _FLOATING = (4, 5)
 
 
@@ -29,10 +30,10 @@ def definitions(kept: dict[str, str]) -> dict[str, TableDefinition]:
     return {images.definition.name: images.definition for images in found}
 
 
-def config(target: Path, bound: int, kept: dict[str, str]) -> Config:
+def config(log: Path, target: Path, bound: int, kept: dict[str, str]) -> Config:
     return Config.from_mapping(
         {
-            "relay": {"path": str(FOLDER)},
+            "relay": {"path": str(log)},
             "target": {"path": str(target), **kept},
             "apply": {"writer": lab.WRITER, "group_max_transactions": bound},
         }
@@ -45,9 +46,11 @@ def config(target: Path, bound: int, kept: dict[str, str]) -> Config:
     [(1000, False), *(pytest.param(b, True, marks=pytest.mark.soak) for b in (1, 1000))],
 )
 def test_tables_end_as_the_servers(spark, target, bound, swapped):
-    """One writer with the usual forms, the other one with the others."""
-    kept = USUAL if (lab.WRITER == "direct") != swapped else OTHER
-    with Replica(spark, config(target, bound, kept)) as replica:
+    """One writer with the usual forms, the other one with the others, and from the log of the same
+    statements whose events name no columns (binlog_row_metadata=MINIMAL)."""
+    usual = (lab.WRITER == "direct") != swapped
+    log, kept = (FOLDER, USUAL) if usual else (MINIMAL, OTHER)
+    with Replica(spark, config(log, target, bound, kept)) as replica:
         replica.apply()
     expected = json.loads((FOLDER / "expected.json").read_text("utf-8"))
     for name, definition in definitions(kept).items():

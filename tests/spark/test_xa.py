@@ -84,7 +84,8 @@ def test_rows_count_where_xa_commit_stands(spark, xa, target):
 
 
 def test_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
-    # Scenarios 66, 68: the branch survives a restart, the checkpoint's loss, and the log's purge.
+    # Scenarios 66, 68: the branch survives a restart, the checkpoint's loss, the log's purge,
+    # and a change of workers and writer.
     xa.xa_prepare(ONE, insert(A, (10, "one")))
     xa.xa_prepare(TWO, insert(A, (20, "two")))
     run(spark, xa.folder, target)
@@ -94,7 +95,7 @@ def test_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
     (xa.folder / "bin.000001").unlink()
     shutil.rmtree(target / "_repl" / "checkpoint")
     shutil.rmtree(target / "_repl" / "index")
-    run(spark, xa.folder, target, workers=1)
+    run(spark, xa.folder, target, workers=1, writer="merge")
     assert_rows(spark, target, A, [(1, "old"), (2, "old"), (10, "one")])
 
 

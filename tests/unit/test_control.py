@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_repl.errors import FencedError, TargetError
-from spark_repl.retry import temporary
 from spark_repl.sink import control as module
 from spark_repl.sink.control import Control, Cut
 from spark_repl.sink.delta_log import ConcurrentChangeError
@@ -121,9 +121,8 @@ def test_what_nobody_knows_stops(control, faulty):
 def test_maintenance_is_no_second_owner(control):
     control.publish(CUT)
     DeltaTable(control.path).optimize.compact()
-    with pytest.raises(ConcurrentChangeError) as found:
+    with pytest.raises(ConcurrentChangeError):  # which is tried again (unit/test_retry.py)
         control.publish(Cut(8, "u:1-4", "log", {}, {}))
-    assert temporary(found.value)
     control.publish(Cut(8, "u:1-4", "log", {}, {}))
     assert positions(control) == [7, 8]
 
@@ -141,3 +140,37 @@ def test_a_living_owner_is_not_overrun(control):
         [sys.executable, "-c", claim], capture_output=True, text=True, timeout=60, check=False
     )
     assert f"another applier owns this target: pid {os.getpid()}" in ran.stderr
+
+
+def test_old_cuts_and_owners_are_forgotten(control, monkeypatch):
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 3)
+    control.write("skip", gtid_executed="u:9")
+    for position in (1, 2, 3):
+        control.publish(replace(CUT, position=position))
+    control.prune(1)
+    assert positions(control) == [1, 2, 3], "all are promised"
+    reader = DeltaTable(control.path)
+    control.prune(0)
+    assert positions(control) == [1, 2, 3], "not that soon again"
+    for position in (4, 5, 6):
+        control.publish(replace(CUT, position=position))
+    control.prune(0)
+    assert positions(control) == [6], "the last one is needed whatever its age"
+    assert [row["gtid_executed"] for row in control.rows("skip")] == ["u:9"]
+    assert len(DeltaTable(control.path).file_uris()) == 1
+    assert reader.to_pyarrow_table().num_rows >= 5, "who reads just then is not disturbed"
+    control.publish(replace(CUT, position=7))
+    control.release()
+    later = Control(control.path)
+    assert later.claim() == control.epoch + 1
+    assert positions(later) == [6, 7]
+
+
+def test_pruning_is_fenced(control, monkeypatch):
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
+    control.publish(CUT)
+    second = Control(control.path)
+    second.claim(take_over=True)
+    with pytest.raises(FencedError, match="taken this target over"):
+        control.prune(0)
+    assert positions(second) == [7]

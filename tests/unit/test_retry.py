@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from spark_repl.errors import DecodeError, FencedError, RowError, TargetError
-from spark_repl.retry import Retries, Stopped, temporary
+from spark_repl.retry import CONFLICTS_MAX, Retries, Stopped, temporary
 from spark_repl.sink.delta_log import ConcurrentChangeError
 
 
@@ -80,9 +80,20 @@ def test_not_temporary_is_not_retried(error):
 
 
 def test_temporary():
-    assert temporary(ConcurrentChangeError("ConcurrentDeleteReadException"))
+    assert temporary(OSError(errno.EIO, "Input/output error"))
     assert temporary(OSError(errno.ESTALE, "stale"))
     assert not temporary(FileNotFoundError(errno.ENOENT, "gone"))
+
+
+def test_somebody_elses_commits_have_a_bound_of_their_own():
+    clock, seen = Clock(), []
+    retries = Retries(0, clock, lambda error, attempt: seen.append(attempt))
+    beaten = ConcurrentChangeError("ConcurrentDeleteReadException", file="t/a")
+    assert retries.run(failing(CONFLICTS_MAX, beaten)) == "done"
+    assert clock.pauses[:3] == [0, 1, 2]
+    assert seen == list(range(1, CONFLICTS_MAX + 1))
+    with pytest.raises(TargetError, match="somebody else's commits came first"):
+        retries.run(failing(CONFLICTS_MAX + 1, beaten))
 
 
 def test_stop_interrupts_a_pause():

@@ -5,10 +5,7 @@ Each test says which of MySQL's own it stands for (tests/scenarios.py), and asse
 
 from __future__ import annotations
 
-import errno
-import itertools
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,74 +13,20 @@ import pytest
 
 from spark_repl import stager
 from spark_repl.apply.stage import stage
-from spark_repl.errors import RowError, SparkReplError, TargetError
+from spark_repl.errors import RowError, TargetError
 from spark_repl.position import RelayPosition
-from spark_repl.relay.index import build_index
-from spark_repl.relay.log import open_log
-from spark_repl.retry import Retries
 from spark_repl.sink.control import Control, Cut
 from spark_repl.sink.layout import Layout
 from spark_repl.status import status
 from spark_repl.stops import Until
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import CRASHES, Crash, LocalDelta, applier, rows, run
+from tests.local_delta import applier, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> LogWriter:
-    """A log that creates the tables t.a and t.b: three transactions."""
-    made = LogWriter(tmp_path / "log")
-    for statement in ("CREATE DATABASE t", A.create, B.create):
-        made.ddl(statement)
-    return made
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    return tmp_path / "lake"
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
-
-
-@pytest.fixture
-def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
-    """``faults(("t/a",), 2)``: the next two commits to each of the tables find storage broken;
-    returns which commits were tried."""
-    true = LocalDelta.commit
-
-    def install(tables: tuple[str, ...], times: int) -> list[str]:
-        tried: list[str] = []
-
-        def commit(self: LocalDelta, planned: Any, *args: Any) -> int:
-            table = planned.folder[-3:]
-            tried.append(table)
-            if table in tables and tried.count(table) <= times:
-                raise OSError(errno.EIO, "Input/output error")
-            return true(self, planned, *args)
-
-        monkeypatch.setattr(LocalDelta, "commit", commit)
-        return tried
-
-    yield install
-
-
-def cuts(target: Path) -> list[Cut]:
-    return Control(Layout(str(target)).control).cuts()
-
-
 def last_gno(cut: Cut) -> int:
     return int(re.split("[:-]", cut.gtid_executed)[-1])
-
-
-def stopped(log: LogWriter, target: Path, **apply: Any) -> SparkReplError:
-    with pytest.raises(SparkReplError) as found:
-        run(log.folder, target, **apply)
-    return found.value
 
 
 # Commit order.
@@ -97,7 +40,7 @@ def test_error_while_the_coordinator_waits(log, target, bound):
     log.transaction(delete(A, (77, "no such")))
     for key in range(2, 8):
         log.transaction(insert(A, (key, "behind")))
-    error = stopped(log, target, group_max_transactions=bound)
+    error = stopped(log.folder, target, group_max_transactions=bound)
     assert (error.number, error.gtid) == (1032, log.gtid(4))
     assert rows(target, A) == [(1, "x")]
     assert last_gno(cuts(target)[-1]) == 4
@@ -255,7 +198,7 @@ def test_retries_in_vain_release_nobody(log, target, faults):
     for key in range(1, 5):
         log.transaction(insert(A, (key, "x")))
     faults(("t/a",), 3)
-    error = stopped(log, target, group_max_transactions=1, transaction_retries=2)
+    error = stopped(log.folder, target, group_max_transactions=1, transaction_retries=2)
     assert isinstance(error, TargetError)
     assert "retried transaction 2 time(s) in vain" in error.message
     assert rows(target, A) == []
@@ -317,109 +260,3 @@ def test_a_retry_reads_the_relay_log_again(log, target, faults, monkeypatch):
     spans = [(start, end) for _, start, end in log.spans[3:]]
     assert read.count(spans[0]) == 2
     assert {*read} == {*spans}
-
-
-# Crash-safe positions.
-
-
-@pytest.fixture
-def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """``killed(log, target, here)``: a run that is cut off where ``here(name)`` is true."""
-
-    def cut_off(log: LogWriter, target: Path, here: Callable[[str], object], **apply: Any) -> None:
-        def reach(self: Any, name: str) -> None:
-            if here(name):
-                raise Crash(name)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(type(CRASHES), "__call__", reach)
-            assert not run(log.folder, target, **apply)
-
-    return cut_off
-
-
-def hit(wanted: str, count: int) -> Callable[[str], bool]:
-    """From the count-th time on that ``wanted`` is reached."""
-    hits = itertools.count(1)
-    return lambda name: name == wanted and next(hits) >= count
-
-
-@pytest.mark.parametrize("step", ["before_put", "after_put", "before_cut", "after_cut"])
-@pytest.mark.parametrize("several", [False, True])
-def test_mysqls_outcomes_of_a_crash(log, target, step, several, killed):
-    """Scenario 45: crash before the commit: the transaction is applied again, once (O1); behind
-    it: it is not applied again (O2)."""
-    more = (insert(A, (2, "x")), delete(A, (2, "x"))) if several else ()
-    log.transaction(insert(A, (1, "x")), *more)
-    killed(log, target, lambda at: at == step and (at == "before_put" or rows_written(target)))
-    landed = rows_written(target)
-    assert landed == (step != "before_put")
-    versions = LocalDelta().version(str(target / "t" / "a"))
-    run(log.folder, target)
-    assert rows(target, A) == [(1, "x")]
-    assert LocalDelta().version(str(target / "t" / "a")) - versions == (not landed)
-
-
-@pytest.mark.parametrize("step", ["before_statement", "after_statement", "before_cut", "after_cut"])
-def test_mysqls_outcomes_of_a_crash_around_a_statement(log, target, step, killed):
-    """Scenario 45, DDL: the table is made once, whatever the crash left behind."""
-    log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY)")
-    log.transaction(insert(A, (1, "x")))
-    killed(log, target, hit(step, 4))
-    assert (target / "t" / "c").exists() == (step != "before_statement")
-    run(log.folder, target)
-    assert LocalDelta().version(str(target / "t" / "c")) == 0
-    assert rows(target, A) == [(1, "x")]
-
-
-@pytest.mark.parametrize("order", [True, False])
-@pytest.mark.parametrize("again", [True, False])
-def test_another_log_behind_a_crash_with_gaps(log, target, tmp_path, order, again, killed):
-    """Scenarios 49, 50, 51: the relay log is lost when tables are apart: with GTIDs a new one that
-    holds what is missing fills the gaps, and nothing is applied twice."""
-    other = LogWriter(tmp_path / "other", server_id=2, created=1_700_009_999)
-    for statement in ("CREATE DATABASE t", A.create, B.create):
-        other.ddl(statement)
-    for made in (log, other):
-        for key in range(1, 5):
-            made.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
-    apply = {"group_max_transactions": 1, "preserve_commit_order": order}
-    killed(log, target, hit("after_put", 3), **apply)
-    run(other.folder, target, group_max_transactions=2, preserve_commit_order=again)
-    assert rows(target, A) == rows(target, B) == [(key, "x") for key in range(1, 5)]
-    assert last_gno(cuts(target)[-1]) == 7
-
-
-@pytest.mark.parametrize("kind", ["rows", "statement", "prepare", "end"])
-def test_every_cut_tail_ends_at_a_boundary(log, tmp_path, kind):
-    """Scenarios 10, 56: the tail of a cut log ends at the last whole transaction, whatever it is
-    that was cut."""
-    xid = (b"x", b"", 1)
-    if kind == "end":
-        log.xa_prepare(xid, insert(A, (1, "x")))
-    whole = len(build_index(open_log(str(log.folder)), str(tmp_path / "i")).records)
-    if kind == "rows":
-        log.transaction(insert(A, (1, "x")))
-    elif kind == "statement":
-        log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY)")
-    elif kind == "prepare":
-        log.xa_prepare(xid, insert(A, (1, "x")))
-    else:
-        log.xa_end("COMMIT", xid)
-    data, (_, start, end) = log.path.read_bytes(), log.spans[-1]
-    for cut in range(start, end):
-        log.path.write_bytes(data[:cut])
-        index = build_index(open_log(str(log.folder)), str(tmp_path / f"i{cut}"), complete=False)
-        assert len(index.records) == whole
-        assert index.end == RelayPosition(1, start).packed
-
-
-def test_partial_transaction_then_another(log, target):
-    """Scenarios 9, 11, 57: a transaction without its end, followed by another one: the boundaries
-    are broken, it is said where, and nothing of it is applied."""
-    log.transaction(insert(A, (1, "x")))
-    log.transaction(insert(A, (2, "partial")), commit=False)
-    log.transaction(insert(A, (3, "x")))
-    error = stopped(log, target)
-    assert "boundaries are broken" in error.message
-    assert error.file is not None and error.position is not None

@@ -16,15 +16,11 @@ from typing import Any
 import pytest
 
 from spark_repl.cli import main
-from spark_repl.errors import LogError, SparkReplError, StatementError
-from spark_repl.retry import Retries
 from spark_repl.sink import xa_store
-from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.layout import Layout
 from spark_repl.status import status
 from spark_repl.xa_parts import XaParts
 from tests.binlog_writer import LogWriter, Table, Xid, delete, insert, update
-from tests.local_delta import applier, rows, run
+from tests.local_delta import applier, cuts, rows, run, stopped
 from tests.property.test_xa_orders import Kept, branches_of, records_of
 
 A, B = Table("a"), Table("b")
@@ -46,32 +42,12 @@ def begun(folder: Path, **options: Any) -> LogWriter:
     return made
 
 
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    return tmp_path / "lake"
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
-
-
-def cuts(target: Path) -> list[Cut]:
-    return Control(Layout(str(target)).control).cuts()
-
-
 def prepared(target: Path) -> list[bytes]:
     """gtrids of the branches that the last cut names; their bytes are there, and no others."""
     found = cuts(target)[-1].prepared
     kept = {int(path.stem) for path in (target / "_repl" / "xa").glob("*.events")}
     assert kept == {branch["position"] for branch in found}
     return [bytes.fromhex(branch["gtrid"]) for branch in found]
-
-
-def stopped(log: LogWriter, target: Path, **apply: Any) -> SparkReplError:
-    with pytest.raises(SparkReplError) as found:
-        run(log.folder, target, **apply)
-    return found.value
 
 
 # Every part, cut off at every step: what rpl_gtid_xa_*_failure_* do at their sync points.
@@ -196,7 +172,7 @@ def test_commit_fails_and_is_tried_again(log, target, caplog):
     log.xa_prepare(ONE, insert(A, (10, "one")))
     log.transaction(delete(A, (77, "no such")))
     log.xa_end("COMMIT", ONE)
-    assert stopped(log, target, group_max_transactions=1).number == 1032
+    assert stopped(log.folder, target, group_max_transactions=1).number == 1032
     assert "3197" in caplog.text
     assert prepared(target) == [b"one"]
     run(log.folder, target, exec_mode="idempotent")
@@ -209,7 +185,7 @@ def test_commit_fails_by_its_own_rows(log, target):
     log.xa_prepare(ONE, update(A, ((77, "no such"), (77, "x"))))
     log.transaction(insert(A, (3, "x")))
     log.xa_end("COMMIT", ONE)
-    error = stopped(log, target)
+    error = stopped(log.folder, target)
     assert (error.number, error.gtid) == (1032, log.gtid(6))
     assert prepared(target) == [b"one"]
     text = b"one".hex()
@@ -259,70 +235,6 @@ def test_disconnect_leaves_the_branch_prepared(log, target):
     log.xa_end("COMMIT", ONE)
     run(log.folder, target)
     assert (10, "one") in rows(target, A)
-
-
-# What can't be.
-
-
-def test_wrong_xid_is_unknown(log, target):
-    """Scenario 90: the end of an XID that is not prepared: 1397, and the others stay prepared."""
-    log.xa_prepare(ONE, insert(A, (10, "one")))
-    log.xa_end("ROLLBACK", TWO)
-    error = stopped(log, target)
-    assert (error.number, error.gtid) == (1397, log.gtid(5))
-    assert prepared(target) == [b"one"]
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_one_xid_twice(log, target, ended):
-    """Scenario 91: a second XA PREPARE of an XID is an error (1440) until the first has ended."""
-    log.xa_prepare(ONE, insert(A, (10, "one")))
-    if ended:
-        log.xa_end("COMMIT", ONE)
-    log.xa_prepare(ONE, insert(A, (11, "again")))
-    if ended:
-        run(log.folder, target)
-        assert prepared(target) == [b"one"]
-    else:
-        assert stopped(log, target).number == 1440
-        assert prepared(target) == [b"one"]
-
-
-MALFORMED = {
-    # scenario 91, binlog_xa_recovery_errors, in mysql.md's order: events behind the GTID; the end
-    "XID outside": (["XID"], "XID event can't stand here"),
-    "XA_PREPARE outside": (["XA_PREPARE"], "XA_PREPARE event can't stand here"),
-    "BEGIN inside": (["BEGIN", "BEGIN", "XID"], "QUERY event can't stand here"),
-    "XA START inside": (["XA START", "XA START", "XA_PREPARE"], "QUERY event can't stand here"),
-    "BEGIN inside XA": (["XA START", "BEGIN", "XA_PREPARE"], "QUERY event can't stand here"),
-    "COMMIT outside": (["COMMIT"], "COMMIT"),
-    "DDL inside": (["BEGIN", "CREATE TABLE t.z (id INT)", "XID"], "by statements"),
-    "XA COMMIT inside": (["XA START", "XA COMMIT", "XA_PREPARE"], "QUERY event can't stand here"),
-    "XA COMMIT inside of BEGIN": (["BEGIN", "XA COMMIT", "XID"], "QUERY event can't stand here"),
-    "XA ROLLBACK of nobody": (["XA ROLLBACK"], "Unknown XID"),
-    "an XID that can't be read": (["XA COMMIT 'plain'"], "without a readable XID"),
-}
-
-
-@pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_sequences(log, target, case):
-    """Scenarios 62, 91: a malformed sequence of events stops, with its reason and place; what
-    stands before it has been applied, nothing behind it."""
-    events, reason = MALFORMED[case]
-    log.transaction(insert(A, (3, "before")))
-    log.events(events, ONE)
-    log.transaction(insert(A, (4, "behind")))
-    try:
-        run(log.folder, target, group_max_transactions=1)
-    except (LogError, StatementError) as error:
-        assert reason in error.message, error
-        assert error.file is not None and error.position is not None
-    else:
-        raise AssertionError("the applier did not stop")
-    seen = rows(target, A) if (target / "t" / "a").exists() else []
-    assert (4, "behind") not in seen
-    with pytest.raises(SparkReplError):
-        run(log.folder, target)
 
 
 # Around it.
@@ -379,7 +291,7 @@ def test_lost_bytes_are_named(log, target):
     run(log.folder, target)
     for path in (target / "_repl" / "xa").iterdir():
         path.unlink()
-    error = stopped(log, target)
+    error = stopped(log.folder, target)
     assert "the bytes of the prepared XA branch" in error.message
     assert error.hint is not None and "xa rollback" in error.hint
 

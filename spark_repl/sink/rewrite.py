@@ -1,0 +1,28 @@
+"""Copy-on-write, for tables without deletion vectors: a file that loses rows is written anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from .compaction import CompactTask, live_rows, write_indexed
+from .direct import Written
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """``of``: the file; ``gone``: serialized roaring bitmap of its rows that go."""
+
+    of: CompactTask
+    gone: bytes
+
+
+def rewrite(task: RewriteTask) -> Written:
+    """What is left of the file as a new one, with its key index; none if nothing is left."""
+    (file,) = task.of.files
+    out = Written(task.of.table, gone=[file.path])
+    rows = live_rows(task.of, file, BitMap.deserialize(task.gone))
+    if rows.num_rows:
+        out.adds.append(write_indexed(task.of, rows))
+    return out

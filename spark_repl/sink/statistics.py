@@ -1,0 +1,135 @@
+"""Statistics of a data file, as Delta writes them: what makes a file skippable.
+
+Protocol: section "Per-file Statistics"; how values are cut: Delta's StatisticsCollection. A column
+without ``minValues`` is never skipped by; ``nullCount`` counts for every type. Bounds are those of
+the file's rows; rows that a deletion vector marks later make them wide (``tightBounds``: false).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# As delta.dataSkippingNumIndexedCols has it; texts are cut behind so many characters.
+_COLUMNS, _TEXT = 32, 32
+_YEAR_1 = -719162  # as days; before it dates have no text that all readers understand
+_LAST_CHARACTER = "\U0010ffff"
+
+
+def statistics(table: pa.Table) -> str:
+    """The ``stats`` of an ``add`` whose file holds ``table`` (under physical names)."""
+    found = _Bounds({}, {}, {})
+    left = _COLUMNS
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        left = _collect(name, column, found, left)
+    low, high, nulls = found
+    head = {"numRecords": table.num_rows, "minValues": low, "maxValues": high}
+    return _json({**head, "nullCount": nulls, "tightBounds": True})
+
+
+def loosened(stats: str) -> str:
+    """``stats`` of a file some of whose rows are marked now. Only the one flag changes: numbers
+    keep their digits."""
+    found, count = re.subn(r'"tightBounds"\s*:\s*true', '"tightBounds":false', stats)
+    if count or re.search(r'"tightBounds"\s*:\s*false', stats):
+        return found
+    return stats.rstrip().removesuffix("}") + ',"tightBounds":false}'
+
+
+class _Bounds(NamedTuple):
+    """By column name; a struct's are dicts of its fields'."""
+
+    low: dict[str, Any]
+    high: dict[str, Any]
+    nulls: dict[str, Any]
+
+
+def _collect(name: str, column: pa.ChunkedArray, into: _Bounds, left: int) -> int:
+    """Fills in one column, the fields of a struct below its name; returns how many more columns
+    have statistics."""
+    if pa.types.is_struct(column.type):
+        inner = _Bounds({}, {}, {})
+        for field, child in zip(column.type, column.flatten(), strict=True):
+            left = _collect(field.name, child, inner, left)
+        for outer, part in zip(into, inner, strict=True):
+            if part:
+                outer[name] = part
+        return left
+    if left <= 0:
+        return 0
+    into.nulls[name] = column.null_count
+    printed = _printed(column.type)
+    if printed is not None and column.null_count < len(column):
+        found = pc.min_max(column)
+        low, high = printed[0](found["min"]), printed[1](found["max"])
+        if low is not None and high is not None:
+            into.low[name], into.high[name] = low, high
+    return left - 1
+
+
+_Print = Callable[[pa.Scalar], Any]
+
+
+def _printed(kind: pa.DataType) -> tuple[_Print, _Print] | None:
+    """How the least and the greatest value of a type are written; None: no bounds."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _plain, _plain
+    if pa.types.is_decimal(kind):
+        return _Digits.of, _Digits.of
+    if pa.types.is_date(kind):
+        return _date, _date
+    if pa.types.is_timestamp(kind):
+        return _moment, _moment
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return lambda text: text.as_py()[:_TEXT], _text_max
+    return None
+
+
+def _plain(value: pa.Scalar) -> Any:
+    return value.as_py()
+
+
+class _Digits(str):
+    """A JSON number with its own digits."""
+
+    @classmethod
+    def of(cls, value: pa.Scalar) -> _Digits:
+        return cls(format(value.as_py(), "f"))
+
+
+def _date(value: pa.Scalar) -> str | None:
+    if value.cast(pa.int32()).as_py() < _YEAR_1:
+        return None
+    return f"{value.as_py()}"
+
+
+def _moment(value: pa.Scalar) -> str | None:
+    """Cut to milliseconds, downwards; Delta adds one to a maximum when it reads it."""
+    micros = value.cast(pa.int64()).as_py()
+    if micros < _YEAR_1 * 86_400_000_000:
+        return None
+    whole = pa.scalar(micros // 1000 * 1000, pa.timestamp("us")).as_py()
+    text: str = whole.isoformat(timespec="milliseconds")
+    return text + ("Z" if value.type.tz else "")
+
+
+def _text_max(value: pa.Scalar) -> str:
+    """The text, or a shorter one that is not less: its beginning and the last character of all."""
+    text: str = value.as_py()
+    if len(text) <= _TEXT:
+        return text
+    end = _TEXT
+    while end < len(text) and text[end] == _LAST_CHARACTER:
+        end += 1
+    return text[:end] + (_LAST_CHARACTER if end < len(text) else "")
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(k)}:{_json(v)}" for k, v in value.items()) + "}"
+    return str(value) if isinstance(value, _Digits) else json.dumps(value)

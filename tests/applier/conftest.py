@@ -1,0 +1,73 @@
+"""Fixtures of the tests of the whole applier without Spark (tests/local_delta.py)."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.retry import Retries
+from tests.binlog_writer import LogWriter, Table
+from tests.local_delta import CRASHES, Crash, LocalDelta, run
+
+A, B = Table("a"), Table("b")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    """A log that creates the tables t.a and t.b: three transactions."""
+    made = LogWriter(tmp_path / "log")
+    for statement in ("CREATE DATABASE t", A.create, B.create):
+        made.ddl(statement)
+    return made
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
+    """``faults(("t/a",), 2)``: the next two commits to each of the tables find storage broken;
+    returns which commits were tried."""
+    true = LocalDelta.commit
+
+    def install(tables: tuple[str, ...], times: int) -> list[str]:
+        tried: list[str] = []
+
+        def commit(self: LocalDelta, planned: Any, *args: Any) -> int:
+            table = planned.folder[-3:]
+            tried.append(table)
+            if table in tables and tried.count(table) <= times:
+                raise OSError(errno.EIO, "Input/output error")
+            return true(self, planned, *args)
+
+        monkeypatch.setattr(LocalDelta, "commit", commit)
+        return tried
+
+    yield install
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``killed(log, target, here)``: a run that is cut off where ``here(name)`` is true."""
+
+    def cut_off(log: LogWriter, target: Path, here: Callable[[str], object], **apply: Any) -> None:
+        def reach(self: Any, name: str) -> None:
+            if here(name):
+                raise Crash(name)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(CRASHES), "__call__", reach)
+            assert not run(log.folder, target, **apply)
+
+    return cut_off

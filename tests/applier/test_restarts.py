@@ -1,0 +1,129 @@
+"""Crash-safe positions in the whole applier, without Spark: what a crash leaves, a restart mends.
+
+Each test says which of MySQL's own it stands for (tests/scenarios.py), and asserts what that does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_repl.errors import TargetError
+from spark_repl.position import RelayPosition
+from spark_repl.relay.index import build_index
+from spark_repl.relay.log import open_log
+from tests.binlog_writer import LogWriter, Table, delete, insert
+from tests.local_delta import LocalDelta, cuts, rows, run, stopped
+
+A, B = Table("a"), Table("b")
+
+
+def rows_written(target: Path) -> bool:
+    return bool((target / "t" / "a").exists() and rows(target, A))
+
+
+def hit(wanted: str, count: int) -> Callable[[str], bool]:
+    """From the count-th time on that ``wanted`` is reached."""
+    hits = itertools.count(1)
+    return lambda name: name == wanted and next(hits) >= count
+
+
+@pytest.mark.parametrize("step", ["before_put", "after_put", "before_cut", "after_cut"])
+@pytest.mark.parametrize("several", [False, True])
+def test_mysqls_outcomes_of_a_crash(log, target, step, several, killed):
+    """Scenario 45: crash before the commit: the transaction is applied again, once (O1); behind
+    it: it is not applied again (O2)."""
+    more = (insert(A, (2, "x")), delete(A, (2, "x"))) if several else ()
+    log.transaction(insert(A, (1, "x")), *more)
+    killed(log, target, lambda at: at == step and (at == "before_put" or rows_written(target)))
+    landed = rows_written(target)
+    assert landed == (step != "before_put")
+    versions = LocalDelta().version(str(target / "t" / "a"))
+    run(log.folder, target)
+    assert rows(target, A) == [(1, "x")]
+    assert LocalDelta().version(str(target / "t" / "a")) - versions == (not landed)
+
+
+@pytest.mark.parametrize("step", ["before_statement", "after_statement", "before_cut", "after_cut"])
+def test_mysqls_outcomes_of_a_crash_around_a_statement(log, target, step, killed):
+    """Scenario 45, DDL: the table is made once, whatever the crash left behind."""
+    log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY)")
+    log.transaction(insert(A, (1, "x")))
+    killed(log, target, hit(step, 4))
+    assert (target / "t" / "c").exists() == (step != "before_statement")
+    run(log.folder, target)
+    assert LocalDelta().version(str(target / "t" / "c")) == 0
+    assert rows(target, A) == [(1, "x")]
+
+
+@pytest.mark.parametrize("order", [True, False])
+@pytest.mark.parametrize("again", [True, False])
+def test_another_log_behind_a_crash_with_gaps(log, target, tmp_path, order, again, killed):
+    """Scenarios 49, 50, 51: the relay log is lost when tables are apart: with GTIDs a new one that
+    holds what is missing fills the gaps, and nothing is applied twice."""
+    other = LogWriter(tmp_path / "other", server_id=2, created=1_700_009_999)
+    for statement in ("CREATE DATABASE t", A.create, B.create):
+        other.ddl(statement)
+    for made in (log, other):
+        for key in range(1, 5):
+            made.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
+    apply = {"group_max_transactions": 1, "preserve_commit_order": order}
+    killed(log, target, hit("after_put", 3), **apply)
+    run(other.folder, target, group_max_transactions=2, preserve_commit_order=again)
+    assert rows(target, A) == rows(target, B) == [(key, "x") for key in range(1, 5)]
+    assert cuts(target)[-1].gtid_executed.endswith("-7")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_table_that_was_dropped(log, target, tmp_path, again):
+    """A table that somebody dropped, or dropped and made anew, stops: its rows are not there."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    shutil.rmtree(target / "t" / "a")
+    if again:
+        run(log.folder, tmp_path / "other")
+        shutil.copytree(tmp_path / "other" / "t" / "a", target / "t" / "a")
+    log.transaction(insert(A, (2, "x")))
+    error = stopped(log.folder, target)
+    assert isinstance(error, TargetError)
+    assert error.table == "t.a"
+    assert ("replaced by another one" if again else "the table is gone") in error.message
+
+
+@pytest.mark.parametrize("kind", ["rows", "statement", "prepare", "end"])
+def test_every_cut_tail_ends_at_a_boundary(log, tmp_path, kind):
+    """Scenarios 10, 56: the tail of a cut log ends at the last whole transaction, whatever it is
+    that was cut."""
+    xid = (b"x", b"", 1)
+    if kind == "end":
+        log.xa_prepare(xid, insert(A, (1, "x")))
+    whole = len(build_index(open_log(str(log.folder)), str(tmp_path / "i")).records)
+    if kind == "rows":
+        log.transaction(insert(A, (1, "x")))
+    elif kind == "statement":
+        log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY)")
+    elif kind == "prepare":
+        log.xa_prepare(xid, insert(A, (1, "x")))
+    else:
+        log.xa_end("COMMIT", xid)
+    data, (_, start, end) = log.path.read_bytes(), log.spans[-1]
+    for cut in range(start, end):
+        log.path.write_bytes(data[:cut])
+        index = build_index(open_log(str(log.folder)), str(tmp_path / f"i{cut}"), complete=False)
+        assert len(index.records) == whole
+        assert index.end == RelayPosition(1, start).packed
+
+
+def test_partial_transaction_then_another(log, target):
+    """Scenarios 9, 11, 57: a transaction without its end, followed by another one: the boundaries
+    are broken, it is said where, and nothing of it is applied."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(insert(A, (2, "partial")), commit=False)
+    log.transaction(insert(A, (3, "x")))
+    error = stopped(log.folder, target)
+    assert "boundaries are broken" in error.message
+    assert error.file is not None and error.position is not None

@@ -1,0 +1,115 @@
+"""mysql-binlog-connector-java beside this decoder on the same files, in turn in one run.
+
+    python -m tests.bench.connector [--rounds N] FILE...
+
+Needs a JDK (javac). The connector is fetched once by Ivy, as Delta's jars are; it is no dependency
+of the product. Of ``--rounds`` rounds after a warm-up the best counts, in processor time, which
+other work on the machine disturbs least. All images of a row count: an UPDATE has two. Ours is
+checked (CRC32) and becomes Arrow columns; the connector's objects are dropped at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_repl import read_changes
+from spark_repl.bench import bench_decode
+from spark_repl.java import cache_folder
+
+CONNECTOR = "com.zendesk:mysql-binlog-connector-java:0.30.1"
+SOURCE = Path(__file__).with_name("Decode.java")
+Round = tuple[int, float, float]
+"""Row images, seconds, processor seconds."""
+
+
+def jars() -> str:
+    """Class path with the connector and what it needs."""
+    ivy = cache_folder() / "connector"
+    if not list(ivy.glob("jars/*connector*.jar")):
+        script = (
+            "from pyspark.sql import SparkSession;"
+            "SparkSession.builder.master('local[1]').config('spark.ui.enabled','false')"
+            f".config('spark.jars.packages',{CONNECTOR!r})"
+            f".config('spark.jars.ivy',{str(ivy)!r}).getOrCreate().stop()"
+        )
+        subprocess.run([sys.executable, "-c", script], check=True)
+    return os.pathsep.join(map(str, sorted(ivy.glob("jars/*.jar"))))
+
+
+def connector(mode: str, rounds: int, files: list[str], classes: str) -> Iterator[Round]:
+    """The JVM's rounds, the first ones to warm it up."""
+    path = os.pathsep.join((jars(), classes))
+    command = ["java", "-XX:+UseSerialGC", "-Xmx2g", "-cp", path, "Decode", mode, str(rounds)]
+    clean = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
+    with subprocess.Popen(
+        [*command, *files], stdout=subprocess.PIPE, text=True, env=clean
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            rows, seconds, cpu = line.split()
+            yield int(rows), float(seconds), float(cpu)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+
+
+def timed(decode: Callable[[], int]) -> Round:
+    began, cpu = time.perf_counter(), time.process_time()
+    rows = decode()
+    return rows, time.perf_counter() - began, time.process_time() - cpu
+
+
+def all_images(files: list[str]) -> int:
+    """Every image of every change, as ``read_changes`` gives them; dates as they come."""
+    rows = 0
+    for path in files:
+        for batch in read_changes(path, zero_dates="null"):
+            sides = (batch.column("before"), batch.column("after"))
+            rows += sum(len(side) - side.null_count for side in sides)
+    return rows
+
+
+def net_changes(files: list[str]) -> int:
+    """What a worker of the applier does: only the last image of each key becomes columns."""
+    return int(bench_decode(files)["rows"])
+
+
+def report(name: str, rounds: list[Round], size: int) -> None:
+    rows, seconds, cpu = min(rounds, key=lambda found: found[2])
+    print(
+        f"{name:24} {rows:>10,} rows {seconds:7.2f} s {cpu:7.2f} s cpu"
+        f" {rows / cpu / 1e3:>9,.0f} k rows/s {size / cpu / 1e6:>7,.0f} MB/s"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("files", nargs="+")
+    args = parser.parse_args()
+    pa.set_cpu_count(1)
+    size = sum(os.path.getsize(path) for path in args.files)
+    all_images(args.files)  # compiles
+    with tempfile.TemporaryDirectory() as classes:
+        compile_ = ["javac", "-proc:none", "-cp", jars(), "-d", classes, str(SOURCE)]
+        subprocess.run(compile_, check=True)
+        ours = [timed(lambda: all_images(args.files)) for _ in range(args.rounds)]
+        for mode in ("default", "fastest"):
+            found = list(connector(mode, args.rounds + 2, args.files, classes))[2:]
+            report(f"connector, {mode}", found, size)
+        ours += [timed(lambda: all_images(args.files)) for _ in range(args.rounds)]
+    report("read_changes", ours, size)
+    found = bench_decode(args.files)
+    print(f"{'bench decode':24} {found}")
+
+
+if __name__ == "__main__":
+    main()

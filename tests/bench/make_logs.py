@@ -1,0 +1,99 @@
+"""Records the benchmark's logs of wide rows and of bulk inserts, plain and compressed.
+
+    python -m tests.bench.make_logs HOST PORT FOLDER
+
+The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
+throw-away one only. Writes FOLDER/wide.000001, bulk.000001, and packed.000001 (small transactions,
+compressed). The OLTP log is sysbench's, see the README.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+WIDE = """
+    id int PRIMARY KEY AUTO_INCREMENT, a tinyint, b smallint unsigned, c mediumint, d int unsigned,
+    e bigint, f bigint unsigned, g float, h double, i decimal(10,2), j decimal(30,10), k bit(1),
+    l bit(20), m char(20), n varchar(40), o varchar(300) CHARACTER SET latin1, p text, q tinytext,
+    r binary(16), s varbinary(60), t blob, u date, v datetime, w datetime(6), x timestamp(3) NULL,
+    y time, z time(3), aa year, ab enum('one','two','three'), ac set('x','y','z'), ad json
+"""
+WIDE_ROW = """
+    SELECT NULL, RAND()*100, RAND()*60000, -RAND()*8000000, RAND()*4000000000, RAND()*1e15,
+    RAND()*1e19, RAND(), RAND()*1e100, RAND()*1e6, RAND()*1e15, RAND() > 0.5, RAND()*1000000,
+    LEFT(MD5(RAND()), 20), MD5(RAND()), REPEAT(MD5(RAND()), 3), REPEAT(MD5(RAND()), 4),
+    MD5(RAND()), UNHEX(MD5(RAND())), UNHEX(MD5(RAND())), REPEAT(UNHEX(MD5(RAND())), 5),
+    '2000-01-01' + INTERVAL RAND()*9000 DAY, NOW() - INTERVAL RAND()*1e8 SECOND,
+    NOW(6) - INTERVAL RAND()*1e8 SECOND, NOW(3) - INTERVAL RAND()*1e8 SECOND,
+    SEC_TO_TIME(RAND()*80000), SEC_TO_TIME(RAND()*80000), 1970 + RAND()*100, 1 + RAND()*2,
+    RAND()*7, JSON_OBJECT('n', RAND(), 'text', MD5(RAND()), 'list', JSON_ARRAY(1, 2, RAND()))
+"""
+NUMBERS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < {})"
+
+
+def wide(cursor: Any) -> None:
+    """Twenty rows a statement: inserts, then updates of all of them."""
+    cursor.execute(f"CREATE TABLE bench.w ({WIDE})")
+    for first in range(0, 20_000, 20):
+        cursor.execute(f"INSERT INTO bench.w {NUMBERS.format(20)} {WIDE_ROW} FROM r")
+        cursor.execute(
+            f"UPDATE bench.w SET e = e + 1, n = MD5(n) WHERE id BETWEEN {first} AND {first + 20}"
+        )
+
+
+def bulk(cursor: Any) -> None:
+    """A million rows in transactions of 20,000."""
+    cursor.execute(
+        "CREATE TABLE bench.b (id int PRIMARY KEY AUTO_INCREMENT, n bigint, d double, v char(120),"
+        " at datetime, t varchar(100))"
+    )
+    for _ in range(50):
+        cursor.execute(
+            f"INSERT INTO bench.b {NUMBERS.format(20000)} SELECT NULL, i, i / 7,"
+            " REPEAT(MD5(i), 3), NOW(), REPEAT('x', i % 100) FROM r"
+        )
+
+
+def packed(cursor: Any) -> None:
+    """One row a statement, ten statements a transaction, each transaction compressed."""
+    cursor.execute("CREATE TABLE bench.p (id int PRIMARY KEY, k int, c char(120), pad char(60))")
+    cursor.execute("SET binlog_transaction_compression = ON")
+    for i in range(8000):
+        cursor.execute("BEGIN")
+        for j in range(10):
+            cursor.execute(
+                f"INSERT INTO bench.p VALUES ({i * 10 + j}, {i * 7919 % 99991},"
+                f" REPEAT(MD5({i + j}), 3), MD5({i * j}))"
+            )
+        cursor.execute("COMMIT")
+    cursor.execute("SET binlog_transaction_compression = OFF")
+
+
+def main(host: str, port: int, folder: Path) -> None:
+    with (
+        pymysql.connect(
+            host=host, port=port, user="root", charset="utf8mb4", autocommit=True
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SET cte_max_recursion_depth = 1000000, sql_mode = ''")
+        cursor.execute("SET GLOBAL max_binlog_size = 1073741824")
+        for make in (wide, bulk, packed):
+            cursor.execute("DROP DATABASE IF EXISTS bench")
+            cursor.execute("RESET BINARY LOGS AND GTIDS")
+            cursor.execute("CREATE DATABASE bench")
+            make(cursor)
+            cursor.execute("SHOW BINARY LOGS")
+            name = cursor.fetchall()[0][0]
+            cursor.execute("FLUSH BINARY LOGS")
+            cursor.execute("SELECT @@datadir")
+            shutil.copy(Path(cursor.fetchone()[0]) / name, folder / f"{make.__name__}.000001")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,63 @@
+"""What a table asks of its writers: honoured, or refused by name before anything is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_repl.errors import TargetError
+from spark_repl.sink.delta_log import Snapshot
+from spark_repl.sink.features import HONOURED, check
+
+
+def table(
+    *features: str, metadata: dict[str, Any] | None = None, partitions: tuple[str, ...] = (),
+    **properties: str,
+) -> Snapshot:  # fmt: skip
+    field = {"name": "c", "type": "long", "nullable": True, "metadata": metadata or {}}
+    inner = {"type": "struct", "fields": [field]}
+    outer = {"name": "s", "type": inner, "nullable": True, "metadata": {}}
+    schema = json.dumps({"type": "struct", "fields": [outer]})
+    settings = {name.replace("_", "."): value for name, value in properties.items()}
+    return Snapshot("t", 0, "", schema, settings, None, frozenset(features), partitions)
+
+
+def refused(snapshot: Snapshot, *, direct: bool = True) -> str:
+    with pytest.raises(TargetError, match="uses what this writer can't keep to") as found:
+        check(snapshot, direct=direct)
+    assert found.value.hint
+    return found.value.message.partition(": ")[2]
+
+
+def test_honoured():
+    check(table(), direct=True)
+    check(table(*HONOURED), direct=True)
+    check(table(delta_appendOnly="false"), direct=True)
+
+
+@pytest.mark.parametrize(
+    "feature",
+    ["icebergCompatV1", "icebergCompatV2", "icebergWriterCompatV1", "materializePartitionColumns",
+     "collations-preview", "not-yet-thought-of"],
+)  # fmt: skip
+def test_refused_by_name(feature):
+    assert refused(table("deletionVectors", feature)) == feature
+    check(table(feature), direct=False)  # MERGE keeps to it, or Delta refuses it
+
+
+def test_refused_where_in_use():
+    assert refused(table("checkConstraints", delta_constraints_positive="c > 0")) == (
+        "checkConstraints"
+    )
+    assert refused(table(delta_appendOnly="true")) == "appendOnly"
+    assert refused(table(metadata={"delta.generationExpression": "1"})) == "generatedColumns"
+    assert refused(table(metadata={"delta.identity.start": 1})) == "identityColumns"
+    assert refused(table(partitions=("c",))) == "partitions (c)"
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("feature", ["catalogManaged", "coordinatedCommits-preview"])
+def test_commits_elsewhere_are_refused_for_both_writers(feature, direct):
+    assert refused(table(feature), direct=direct) == feature
