@@ -363,6 +363,7 @@ class Coordinator:
         if self._replayed_to:  # it shows the copy: no earlier one is needed again
             self.xa.store.keep_all, self._replayed_to = False, 0
         self._retries.run(lambda: self.tracking.control.publish(cut))
+        self.catch_up.cut_published(self.tracking.control)
 
     @property
     def executed(self) -> GtidSet:
