@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
+_LOOKS = 4
 
 
 @dataclass(frozen=True)
@@ -237,6 +238,12 @@ class Replica:
             self.control.release()
 
     def _refresh(self) -> TransactionIndex:
+        for _ in range(_LOOKS):
+            with suppress(FileNotFoundError):  # purged between the look at the list and the file
+                return self._look()
+        return self._look()
+
+    def _look(self) -> TransactionIndex:
         before = self.relay.log_id
         self.relay = self.coordinator.relay = open_log(self.relay_path)
         if self.relay.log_id != before:

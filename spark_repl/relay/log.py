@@ -117,11 +117,12 @@ class RelayLog:
 
     @cached_property
     def source_uuid(self) -> str | None:
-        """UUID in the first GTID with the server's own id: binary logs name their server no
-        other way. None when there is none near the beginning (anonymous, or all replicated)."""
-        for file in self.files:
+        """UUID in the newest file's first GTID with the server's own id: binary logs name their
+        server no other way. None when there is none near its beginning (anonymous, or all
+        replicated). Older files may be purged by now."""
+        for file in reversed(self.files):
             if not self.head_complete(file.number):
-                return None
+                continue
             server_id = self.server(file.number).server_id
             for count, (header, _, event) in enumerate(_events(file)):
                 if header.type in _GTID_TYPES and header.server_id == server_id:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl import replica
 from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.relay.index import build_index
-from spark_repl.relay.log import open_log
+from spark_repl.relay.log import RelayLog, open_log
 from tests.binlog_writer import LogWriter, Table, delete, insert
-from tests.local_delta import LocalDelta, cuts, rows, run, stopped
+from tests.local_delta import LocalDelta, applier, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 
@@ -76,6 +77,25 @@ def test_another_log_behind_a_crash_with_gaps(log, target, tmp_path, order, agai
     run(other.folder, target, group_max_transactions=2, preserve_commit_order=again)
     assert rows(target, A) == rows(target, B) == [(key, "x") for key in range(1, 5)]
     assert cuts(target)[-1].gtid_executed.endswith("-7")
+
+
+def test_file_is_purged_while_the_log_is_looked_at(log, target, monkeypatch):
+    log.transaction(insert(A, (1, "x")))
+    log.rotate()
+    with applier(log.folder, target) as found:
+        true = replica.open_log
+
+        def purged_behind(path: str) -> RelayLog:
+            opened = true(path)
+            (log.folder / "bin.000001").unlink(missing_ok=True)
+            return opened
+
+        found.coordinator.apply(found.index.slice(0, found.index.end))
+        monkeypatch.setattr(replica, "open_log", purged_behind)
+        log.transaction(insert(A, (2, "x")))
+        index = found._refresh()
+        found.coordinator.apply(index.slice(found.coordinator.position, index.end))
+    assert rows(target, A) == [(1, "x"), (2, "x")]
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl import Config, Replica
+from spark_repl import Replica
+from spark_repl.config import load
 from spark_repl.errors import FencedError
 from tests.spark.lab import assert_applied_once, assert_server_state, cuts
 
@@ -33,19 +34,22 @@ def test_one_that_slept_in_mid_commit(
     spark: SparkSession, bank: Path, tmp_path: Path, writer: str
 ) -> None:
     target = tmp_path / "lake"
-    command = [sys.executable, "-m", "spark_repl", "apply", "--relay", str(bank)]
+    file = tmp_path / "replica.toml"
+    file.write_text(
+        f'[relay]\npath = "{bank}"\n[target]\npath = "{target}"\n'
+        f'[apply]\nwriter = "{writer}"\ngroup_max_transactions = 400\n'
+    )
+    command = [sys.executable, "-m", "spark_repl", "apply", "--config", str(file)]
     environment = {**os.environ, "SPARK_REPL_CRASH": "between_tables:3:STOP"}
     first = subprocess.Popen(
-        [*command, "--target", str(target), "--writer", writer],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, text=True,
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, text=True,
     )  # fmt: skip
     try:
         until = time.monotonic() + _WAIT_S
         while state_of(first.pid) != "T" and time.monotonic() < until:
             assert first.poll() is None
             time.sleep(0.05)
-        values = {"relay": {"path": str(bank)}, "target": {"path": str(target)}}
-        config = Config.from_mapping({**values, "apply": {"writer": writer}})
+        config = load(file)
         with pytest.raises(FencedError, match=f"pid {first.pid} on host"):
             Replica(spark, config).start()
         with Replica(spark, config, take_over=True) as second:

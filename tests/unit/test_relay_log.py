@@ -9,6 +9,7 @@ import pytest
 
 from spark_repl.errors import LogError
 from spark_repl.relay.log import open_log
+from tests.binlog_writer import LogWriter
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
 
@@ -135,3 +136,15 @@ def test_head_not_complete(folder: Path) -> None:
     last.write_bytes(whole[:40])
     with pytest.raises(LogError, match="does not begin with a whole FORMAT_DESCRIPTION"):
         open_log(str(folder)).head(3)
+
+
+def test_source_is_named_when_older_files_are_purged(tmp_path: Path) -> None:
+    """Found by the soak: the first file was purged when it was looked into."""
+    made = LogWriter(tmp_path / "log")
+    made.ddl("CREATE DATABASE t")
+    made.rotate()
+    made.ddl("CREATE DATABASE u")
+    made.rotate()
+    log = open_log(str(made.folder))
+    (made.folder / "bin.000001").unlink()
+    assert log.source_uuid == made.source
