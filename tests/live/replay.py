@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spark_repl.binlog.definition import ColumnType
+from spark_repl.binlog.forms import USUAL, Forms
 from spark_repl.binlog.partial_images import MOVED
 from spark_repl.binlog.partial_rows import PartialImages
 from spark_repl.binlog.rows import walk
@@ -40,11 +41,11 @@ def _numbers(row: Any, real: list[bool]) -> list[Any]:
     return [float(v) if f and v is not None else v for v, f in zip(row, real, strict=True)]
 
 
-def replay(server: Server, name: str) -> Rows:
+def replay(server: Server, name: str, forms: Forms = USUAL) -> Rows:
     """The rows of ``name`` after its changes in all logs, laid over each other by the key."""
     state: dict[Any, list[Any]] = {}
     for path in server.logs():
-        for images in walk(*read_log(path, compressed=False), True, pairs=True):
+        for images in walk(*read_log(path, compressed=False), True, pairs=True, forms=forms):
             if images.definition.name == name:
                 _apply(images, state)
     return sorted(state.values(), key=repr)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spark_repl import read_changes
+from spark_repl.binlog.forms import Forms
 from spark_repl.relay.log import open_log
 from spark_repl.relay.verify import dump
 from tests.live.decoder_server import Server, server
@@ -171,6 +172,35 @@ def test_random_values(server: Server, name: str, image: str, tmp_path: Path) ->
             cursor.execute(f"DELETE FROM live.t WHERE id = {rand.randrange(first + 50)}")
         want = server_rows(cursor, "live", "t")
     assert replay(server, "live.t") == want
+
+
+def odd_date(r: random.Random) -> str:
+    """Also what no calendar has: zeros, 31 February."""
+    year, month, day = r.choice((0, 1, 2024, 9999)), r.randint(0, 12), r.randint(0, 31)
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def test_dates_that_no_calendar_has(server: Server) -> None:
+    """Kept as text, and TIME as microseconds, GEOMETRY as bytes: the server's own values."""
+    rand = random.Random(9)
+    with server.connect() as connection, connection.cursor() as cursor:
+        moments = ", ".join(f"m{f} datetime({f})" for f in range(7))
+        times = ", ".join(f"t{f} time({f})" for f in range(7))
+        kinds = f"id int PRIMARY KEY, d date, {moments}, s timestamp(2) NULL, {times}, g geometry"
+        _fresh(cursor, f"CREATE TABLE live.odd ({kinds})")
+        cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
+        for i in range(0, ROWS, 50):
+            rows = []
+            for number in range(i, i + 50):
+                values = [f"'{odd_date(rand)}'"]
+                values += [f"'{odd_date(rand)} {clock(rand)}.{rand.randrange(10**6):06d}'"] * 7
+                stamp = rand.choice(("0000-00-00 00:00:00", "2001-02-03 04:05:06.78"))
+                values += [f"'{stamp}'", *(duration(rand) for _ in range(7)), geometry(rand)]
+                rows.append(f"({number}, {', '.join(values)})")
+            cursor.execute(f"INSERT INTO live.odd VALUES {', '.join(rows)}")
+        want = server_rows(cursor, "live", "odd")
+    assert len(want) == ROWS
+    assert replay(server, "live.odd", Forms("string", "microseconds", "binary")) == want
 
 
 def _fresh(cursor: Any, create: str) -> None:
