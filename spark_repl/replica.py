@@ -25,7 +25,7 @@ from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
 from .sink.control import Control, Cut
-from .sink.copies import CatchUp, check_log, first_cut, standing
+from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
 from .sink.crash_points import reach
 from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
@@ -115,6 +115,7 @@ class Replica:
 
     def _open_tables(self) -> None:
         control = self.control
+        note_shown(control)
         cuts, stands = control.cuts(), standing(control)
         cut, copy = stands.begin, stands.copy
         direct = self.config.apply.writer == "direct"
@@ -164,6 +165,7 @@ class Replica:
             versions = {name: table.version() for name, table in self.tracking.tables.items()}
             shown = cut or first_cut(self.relay, self.history, executed, versions)
             control.publish(replace(shown, tables=dict(sorted(versions.items()))))
+            catch_up.cut_published(control)
 
     def apply(self, *, follow: bool = False) -> Result:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -49,6 +49,8 @@ class Copy:
     rows: int = 0
     error: str = ""
     """why it was given up"""
+    shown: bool = False
+    """whether a cut has shown it: that cut may be pruned, and the tables dropped"""
     at: datetime | None = None
 
     def to_detail(self) -> str:
@@ -68,6 +70,7 @@ class Copy:
             "behind": behind,
             "rows": self.rows,
             "error": self.error,
+            "shown": self.shown,
         }
         return json.dumps(found)
 
@@ -86,6 +89,7 @@ class Copy:
             behind and Cut.of({**behind, "at": None}),
             found["rows"],
             found["error"],
+            found.get("shown", False),
             row["at"],
         )
 
@@ -135,11 +139,20 @@ class Standing:
 def standing(control: Control) -> Standing:
     cuts, copy = control.cuts(), last_copy(control)
     last = cuts[-1] if cuts else None
-    if copy is None or copy.error:
-        return Standing(last, None)
-    if copy.is_done and any(_shows(cut, copy) for cut in reversed(cuts)):
+    if copy is None or copy.error or _is_shown(copy, cuts):
         return Standing(last, None)
     return Standing(last if copy.behind else None, copy)
+
+
+def note_shown(control: Control) -> None:
+    """Behind the cut that shows the last copy, as the owner: it need not be found again."""
+    copy = last_copy(control)
+    if copy and not copy.shown and not copy.error and _is_shown(copy, control.cuts()):
+        record_copy(control, replace(copy, shown=True))
+
+
+def _is_shown(copy: Copy, cuts: list[Cut]) -> bool:
+    return copy.shown or (copy.is_done and any(_shows(cut, copy) for cut in reversed(cuts)))
 
 
 def _shows(cut: Cut, copy: Copy) -> bool:
@@ -156,7 +169,7 @@ def current_paths(control: Control) -> dict[str, str]:
     for row in sorted(rows, key=lambda row: row["at"]):
         if row["kind"] == KIND:
             copy = Copy.of(row)
-            if copy.is_done and not copy.error:
+            if copy.is_done and not copy.error and not copy.shown:  # noted later: nothing new
                 paths = {**(paths if copy.behind else {}), **copy.paths}
         else:
             known = json.loads(row["detail"])
@@ -169,7 +182,7 @@ def shown_paths(control: Control) -> frozenset[str]:
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
     cuts = control.cuts() if copies else []
-    shown = [c for c in copies if any(_shows(cut, c) for cut in reversed(cuts))]
+    shown = [copy for copy in copies if _is_shown(copy, cuts)]
     return frozenset(path for copy in shown for path in copy.paths.values())
 
 
@@ -206,10 +219,17 @@ class CatchUp:
 
     def __init__(self, copy: Copy | None) -> None:
         self._copy = copy if copy and copy.is_done else None
+        self._noted = self._copy is None
 
     def active(self, executed: GtidSet) -> bool:
         until = self._copy.until if self._copy else None
         return until is not None and not until.issubset(executed)
+
+    def cut_published(self, control: Control) -> None:
+        """The first one shows the copy."""
+        if not self._noted:
+            note_shown(control)
+            self._noted = True
 
     def tables(self, executed: GtidSet) -> Container[str]:
         """Whose changes are applied idempotently."""

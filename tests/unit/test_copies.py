@@ -1,0 +1,108 @@
+"""What a target stands on: cuts, copies that no cut shows yet, and the paths of tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_repl.gtid import GtidSet
+from spark_repl.sink.control import Control, Cut, TableVersion
+from spark_repl.sink.copies import (
+    CatchUp,
+    Copy,
+    current_paths,
+    note_shown,
+    record_copy,
+    shown_paths,
+    standing,
+)
+
+_UUID = "11111111-2222-3333-4444-555555555555"
+
+
+def gtids(last: int) -> GtidSet:
+    return GtidSet.parse(f"{_UUID}:1-{last}")
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Control:
+    found = Control(str(tmp_path / "control"))
+    found.claim()
+    return found
+
+
+def cut(control: Control, position: int, **tables: str) -> Cut:
+    versions = {f"t.{name}": TableVersion(path, 1, "m", position) for name, path in tables.items()}
+    control.publish(Cut(position, str(gtids(position)), "log", {}, versions))
+    return control.cuts()[-1]
+
+
+def made(control: Control, name: str, path: str) -> None:
+    control.write("table", detail=json.dumps({"name": f"t.{name}", "path": path}))
+
+
+def test_a_copy_of_one_table_stands_until_a_cut_shows_it(control: Control) -> None:
+    made(control, "a", "t/a")
+    made(control, "b", "t/b")
+    first = cut(control, 5, a="t/a", b="t/b")
+    copy = Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=first)
+    record_copy(control, copy)
+    cut(control, 7, a="t/a", b="t/b")
+    # While it is made the applier goes on, and the log from where it began on is held.
+    stands = standing(control)
+    assert (
+        stands.begin and stands.needed and (stands.begin.position, stands.needed.position) == (7, 5)
+    )
+    assert stands.executed == gtids(5)
+    assert current_paths(control)["t.a"] == "t/a"
+    record_copy(control, replace(copy, until=gtids(9)))
+    cut(control, 8, a="t/a", b="t/b")  # by an applier that has not gone back yet
+    stands = standing(control)
+    assert stands.begin and stands.begin.position == 5
+    assert current_paths(control) == {"t.a": "t/a@2", "t.b": "t/b"}
+    catch_up = CatchUp(stands.copy)
+    assert catch_up.active(gtids(8)) and not catch_up.active(gtids(9))
+    assert "t.a" in catch_up.tables(gtids(8)) and "t.b" not in catch_up.tables(gtids(8))
+    assert "t.a" not in catch_up.tables(gtids(9))
+    assert not shown_paths(control)
+    cut(control, 9, a="t/a@2", b="t/b")
+    catch_up.cut_published(control)
+    assert standing(control).copy is None and shown_paths(control) == {"t/a@2"}
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_copy_whose_table_is_gone_does_not_stand_again(control: Control, noted: bool) -> None:
+    """The cuts that showed it are pruned after a while."""
+    first = cut(control, 5, a="t/a")
+    done = Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=first, until=gtids(6))
+    record_copy(control, done)
+    cut(control, 6, a="t/a@2")
+    if noted:
+        note_shown(control)
+    made(control, "a", "t/a@3")  # dropped, and made again
+    cut(control, 8, a="t/a@3")
+    control._pruned = -1_000_000
+    control.prune(0)
+    assert [found.position for found in control.cuts()] == [8]
+    stands = standing(control)
+    assert (stands.copy is None) == noted
+    assert not noted or (stands.begin and stands.begin.position == 8)
+    assert not noted or current_paths(control) == {"t.a": "t/a@3"}
+
+
+def test_a_copy_of_all_tables_replaces_them(control: Control) -> None:
+    made(control, "a", "t/a")
+    made(control, "gone", "t/gone")
+    cut(control, 5, a="t/a", gone="t/gone")
+    copy = Copy(gtids(20), {"t.a": ()}, {"t.a": "t/a@2"}, held=gtids(21))
+    record_copy(control, copy)
+    stands = standing(control)
+    assert stands.begin is None and stands.executed == gtids(20)
+    record_copy(control, replace(copy, until=gtids(30)))
+    assert current_paths(control) == {"t.a": "t/a@2"}
+    assert CatchUp(standing(control).copy).copied == gtids(21)
+    record_copy(control, replace(copy, error="no such table"))
+    assert standing(control).copy is None
