@@ -103,7 +103,6 @@ def test_all_faults_are_reported_together() -> None:
     [
         ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
         ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
-        ({"target": {"deletion_vectors": False}}, ["target.deletion_vectors", "only true"]),
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
     ],
 )
