@@ -48,7 +48,7 @@ def _apply(log: Path, target: Path, bound: int, **more: str) -> subprocess.Compl
 def _through_faults(
     log: Path, target: Path, bound: int, library: Path, every: int, seed: int
 ) -> str:
-    """Applies the log on storage where about every n-th call fails, until it is through; figures."""
+    """Applies the log where about every n-th call to storage fails, until it is through."""
     for start in range(1, _STARTS_MAX + 1):
         plan = f"{target}/:{every}:{seed * 100 + start}"
         ran = _apply(log, target, bound, FAULTY_STORAGE=plan, LD_PRELOAD=str(library))
