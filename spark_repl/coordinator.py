@@ -36,8 +36,8 @@ from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, Sta
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
 from .lanes import GROUPS_AHEAD, Lanes, of_tables
-from .low_water_mark import LowWaterMark, cut_behind
-from .plan import Group, Planner, Records, branch_group, count_before, placed
+from .low_water_mark import LowWaterMark
+from .plan import Group, Planner, Records, branch_group, count_before, cut_behind, placed
 from .relay.index import Kind, holding
 from .relay.log import RelayLog
 from .retry import Retries, Stopped, disk_full, temporary
@@ -176,7 +176,8 @@ class Coordinator:
             if commit:
                 self._count(self._retries.run(partial(self._write, group)))
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
-            self._publish(group, replace(self._cut(group), position=self.position), 0)
+            cut = cut_behind(group, self.relay, self.history)
+            self._publish(group, replace(cut, position=self.position), 0)
 
     def _wanted(self, records: Records) -> Records:
         """Without what the target has already, what is behind --until, what is left out."""
@@ -265,7 +266,7 @@ class Coordinator:
 
     def _statement(self, group: Group) -> None:
         self._order.wait(group.slot)
-        cut = self._cut(group)
+        cut = cut_behind(group, self.relay, self.history)
         kind = Kind(int(group.records["kind"][0]))
         reach("before_statement")
         self._retries.run(
@@ -293,7 +294,7 @@ class Coordinator:
             raise
         self._count(staged)
         self._stager.drop(group)
-        self._publish(group, self._cut(group))
+        self._publish(group, cut_behind(group, self.relay, self.history))
 
     def _write_part(self, part: Group) -> None:
         """A lane's work: one table's part of a group."""
@@ -311,7 +312,7 @@ class Coordinator:
             staged = of_tables(staged, group.tables)
         self.status.state(APPLYING, str(group.gtids))
         try:
-            cut = self._cut(group)
+            cut = cut_behind(group, self.relay, self.history)
             before = replace(cut, position=group.start, gtid_executed=str(group.executed))
             self._writer.write(staged, before, cut, idempotent=group.idempotent)
         except Exception as error:
@@ -337,17 +338,13 @@ class Coordinator:
         )
         part.xa = self._retries.run(lambda: self.xa.prefix(group.xa, count))
         self._count(self._retries.run(lambda: self._write(part)))
-        self._publish(part, self._cut(part))
-
-    def _cut(self, group: Group) -> Cut:
-        return cut_behind(group, self.relay, self.history)
+        self._publish(part, cut_behind(part, self.relay, self.history))
 
     def _publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
         if transactions is None:
             records = group.records
-            had = left_out(records, self._before)[1]
-            had += int(np.count_nonzero(records["end"] <= self._replayed_to))
-            transactions = len(records) - had
+            fresh = int(np.count_nonzero(records["end"] > self._replayed_to))
+            transactions = fresh - left_out(records, self._before)[1]
         with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
             is_cut = self._mark.advance(group, cut, transactions, still=still)
         counted = self.counters

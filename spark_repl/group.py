@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -48,7 +49,7 @@ class GroupWriter:
         direct = config.apply.writer == "direct"
         self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
         self._write_seconds = self._commit_seconds = 0.0
-        self._commits: list[float] = []  # seconds of each table's
+        self._commits: deque[float] = deque(maxlen=100_000)  # seconds of each table's
         self._lanes: MergeLanes | None = None
         if config.apply.writer == "merge":
             self._lanes = MergeLanes(workers.spark, tracking)

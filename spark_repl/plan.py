@@ -20,6 +20,8 @@ from .gtid import GtidSet
 from .position import OFFSET_BITS, RelayPosition
 from .relay.index import RECORD, Kind, gtid_name
 from .relay.log import RelayLog
+from .sink.control import Cut
+from .sink.history import History
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +137,22 @@ def count_before(records: Records, position: str | None) -> int:
     at = RelayPosition.parse(position).packed
     holds = (records["position"] <= at) & (at < records["end"])
     return int(np.argmax(holds))  # 0 as well when none does
+
+
+def cut_behind(group: Group, relay: RelayLog, history: History) -> Cut:
+    """The cut behind a group, its tables still to be told."""
+    end = RelayPosition.unpack(group.end)
+    file = relay.file(end.file_no - history.base).name
+    source = {
+        "server_uuid": relay.source_uuid,
+        "file": file,
+        "position": end.offset,
+        "relay": f"{file}:{end.offset}",
+        "commit_time": int(group.records["commit_time"][-1]),
+    }
+    executed = str(group.executed.union(group.gtids))
+    prepared = tuple(branch.to_json() for branch in group.xa.prepared)
+    return Cut(group.end, executed, history.log_id, source, {}, prepared=prepared)
 
 
 def placed(error: SparkReplError, relay: RelayLog, base: int, record: Any) -> SparkReplError:

@@ -26,12 +26,13 @@ WIDE = """
 WIDE_ROW = """
     SELECT NULL, RAND()*100, RAND()*60000, -RAND()*8000000, RAND()*4000000000, RAND()*1e15,
     RAND()*1e19, RAND(), RAND()*1e100, RAND()*1e6, RAND()*1e15, RAND() > 0.5, RAND()*1000000,
-    LEFT(MD5(RAND()), 20), MD5(RAND()), REPEAT(MD5(RAND()), 3), REPEAT(MD5(RAND()), 4),
-    MD5(RAND()), UNHEX(MD5(RAND())), UNHEX(MD5(RAND())), REPEAT(UNHEX(MD5(RAND())), 5),
+    LEFT(SHA2(RAND(), 256), 20), LEFT(SHA2(RAND(), 256), 40), REPEAT(SHA2(RAND(), 256), 2),
+    REPEAT(SHA2(RAND(), 256), 2), SHA2(RAND(), 256), RANDOM_BYTES(16), RANDOM_BYTES(16),
+    REPEAT(RANDOM_BYTES(16), 5),
     '2000-01-01' + INTERVAL RAND()*9000 DAY, NOW() - INTERVAL RAND()*1e8 SECOND,
     NOW(6) - INTERVAL RAND()*1e8 SECOND, NOW(3) - INTERVAL RAND()*1e8 SECOND,
     SEC_TO_TIME(RAND()*80000), SEC_TO_TIME(RAND()*80000), 1970 + RAND()*100, 1 + RAND()*2,
-    RAND()*7, JSON_OBJECT('n', RAND(), 'text', MD5(RAND()), 'list', JSON_ARRAY(1, 2, RAND()))
+    RAND()*7, JSON_OBJECT('n', RAND(), 'text', SHA2(RAND(), 256), 'list', JSON_ARRAY(1, 2, RAND()))
 """
 NUMBERS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < {})"
 
@@ -42,7 +43,8 @@ def wide(cursor: Any) -> None:
     for first in range(0, 20_000, 20):
         cursor.execute(f"INSERT INTO bench.w {NUMBERS.format(20)} {WIDE_ROW} FROM r")
         cursor.execute(
-            f"UPDATE bench.w SET e = e + 1, n = MD5(n) WHERE id BETWEEN {first} AND {first + 20}"
+            "UPDATE bench.w SET e = e + 1, n = LEFT(SHA2(n, 256), 32)"
+            f" WHERE id BETWEEN {first} AND {first + 20}"
         )
 
 
@@ -55,7 +57,7 @@ def bulk(cursor: Any) -> None:
     for _ in range(50):
         cursor.execute(
             f"INSERT INTO bench.b {NUMBERS.format(20000)} SELECT NULL, i, i / 7,"
-            " REPEAT(MD5(i), 3), NOW(), REPEAT('x', i % 100) FROM r"
+            " SHA2(i, 256), NOW(), REPEAT('x', i % 100) FROM r"
         )
 
 
@@ -68,7 +70,7 @@ def packed(cursor: Any) -> None:
         for j in range(10):
             cursor.execute(
                 f"INSERT INTO bench.p VALUES ({i * 10 + j}, {i * 7919 % 99991},"
-                f" REPEAT(MD5({i + j}), 3), MD5({i * j}))"
+                f" SHA2('{i + j}', 256), LEFT(SHA2('{i * j}', 256), 60))"
             )
         cursor.execute("COMMIT")
     cursor.execute("SET binlog_transaction_compression = OFF")
@@ -87,6 +89,7 @@ def main(host: str, port: int, folder: Path) -> None:
             cursor.execute("DROP DATABASE IF EXISTS bench")
             cursor.execute("RESET BINARY LOGS AND GTIDS")
             cursor.execute("CREATE DATABASE bench")
+            cursor.execute("USE bench")
             make(cursor)
             cursor.execute("SHOW BINARY LOGS")
             name = cursor.fetchall()[0][0]
