@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     _live(command)
     status = command("status", inspect.show_status, "one look at the applier and its tables")
     _target_options(status)
+    status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
     skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
     skip.add_argument("--gtid", required=True, metavar="GTID", help="or a set of them")
     skip.add_argument("--target", required=True, metavar="DIR")

@@ -12,6 +12,7 @@ from typing import Any
 from .config import load
 from .errors import ConfigError
 from .gtid import GtidSet
+from .metrics import metrics
 from .relay.index import build_index
 from .relay.log import open_log
 from .relay.verify import dump, list_files, verify_log
@@ -71,6 +72,9 @@ def print_result(result: Result, as_json: bool) -> None:
 def show_status(options: argparse.Namespace) -> int:
     relay = load(options.config).relay.path if options.config else None
     found = status(target_of(options), relay)
+    if options.metrics:
+        print(metrics(found), end="")
+        return 0
     if options.json:
         emit(found, True)
         return 0

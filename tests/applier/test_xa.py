@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from spark_repl.cli import main
 from spark_repl.sink import xa_store
@@ -241,7 +242,7 @@ def test_disconnect_leaves_the_branch_prepared(log, target):
 
 
 def test_old_branches_are_said_to_be_old(log, target, capsys):
-    """A warning beyond ``xa_age_limit_s``, once; in the status as text and as JSON."""
+    """A warning beyond ``xa_age_limit_s``, once; in the status as text, JSON and metrics."""
     log.xa_prepare(ONE, insert(A, (10, "one")))
     for limit, old in ((10**9, False), (3600, True)):
         with applier(log.folder, target, xa_age_limit_s=limit) as found:
@@ -256,6 +257,17 @@ def test_old_branches_are_said_to_be_old(log, target, capsys):
         assert ("is its XA COMMIT lost?" in capsys.readouterr().out) is old
         assert main(["status", "--target", str(target), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["xa_recover"][0]["old"] is old
+        assert main(["status", "--target", str(target), "--metrics"]) == 0
+        sampled = {
+            sample.name.removeprefix("spark_repl_"): sample.value
+            for family in text_string_to_metric_families(capsys.readouterr().out)
+            for sample in family.samples
+        }
+        assert (sampled["xa_prepared"], sampled["xa_prepared_old"]) == (1, old)
+        assert sampled["xa_prepared_bytes"] == branch["bytes"]
+        assert sampled["xa_prepared_age_seconds"] >= branch["age_s"]
+        assert sampled["table_version"] == status(str(target))["tables"]["t.b"]["version"]
+        assert sampled["cut_timestamp_seconds"] > sampled["source_commit_timestamp_seconds"] > 0
 
 
 def test_age_is_counted_from_the_prepare(monkeypatch):

@@ -39,6 +39,7 @@ LAYERS = (
         "workers",
         "statements",
         "status",
+        "metrics",
         "retry",
         "stops",
         "stream",
