@@ -22,7 +22,7 @@ from ..binlog.partial_rows import PartialImages
 from ..binlog.row_images import RowImages
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
-from .changes import CHANGE_BITS, EXISTS, certain, chains
+from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
 from .key_hash import hash_binary
 from .lineage import MOVED
 from .spans import Span, read_images, slices
@@ -174,6 +174,8 @@ class _Output:
         """Every change by itself: the columns of a row may come from several of them, and from
         those of other workers."""
         key, flags = images.key().take(pa.array(entries)), images.flags[entries]
+        if name in self.task.idempotent and not isinstance(self.task.idempotent, EveryTable):
+            _check_copied(images, entries[flags & MOVED != 0], positions=at[flags & MOVED != 0])
         keyed = bool(images.definition.primary_key)
         whole = not keyed or bool((flags & MOVED).any())
         bits = flags & np.uint8(CHANGE_BITS)
@@ -244,6 +246,25 @@ class _Output:
 def _batches(entries: Longs) -> Iterator[Longs]:
     for at in range(0, len(entries), _BATCH_ROWS):
         yield entries[at : at + _BATCH_ROWS]
+
+
+def _check_copied(images: PartialImages, moved: Longs, *, positions: Longs) -> None:
+    """Of a table that is catching up with its copy: a row under a new key needs its old columns,
+    which the copy may have passed over under both keys."""
+    if not len(moved):
+        return
+    count = len(images.definition.columns)
+    held, _ = images.held(moved)  # a bitmap each
+    bits = np.frombuffer(held.buffers()[2], np.uint8).reshape(len(moved), -1)
+    whole = np.unpackbits(bits, axis=1, bitorder="little")[:, :count].all(axis=1)
+    lacking = np.flatnonzero(~whole)
+    if len(lacking):
+        raise DecodeError(
+            "a row's key changes, by an image without all columns, while its table is copied",
+            table=images.definition.name,
+            position=RelayPosition.unpack(int(positions[lacking[0]])),
+            hint="set binlog_row_image=FULL in every session, and copy the table again",
+        )
 
 
 def same_shape(one: TableDefinition, other: TableDefinition) -> bool:

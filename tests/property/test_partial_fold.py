@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
+from spark_repl.apply.changes import EveryTable
 from spark_repl.apply.ddl import classify
 from spark_repl.apply.spans import Span
 from spark_repl.apply.stage import Part, StageTask, stage
+from spark_repl.errors import DecodeError
 from spark_repl.sink.columns import Columns, schema_json
 from spark_repl.sink.direct import LiveFile, WriteTask, write
 from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
@@ -149,3 +151,25 @@ def test_bags_equal_serial_apply(seed: int, tmp_path: Path) -> None:
     owner = [rand.randrange(2) for _ in log.spans]
     parts = staged(log, owner, 2)
     assert applied(tmp_path / "table", BAG, before, parts) == sorted(rows, key=repr)
+
+
+@pytest.mark.parametrize("known", ["whole", "part"])
+def test_a_moved_row_is_not_lost_to_a_copy(tmp_path: Path, known: str) -> None:
+    """A chunk may have been read before the row came to it, and another behind it: a table that is
+    catching up can't take the row's other columns from anywhere."""
+    log = LogWriter(tmp_path / "log")
+    before, after = [1, "x", "b", 7], [2, "x", "b", 8]
+    if known == "part":
+        before, after = {0: 1, 1: "x"}, {0: 2, 3: 8}
+    log.transaction(insert(T, {0: 5, 1: "y", 3: 0}), update(T, (before, after)))
+    ((_, start, end),) = log.spans
+    span = Span(str(log.path), 1, *np.array([[start], [end], [0]], np.int64), True)
+    catching_up, by_choice = frozenset([f"{T.database}.p"]), EveryTable()
+    assert stage(StageTask(0, (span,), 1, None, by_choice)).parts
+    if known == "whole":
+        assert stage(StageTask(0, (span,), 1, None, catching_up)).parts
+        return
+    with pytest.raises(DecodeError, match="while its table is copied") as caught:
+        stage(StageTask(0, (span,), 1, None, catching_up))
+    assert str(start) in str(caught.value)
+    assert "copy the table again" in str(caught.value.hint)
