@@ -20,6 +20,7 @@ from .gtid import GtidSet
 from .position import OFFSET_BITS, RelayPosition
 from .relay.index import RECORD, Kind, gtid_name
 from .relay.log import RelayLog
+from .sink.history import History
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,18 @@ Mask = npt.NDArray[np.bool_]
 # Kinds whose row events are applied; ROLLBACK holds some that never happened.
 WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)
 WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
+
+
+@dataclass
+class Log:
+    """The log that is applied, as it is known now: both are replaced when it has grown."""
+
+    relay: RelayLog
+    history: History
+
+    @property
+    def base(self) -> int:
+        return self.history.base
 
 
 @dataclass

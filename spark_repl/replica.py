@@ -21,6 +21,7 @@ from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
 from .errors import LogError
+from .plan import Log
 from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
@@ -79,6 +80,7 @@ class Replica:
         self.layout = Layout(config.target.path)
         self.relay_path = os.path.abspath(config.relay.path)
         self.on_group, self.until = on_group, until
+        self.counters = Counters()
         self.error: BaseException | None = None
         self._stop, self._copied = threading.Event(), threading.Event()
         self._batching = threading.Lock()
@@ -147,14 +149,14 @@ class Replica:
         ahead = stands.cut.position if stands.cut and stands.begin is not stands.cut else 0
         self.coordinator = Coordinator(
             self.config,
-            self.relay,
-            self.history,
+            Log(self.relay, self.history),
             self.tracking,
             Workers(self.spark, self.config.apply.workers),
             executed,
             begun,
             self.on_group,
             catch_up=catch_up,
+            counters=self.counters,
             xa=_xa_parts(control, self.layout, cut, keep_all=bool(copy and copy.behind)),
             by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
             until=self.until,
@@ -183,7 +185,7 @@ class Replica:
             raise self.error
         coordinator = self.coordinator
         return Result(
-            coordinator.counters,
+            self.counters,
             time.perf_counter() - began,
             str(coordinator.executed),
             RelayPosition.unpack(coordinator.position),
@@ -204,10 +206,8 @@ class Replica:
     def _go_back(self) -> None:
         self._copied.clear()
         self.error = None
-        counters = self.coordinator.counters
         self.coordinator.close()
         self._open_tables()
-        self.coordinator.counters = counters
         if self._stop.is_set():
             self.coordinator.stopping.set()
 
@@ -245,7 +245,7 @@ class Replica:
 
     def _look(self) -> TransactionIndex:
         before = self.relay.log_id
-        self.relay = self.coordinator.relay = open_log(self.relay_path)
+        self.relay = self.coordinator.log.relay = open_log(self.relay_path)
         if self.relay.log_id != before:
             raise LogError(
                 "the receiver has begun a new relay log",
@@ -259,7 +259,8 @@ class Replica:
         if now.items() - self.history.fingerprints.items():
             _check_same(self.relay, self.history.fingerprints, now)
             known = {**self.history.fingerprints, **now}
-            self.history = self.coordinator.history = replace(self.history, fingerprints=known)
+            self.history = replace(self.history, fingerprints=known)
+            self.coordinator.log.history = self.history
             record(self.tracking.control, self.history)
         return self.index
 
@@ -278,7 +279,7 @@ class Replica:
                 "the streaming checkpoint is ahead of the tables: applying %d transactions first",
                 len(records),
             )
-            self.coordinator.counters.at_start += len(records)
+            self.counters.at_start += len(records)
             self.coordinator.apply(records)
 
     def _stream(self, follow: bool) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
 
-from spark_repl import Config, coordinator, group, low_water_mark, replica, stager
+from spark_repl import Config, coordinator, group, landing, low_water_mark, replica, stager
 from spark_repl.errors import SparkReplError
 from spark_repl.replica import Replica
 from spark_repl.sink import log_replay, xa_store
@@ -147,7 +147,7 @@ class _Here:
 @contextmanager
 def _without_spark() -> Iterator[None]:
     with ExitStack() as stack:
-        for module in (coordinator, group, low_water_mark, xa_store):
+        for module in (coordinator, group, landing, low_water_mark, xa_store):
             stack.enter_context(patch.object(module, "reach", CRASHES))
         stack.enter_context(patch.object(replica, "DeltaLog", LocalDelta))
         stack.enter_context(patch.object(replica, "Workers", _Here))

@@ -56,14 +56,14 @@ def test_error_and_stop_at_once(log, target):
     for key in range(2, 8):
         log.transaction(insert(A, (key, "behind")))
     with applier(log.folder, target, group_max_transactions=1) as found:
-        write = found.coordinator._writer.write
+        write = found.coordinator.landing.writer.write
 
         def stopping(*args: Any, **options: Any) -> Any:
             if rows_written(target):
                 found.stop()
             return write(*args, **options)
 
-        found.coordinator._writer.write = stopping
+        found.coordinator.landing.writer.write = stopping
         with pytest.raises(RowError):
             found.coordinator.apply(found.index.slice(0, found.index.end))
     assert rows(target, A) == [(1, "x")]
@@ -81,7 +81,7 @@ def test_stop_reports_the_position_of_the_last_cut(log, target, order):
         log.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
     apply = {"group_max_transactions": 2, "preserve_commit_order": order}
     with applier(log.folder, target, **apply) as found:
-        found.coordinator.on_group = lambda counted, end: (
+        found.coordinator.landing.on_group = lambda counted, end: (
             found.stop() if counted.transactions >= 7 else None
         )
         found.coordinator.apply(found.index.slice(0, found.index.end))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl import coordinator, group
+from spark_repl import coordinator, group, landing
 from spark_repl.errors import TargetError
 from spark_repl.retry import Retries
 from spark_repl.sink.delta_log import DeltaLog
@@ -60,6 +60,7 @@ def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> At:
     monkeypatch.setattr(DeltaLog, "commit", commit)
     monkeypatch.setattr(group, "reach", reach)
     monkeypatch.setattr(coordinator, "reach", reach)
+    monkeypatch.setattr(landing, "reach", reach)
     # One table's commit behind the other, so that there is a moment between them.
     monkeypatch.setattr(group, "armed", lambda moment: moment == "between_tables")
     return install

@@ -220,7 +220,7 @@ class Crash(SparkReplError):
 )
 def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, capsys):
     """Cut off before or after random table commits and cuts, restarted with other bounds."""
-    from spark_repl import coordinator, group, low_water_mark
+    from spark_repl import group, low_water_mark
 
     rows, left = history(number, xa)
     dice = random.Random(number)
@@ -234,7 +234,6 @@ def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, c
                 hits.clear()
                 raise Crash("the run is cut off here")
 
-    monkeypatch.setattr(coordinator, "reach", reach)
     monkeypatch.setattr(group, "reach", reach)
     monkeypatch.setattr(low_water_mark, "reach", reach)
     for bound in (2, 1, 100):

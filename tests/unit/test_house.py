@@ -47,6 +47,7 @@ LAYERS = (
     ("upkeep", "copy", "stager"),
     ("group",),
     ("lanes", "low_water_mark"),
+    ("landing",),
     ("coordinator",),
     ("replica", "verify", "progress"),
     ("recopy",),
