@@ -17,7 +17,7 @@ from .applier_status import Counters
 from .config import Config
 from .errors import SetupError, SourceError
 from .gtid import GtidSet
-from .live import Supervisor
+from .live import Supervisor, wait_for_log
 from .relay.connection import connect, password_of
 from .relay.index import build_index
 from .relay.log import open_log
@@ -135,6 +135,7 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
 
     with Supervisor(config, config_file) as receiver:
         spark = build_session(master=f"local[{config.apply.workers}]")
+        wait_for_log(config, receiver, threading.Event())
         with Replica(spark, config, on_group) as replica:
             begin = time.time() + _WARM_UP_S
             threading.Timer(_WARM_UP_S + seconds, replica.stop).start()

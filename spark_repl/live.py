@@ -254,7 +254,7 @@ def _follow(
 ) -> Result | None:
     """Until ``stop``, or until the receiver has refused and what it received is applied."""
     with Supervisor(config, config_file) as receiver:
-        if not _wait_for_log(config, receiver, stop):
+        if not wait_for_log(config, receiver, stop):
             return None
         from .progress import Progress
         from .recopy import Recopier
@@ -279,7 +279,7 @@ def _follow(
         return result
 
 
-def _wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
+def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
     """Waits until the receiver has begun the relay log. Raises its refusal when there is none."""
     while not stop.is_set():
         try:

@@ -9,6 +9,8 @@ import sys
 import zlib
 from pathlib import Path
 
+import pytest
+
 _HEADER = struct.Struct("<IBIIIH")  # time, type, server, length, end, flags
 _TABLE_MAP, _UPDATE_ROWS, _IGNORABLE, _IGNORABLE_FLAG = 19, 31, 28, 0x80
 
@@ -34,6 +36,7 @@ def lose_last_update(path: Path, table: bytes) -> bool:
     return True
 
 
+@pytest.mark.soak
 def test_lost_change_fails_the_demo(bank: Path, tmp_path: Path) -> None:
     lossy = tmp_path / "bank"
     shutil.copytree(bank, lossy)

@@ -73,8 +73,8 @@ _HITS = {
     "compacted": 2, "after_compaction": 2,
 }  # fmt: skip
 _SOAK = {
-    "before_stage", "planned", "after_commit", "after_cut", "before_statement",
-    "after_compaction", "xa_kept", "xa_forget",
+    "before_stage", "planned", "after_commit", "before_cut", "after_cut", "before_statement",
+    "after_statement", "after_compaction", "xa_kept", "xa_forget",
 }  # fmt: skip
 _XA = [point for point in POINTS if point.startswith("xa_")]
 
