@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -360,3 +361,25 @@ class Counted:
     def write(self, data: bytes) -> None:
         self._pieces.append(len(data))
         self._file.write(data)
+
+
+@pytest.mark.soak
+def test_branch_of_gigabytes(tmp_path, target):
+    """More than 2 GiB between XA PREPARE and XA COMMIT, kept beside the cut meanwhile."""
+    big = Table("big", (("id", "int"), ("v", "varchar(16000)")))
+    log = LogWriter(tmp_path / "log")
+    for statement in ("CREATE DATABASE t", big.create):
+        log.ddl(statement)
+    count, pad = 150_000, "x" * 15_900
+    parts = (range(first, first + 100) for first in range(0, count, 100))
+    log.xa_prepare(ONE, *(insert(big, *((i, f"{i}{pad}") for i in part)) for part in parts))
+    run(log.folder, target)
+    kept = sum(path.stat().st_size for path in (target / "_repl" / "xa").iterdir())
+    assert kept > 1 << 31
+    log.rotate()
+    (log.folder / "bin.000001").unlink()
+    log.xa_end("COMMIT", ONE)
+    run(log.folder, target)
+    files = (target / "t" / "big").glob("*.parquet")
+    assert sum(pq.read_metadata(path).num_rows for path in files) == count
+    assert not list((target / "_repl" / "xa").iterdir())
