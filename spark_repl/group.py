@@ -28,12 +28,11 @@ from .sink.merge import MergeLanes, stage_net
 from .sink.rewrite import RewriteTask, rewrite
 from .sink.tracking import Table, Tracking, user_metadata
 from .upkeep import Upkeep
-from .workers import Workers
+from .workers import HERE_BYTES, Workers
 
 log = logging.getLogger(__name__)
 
 _HERE_ROWS = 4000
-_HERE_BYTES = 1 << 20
 _COMMITS_AT_ONCE = 4
 
 
@@ -204,7 +203,7 @@ class GroupWriter:
                 size += old["size"]
                 file = LiveFile(path, old.get("deletionVector"))
                 tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
-        return self.workers.run(rewrite, tasks, here=size <= _HERE_BYTES)
+        return self.workers.run(rewrite, tasks, here=size <= HERE_BYTES)
 
     def _complete_indexes(self, tables: Iterable[Table]) -> None:
         """Files that others wrote have no key index yet: made side by side, before any look-up."""

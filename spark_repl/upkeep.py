@@ -21,11 +21,9 @@ from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
 from .sink.crash_points import reach
 from .sink.direct import LiveFile
 from .sink.tracking import Table, Tracking
-from .workers import Workers
+from .workers import HERE_BYTES, Workers
 
 log = logging.getLogger(__name__)
-
-_HERE_BYTES = 1 << 20
 
 
 class Upkeep:
@@ -36,7 +34,6 @@ class Upkeep:
         self, tracking: Tracking, workers: Workers, target: Target, *, compaction: bool
     ) -> None:
         self.tracking, self.workers, self.target = tracking, workers, target
-        self.compactions = 0
         self._enough = target.compact_files if compaction else 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
@@ -91,7 +88,7 @@ class Upkeep:
             return
         files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
         task = CompactTask.of(table, self.tracking.layout.keys(table.path), files)
-        small = sum(int(live[path]["size"]) for path in paths) <= _HERE_BYTES
+        small = sum(int(live[path]["size"]) for path in paths) <= HERE_BYTES
         done = self.workers.run(compact, [task], here=small)[0]
         reach("compacted")
         landed = False
@@ -114,7 +111,6 @@ class Upkeep:
             if not actions:
                 return False
             self.tracking.rewritten(table, actions)
-        self.compactions += 1
         log.info("%s: %d files are now one", table.name, len(done.files))
         return any("add" in action for action in actions)
 

@@ -15,6 +15,9 @@ from .errors import SparkReplError
 T = TypeVar("T")
 R = TypeVar("R")
 
+# Data files of so many bytes together are rewritten here rather than in a Spark job.
+HERE_BYTES = 1 << 20
+
 _warm = 0
 
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from . import deletion_vector
-from .columns import Columns, one_chunk, open_file, with_type, write_file
+from .columns import Columns, one_chunk, open_file, with_type
 from .commit import removed
 from .direct import LiveFile
-from .key_index import KeyIndex, hash_keys
+from .key_index import KeyIndex, write_indexed
 from .log_replay import Action
 from .statistics import loosened
 from .tracking import Table
@@ -43,6 +43,10 @@ class CompactTask:
     schema: pa.Schema
     key: tuple[str, ...]
     files: tuple[LiveFile, ...]
+
+    @property
+    def index(self) -> KeyIndex:
+        return KeyIndex(self.index_folder, self.folder, list(self.key))
 
     @classmethod
     def of(cls, table: Table, index_folder: str, files: tuple[LiveFile, ...]) -> CompactTask:
@@ -117,15 +121,8 @@ def compact(task: CompactTask) -> Compacted:
     rows = pa.concat_tables(parts)
     if not rows.num_rows:
         return Compacted(task.files, starts, None)
-    return Compacted(task.files, starts, {**write_indexed(task, rows), "dataChange": False})
-
-
-def write_indexed(task: CompactTask, rows: pa.Table) -> Action:
-    """Writes a data file and its key index; returns the ``add`` action."""
-    add = write_file(task.folder, task.columns, rows)
-    keys = [rows.column(task.columns.physical.index(name)) for name in task.key]
-    KeyIndex(task.index_folder, task.folder, list(task.key)).add(add["path"], hash_keys(keys))
-    return add
+    add = write_indexed(task.index, task.columns, rows)
+    return Compacted(task.files, starts, {**add, "dataChange": False})
 
 
 def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> pa.Table:

@@ -35,9 +35,9 @@ from ..errors import TargetError
 from . import deletion_vector
 from .bags import value_codes, whole_bag
 from .change_data import write_changes
-from .columns import Columns, one_chunk, read_rows, with_type, write_file
+from .columns import Columns, one_chunk, read_rows, with_type
 from .gaps import ChangeLog, Gaps, assemble
-from .key_index import KeyIndex, hash_keys, is_exact
+from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
 
 Longs = npt.NDArray[np.int64]
 
@@ -149,9 +149,7 @@ def write(task: WriteTask) -> Written:
         chosen = np.repeat(chosen, np.maximum(found.net.count[chosen], 0))
     for at in range(0, len(chosen), _FILE_ROWS):
         rows = found.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
-        add = write_file(task.folder, task.columns, rows)
-        _index(task).add(add["path"], hash_keys(_key_columns(task, rows)))
-        out.adds.append(add)
+        out.adds.append(write_indexed(_index(task), task.columns, rows))
     if task.change_data and out.changes_table:
         out.changes.append(_changes(task, found.rows, chosen, keep, places, out))
     return out

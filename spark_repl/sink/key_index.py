@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ..apply.key_hash import NULL_HASH, hash_binary
 from ..binlog.kernels import jit
-from .columns import flat_parts, one_chunk, open_file
+from .columns import Columns, flat_parts, one_chunk, open_file, write_file
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -122,11 +122,7 @@ class KeyIndex:
     def _load(self, data_file: str) -> npt.NDArray[np.int64]:
         try:
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
-        except (
-            OSError,
-            ValueError,
-            EOFError,
-        ):  # never built, or half written by a machine that died
+        except (OSError, ValueError, EOFError):  # never built, or half written by a dead machine
             self.build(data_file)
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
 
@@ -170,6 +166,15 @@ class KeyIndex:
                 both_null = pc.and_(a.is_null(), b.is_null())
                 equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(a, b), False), both_null))
         return equal
+
+
+def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> dict[str, Any]:
+    """Writes a data file of ``rows`` (columns in the table's order) and its key index; returns the
+    ``add`` action."""
+    add = write_file(index.table_folder, columns, rows)
+    keys = [rows.column(columns.physical.index(name)) for name in index.key_columns]
+    index.add(add["path"], hash_keys(keys))
+    return add
 
 
 @dataclass(frozen=True)

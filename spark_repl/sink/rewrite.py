@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from .compaction import CompactTask, live_rows, write_indexed
+from .compaction import CompactTask, live_rows
 from .direct import Written
+from .key_index import write_indexed
 
 
 @dataclass(frozen=True)
@@ -24,5 +25,5 @@ def rewrite(task: RewriteTask) -> Written:
     out = Written(task.of.table, gone=[file.path])
     rows = live_rows(task.of, file, BitMap.deserialize(task.gone))
     if rows.num_rows:
-        out.adds.append(write_indexed(task.of, rows))
+        out.adds.append(write_indexed(task.of.index, task.of.columns, rows))
     return out

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from contextlib import suppress
@@ -23,7 +22,7 @@ from spark_repl.sink.layout import Layout
 from spark_repl.status import status
 
 from .receiving import toml
-from .server import Server
+from .server import Clients, Server
 
 ACCOUNTS, TILLS, SHARE = 200, 8, 1000
 TOTAL = ACCOUNTS * SHARE
@@ -40,17 +39,13 @@ sys.exit(main(sys.argv[1:]))
 KINDS = {"applier": 3, "jvm": 2, "receiver": 33, "executor": 38, "source": 24}
 
 
-class Bank:
+class Bank(Clients):
     """Clients that move money between tables: plain, as XA branches, and now and then a CREATE."""
 
     def __init__(self, server: Server, clients: int = 2, seed: int = 1) -> None:
-        self.server, self.transactions, self._stop = server, 0, threading.Event()
-        self._threads = [
-            threading.Thread(target=self._client, args=(random.Random(seed * 100 + i), i))
-            for i in range(clients)
-        ]
+        super().__init__(server, clients, seed)
 
-    def __enter__(self) -> Bank:
+    def _make_tables(self) -> None:
         accounts = ", ".join(f"({i}, {SHARE}, 'new')" for i in range(1, ACCOUNTS + 1))
         self.server.query(
             "CREATE DATABASE bank",
@@ -61,14 +56,6 @@ class Bank:
             f"INSERT INTO bank.account VALUES {accounts}",
             "INSERT INTO bank.till VALUES " + ", ".join(f"({i}, 0)" for i in range(1, TILLS + 1)),
         )
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
 
     def _client(self, dice: random.Random, number: int) -> None:
         branch = 0

@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 
@@ -122,9 +122,8 @@ def copy_of(template: Server, data: Path, server_id: int, *options: str) -> Serv
     return Server(template.mysql, data, server_id, *options)
 
 
-class Load:
-    """Clients that change rows of t.a (keyed) until ``stop``; errors of a server that is being
-    killed are part of the game."""
+class Clients:
+    """Threads that each run ``_client`` until the block ends; the tables are made before."""
 
     def __init__(self, server: Server, clients: int = 4, seed: int = 1) -> None:
         self.server, self.transactions = server, 0
@@ -134,13 +133,8 @@ class Load:
             for i in range(clients)
         ]
 
-    def __enter__(self) -> Load:
-        self.server.query(
-            "CREATE DATABASE IF NOT EXISTS t",
-            "CREATE TABLE IF NOT EXISTS t.a (id INT PRIMARY KEY, n INT, v VARCHAR(400))",
-            "CREATE TABLE IF NOT EXISTS t.b"
-            " (id INT AUTO_INCREMENT PRIMARY KEY, v JSON, d DATETIME(3))",
-        )
+    def __enter__(self) -> Self:
+        self._make_tables()
         for thread in self._threads:
             thread.start()
         return self
@@ -149,6 +143,25 @@ class Load:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    def _make_tables(self) -> None:
+        raise NotImplementedError
+
+    def _client(self, rng: random.Random, number: int) -> None:
+        raise NotImplementedError
+
+
+class Load(Clients):
+    """Clients that change rows of t.a (keyed) until ``stop``; errors of a server that is being
+    killed are part of the game."""
+
+    def _make_tables(self) -> None:
+        self.server.query(
+            "CREATE DATABASE IF NOT EXISTS t",
+            "CREATE TABLE IF NOT EXISTS t.a (id INT PRIMARY KEY, n INT, v VARCHAR(400))",
+            "CREATE TABLE IF NOT EXISTS t.b"
+            " (id INT AUTO_INCREMENT PRIMARY KEY, v JSON, d DATETIME(3))",
+        )
 
     def _client(self, rng: random.Random, number: int) -> None:
         while not self._stop.is_set():

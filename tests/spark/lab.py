@@ -26,6 +26,7 @@ def run(
     target: Path,
     *,
     keys: dict[str, Any] | None = None,
+    on_group: Any = None,
     **apply: Any,
 ) -> Result:
     """Applies the whole log; ``apply`` are keys of the section [apply], ``keys`` any others."""
@@ -33,7 +34,7 @@ def run(
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )
-    with Replica(spark, config.override(keys or {})) as replica:
+    with Replica(spark, config.override(keys or {}), on_group) as replica:
         return replica.apply()
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl import Config, Replica
 from spark_repl.applier_status import Counters
-from spark_repl.errors import SchemaError, SparkReplError, TargetError
-from spark_repl.replica import Result
+from spark_repl.errors import SchemaError, TargetError
 from spark_repl.retry import Retries
 from spark_repl.sink.commit import actions_of
 from tests.binlog_writer import Table, delete, insert, update
@@ -29,21 +28,8 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
 
 
-def run(spark: SparkSession, log: Path, target: Path, on_group: Any = None, **apply: Any) -> Result:
-    """With on_foreign_change = accept."""
-    apply.setdefault("writer", lab.WRITER)
-    aim = {"path": str(target), "on_foreign_change": "accept"}
-    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
-    with Replica(spark, Config.from_mapping(values), on_group) as replica:
-        return replica.apply()
-
-
-def refused(spark: SparkSession, log: Path, target: Path, **apply: Any) -> SparkReplError:
-    try:
-        run(spark, log, target, **apply)
-    except SparkReplError as error:
-        return error
-    raise AssertionError("the applier did not stop")
+ACCEPT = {"target.on_foreign_change": "accept"}
+run, refused = partial(lab.run, keys=ACCEPT), partial(stopped, keys=ACCEPT)
 
 
 def others(spark: SparkSession, target: Path) -> Callable[[str], None]:
@@ -166,7 +152,7 @@ def test_while_others_work_in_a_loop(spark, log, target, statement):
     apply = {"group_max_transactions": 1, "transaction_retries": 100}
     try:
         # Our groups come too fast for an UPDATE, which reads what they change: we wait for it.
-        run(spark, log.folder, target, meanwhile if updates else None, **apply)
+        run(spark, log.folder, target, on_group=meanwhile if updates else None, **apply)
     finally:
         done.set()
         worker.join()
