@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -145,10 +146,16 @@ class Control:
             return []
         version, rows = self._read
         if version != table.version():  # a start asks for every kind, and each row is a file
-            rows = table.to_pyarrow_table().to_pylist()
+            rows = self._rows_of(table).to_pylist()
             rows.sort(key=lambda row: (row["at"], row["position"]))
             self._read = table.version(), rows
         return [row for row in rows if row["kind"] == kind]
+
+    def _rows_of(self, table: DeltaTable) -> pa.Table:
+        """Through Arrow's own file system: delta-rs' is a Python object, which a thread of Arrow's
+        may let go when the interpreter has ended, and that aborts the process."""
+        folder = pa.fs.SubTreeFileSystem(self.path, pa.fs.LocalFileSystem())
+        return table.to_pyarrow_table(filesystem=folder)
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")
@@ -231,7 +238,7 @@ class Control:
         with self._lock:
             if self._handle is None or self._handle.version() < self._pruned + _PRUNE_EVERY:
                 return
-            rows = self._handle.to_pyarrow_table()
+            rows = self._rows_of(self._handle)
             oldest = datetime.now(UTC) - timedelta(hours=hours)
             self._commit(_needed(rows, self.epoch, oldest), f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()

@@ -232,8 +232,11 @@ class CatchUp:
             self._noted = True
 
     def tables(self, executed: GtidSet) -> Container[str]:
-        """Whose changes are applied idempotently."""
-        return frozenset(self._copy.bounds if self._copy and self.active(executed) else ())
+        """Whose changes are applied idempotently: not those of ``held``, where nothing comes
+        twice."""
+        if self._copy is None or not self.active(executed):
+            return frozenset()
+        return self._copy.bounds.keys() - self._copy.exact.keys()
 
     def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
         """What tables hold that were read as of one moment: it can't be applied twice."""

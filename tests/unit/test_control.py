@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import deltalake.fs
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -164,6 +165,17 @@ def test_old_cuts_and_owners_are_forgotten(control, monkeypatch):
     later = Control(control.path)
     assert later.claim() == control.epoch + 1
     assert positions(later) == [6, 7]
+
+
+def test_no_python_object_is_left_to_a_thread_of_arrow(control, monkeypatch):
+    """delta-rs' file system is one: let go of behind the interpreter's end it aborts the process
+    (crash/test_fencing.py: exit code -6 instead of 1, three times in ten)."""
+    control.publish(CUT)
+
+    monkeypatch.delattr(deltalake.fs.DeltaStorageHandler, "from_table")
+    with pytest.raises(AttributeError, match="from_table"):
+        DeltaTable(control.path).to_pyarrow_table()
+    assert positions(Control(control.path)) == [7]
 
 
 def test_pruning_is_fenced(control, monkeypatch):
