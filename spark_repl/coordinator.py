@@ -73,7 +73,7 @@ class Coordinator:
         self.xa, self.catch_up, self.counters = xa, catch_up, counters or Counters()
         self.stopping = threading.Event()
         self.status = ApplierStatus(tracking.layout.status, config)
-        self._retries = Retries(config.apply.transaction_retries, self.stopping, self._transient)
+        self.retries = Retries(config.apply.transaction_retries, self.stopping, self._transient)
         self.landing = Landing(
             config,
             log,
@@ -86,7 +86,7 @@ class Coordinator:
             catch_up=catch_up,
             counters=self.counters,
             status=self.status,
-            retries=self._retries,
+            retries=self.retries,
             on_group=on_group or (lambda counters, end: None),
             replayed_to=replayed_to,
         )
@@ -163,7 +163,7 @@ class Coordinator:
             group.executed = self.executed
             self.landing.mark.by_hand += 1
             if commit:
-                self.landing.count(self._retries.run(partial(self.landing.write, group)))
+                self.landing.count(self.retries.run(partial(self.landing.write, group)))
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
             cut = replace(self.landing.cut(group), position=self.position)
             self.landing.publish(group, cut, 0)
@@ -206,7 +206,7 @@ class Coordinator:
 
     def _dispatch(self, group: Group) -> None:
         group.slot = self.landing.order.dispatch()
-        group.xa = self._retries.run(lambda: self.xa.enter(group.records, self._branches))
+        group.xa = self.retries.run(lambda: self.xa.enter(group.records, self._branches))
         every = self.config.apply.exec_mode == "idempotent"
         group.idempotent = EveryTable() if every else self.catch_up.tables(self.executed)
         group.executed, self._dispatched = self._dispatched, self._dispatched.union(group.gtids)

@@ -20,11 +20,12 @@ from .applier_status import Counters
 from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
-from .errors import LogError
+from .errors import LogError, SparkReplError
 from .plan import Log
 from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
+from .retry import Stopped, temporary
 from .sink.control import Control, Cut
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
 from .sink.crash_points import reach
@@ -35,7 +36,7 @@ from .sink.tracking import TableOptions, Tracking
 from .sink.xa_store import XaStore
 from .spark_source import MySQLRelaySource
 from .stops import Until
-from .stream import Ended, StoppedBetweenGroups, resume_offset, translated
+from .stream import Ended, StoppedBetweenGroups, forget_foreign, resume_offset, translated
 from .workers import Workers
 from .xa_parts import ROLLBACK, XaParts
 
@@ -176,7 +177,7 @@ class Replica:
             self.coordinator.end_by_hand()
             self._catch_up()
             if not self.coordinator.reached_until:
-                self._stream(follow)
+                self._streams(follow)
             if not self._copied.is_set() or self._stop.is_set() or self._failed:
                 break
             self._go_back()
@@ -282,6 +283,16 @@ class Replica:
             self.counters.at_start += len(records)
             self.coordinator.apply(records)
 
+    def _streams(self, follow: bool) -> None:
+        """A new stream where one was lost with a worker of Spark's."""
+        coordinator = self.coordinator
+        try:
+            coordinator.retries.run(lambda: self._stream(follow), lambda: coordinator.position)
+        except Stopped:
+            pass
+        except SparkReplError as error:  # in vain
+            self.error = error
+
     def _stream(self, follow: bool) -> None:
         limit = self.config.apply.group_max_bytes * _BATCH_GROUPS
         source = (
@@ -293,7 +304,8 @@ class Replica:
             .option("maxBytesPerTrigger", str(limit))
             .load()
         )
-        self._forget_foreign_checkpoint()
+        low = RelayPosition(self.history.base, 0).packed
+        forget_foreign(self.layout.checkpoint, low, max(self.index.end, low))
         writer = source.writeStream.foreachBatch(self._batch).option(
             "checkpointLocation", self.layout.checkpoint
         )
@@ -307,22 +319,15 @@ class Replica:
             while not query.awaitTermination(1):
                 if self._is_ending or self.error is not None:
                     break
-        except Exception as error:  # noqa: BLE001 - whatever ended the stream is said once
+        except Exception as error:  # whatever ended the stream is said once
+            if self.error is None and temporary(error):
+                raise
             self.error = self.error or translated(error, self.relay_path)
         finally:
             with self._batching:  # stopping the query interrupts what a batch asks of the JVM
                 pass
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
                 query.stop()
-
-    def _forget_foreign_checkpoint(self) -> None:
-        """A checkpoint of another history says nothing about this log."""
-        resume = resume_offset(self.layout.checkpoint)
-        low = RelayPosition(self.history.base, 0).packed
-        if resume is not None and (resume < low or resume > max(self.index.end, low)):
-            import shutil
-
-            shutil.rmtree(self.layout.checkpoint)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
@@ -337,7 +342,7 @@ class Replica:
 
     def _apply_batch(self, frame: DataFrame) -> None:
         try:
-            found = frame.select("position", "end").toArrow()
+            found = self.coordinator.retries.run(frame.select("position", "end").toArrow)
             if not found.num_rows:
                 return
             first = int(np.min(found.column("position").to_numpy()))

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import StreamingQueryException
 
 from .errors import FencedError, SparkReplError, TargetError
 from .sink.delta_log import ConcurrentChangeError
@@ -40,6 +41,8 @@ _TEMPORARY_JAVA = re.compile(
     r"ExecutorLost|Python worker (exited|failed)|FetchFailed|SocketTimeout|TimeoutException"
     r"|SocketException|ConnectException|SlowDown|TooManyRequests|ServiceUnavailable|Throttl"
     r"|Task .* was lost|Worker lost|Input/output error|EOFException"
+    # a worker of Python's was killed while a task was about to use it
+    r"|Stream closed|Broken pipe|Connection reset"
 )
 _FULL_JAVA = "No space left on device"
 
@@ -71,6 +74,8 @@ def temporary(error: BaseException) -> bool:
         return isinstance(error, TimeoutError) or error.errno in _TEMPORARY_ERRNO
     if isinstance(error, Py4JJavaError):
         return bool(_TEMPORARY_JAVA.search(str(error.java_exception)))
+    if isinstance(error, StreamingQueryException):
+        return bool(_TEMPORARY_JAVA.search(str(error)))
     return False
 
 
@@ -86,13 +91,15 @@ class Retries:
     ) -> None:
         self.most, self._stopping, self._on_retry = most, stopping, on_retry
 
-    def run(self, work: Callable[[], T]) -> T:
-        """The result of ``work``, called anew after each temporary failure.
+    def run(self, work: Callable[[], T], progress: Callable[[], object] = lambda: None) -> T:
+        """The result of ``work``, called anew after each temporary failure. Attempts count from the
+        last change of ``progress()`` on.
 
         Raises what is not temporary as it is; TargetError with MySQL's words when all attempts were
         in vain; Stopped when stop() came in between.
         """
         attempt = conflicts = 0
+        reached = progress()
         said_at = -float(_DISK_SAID_EVERY_S)
         while True:
             try:
@@ -115,6 +122,8 @@ class Retries:
                     continue
                 if not temporary(error):
                     raise
+                if reached != (reached := progress()):
+                    attempt = 0
                 if attempt == self.most:
                     raise self._in_vain(attempt, error) from error
                 attempt += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from typing import Any
 
 from py4j.protocol import Py4JNetworkError
@@ -28,6 +29,14 @@ def resume_offset(checkpoint: str) -> int | None:
         return int(offset["position"])
     except (OSError, ValueError, KeyError, IndexError):
         return None  # a damaged checkpoint: Spark says so itself when the stream starts
+
+
+def forget_foreign(checkpoint: str, low: int, high: int) -> None:
+    """Removes a checkpoint that doesn't resume between the two: one of another history, which says
+    nothing about this log."""
+    resume = resume_offset(checkpoint)
+    if resume is not None and not low <= resume <= high:
+        shutil.rmtree(checkpoint)
 
 
 def _numbers(folder: str) -> list[int]:

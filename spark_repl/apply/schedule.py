@@ -79,7 +79,8 @@ def waves(
     """Numbers the commit-parent groups: (int32[n] ascending from 0, warnings (index, text)).
 
     A wave is a maximal run in which every ``last_committed`` is below the first one's
-    ``sequence_number``. A new file, an unset stamp (0) and a gap in the sequence start one.
+    ``sequence_number``. A new file, an unset stamp (0), a gap in the sequence and its new beginning
+    (0, 1: the source's next file, inside of one file of a relay log) start one.
     Stamps that contradict themselves or the one before put the transaction in a wave of its own,
     with MySQL's warning; so does ``barrier``, without.
     """
@@ -114,7 +115,7 @@ def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
             if lc != 0 and sn <= lc:
                 complaint[i] = 1
                 lc, sn = 0, 0
-            elif sn != 0 and sn <= previous:
+            elif 1 < sn <= previous:  # 1: the source's next file
                 complaint[i] = 2
                 lc, sn = 0, 0
         if alone[i]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .receiving import processes
 from .server import Server, copy_of
 
 MakeServer = Callable[..., Server]
@@ -37,6 +38,17 @@ def make_server(template: Server, tmp_path: Path) -> Iterator[MakeServer]:
     yield make
     for found in made:
         found.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    """Also where a test has failed."""
+    yield
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    processes.clear()
 
 
 @pytest.fixture(scope="module")

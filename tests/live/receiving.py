@@ -21,6 +21,8 @@ from spark_repl.relay.verify import verify_log
 from .server import Server
 
 _WAIT_S = 60.0
+processes: list[subprocess.Popen[bytes]] = []
+"""Started by a test, and ended with it (conftest.py)."""
 
 
 def config_for(server: Server, folder: Path, **values: Any) -> Config:
@@ -104,6 +106,7 @@ class Process:
     def start(self) -> None:
         command = [sys.executable, "-m", "spark_repl", "receive", "--config", str(self.file)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        processes.append(self._process)
 
     def kill(self) -> None:
         assert self._process is not None

@@ -26,7 +26,7 @@ from spark_repl.relay.log import open_log
 from spark_repl.relay.report import read_report
 from spark_repl.status import status
 
-from .receiving import config_for, toml
+from .receiving import config_for, processes, toml
 from .server import Load, Proxy, Server
 
 if TYPE_CHECKING:
@@ -36,13 +36,17 @@ _WAIT_S = 240.0
 
 
 class Run:
-    """``spark-repl run`` as a user starts it."""
+    """``spark-repl run`` as a user starts it. ``crash``: the point where it is to be killed."""
 
-    def __init__(self, config: Config, folder: Path) -> None:
+    def __init__(self, config: Config, folder: Path, *, crash: str = "") -> None:
         self.config, file = config, folder / "run.toml"
         file.write_text(toml(config))
         command = [sys.executable, "-m", "spark_repl", "run", "--config", str(file), "--json"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "SPARK_REPL_CRASH": crash},
+        )  # fmt: skip
+        processes.append(self.process)
 
     def executed(self) -> str:
         with suppress(Exception):
@@ -56,6 +60,10 @@ class Run:
                 raise AssertionError(self.process.communicate()[1].decode()[-3000:])
             time.sleep(0.2)
         assert self.executed() == executed
+
+    def wait_for_crash(self) -> None:
+        _, err = self.process.communicate(timeout=_WAIT_S)
+        assert self.process.returncode == -signal.SIGKILL, err.decode()[-3000:]
 
     def stop(self) -> dict[str, Any]:
         self.process.send_signal(signal.SIGTERM)

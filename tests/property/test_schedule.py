@@ -37,7 +37,7 @@ def serial(log: list[Stamp]) -> tuple[list[int], list[int]]:
     last_file, previous = None, 0
     for i, (file, lc, sn) in enumerate(log):
         first_event = file != last_file
-        if not first_event and ((lc != 0 and sn <= lc) or (sn != 0 and sn <= previous)):
+        if not first_event and ((lc != 0 and sn <= lc) or (sn > 1 and sn <= previous)):
             warned.append(i)
             lc = sn = 0
         gap = sn > previous + 1

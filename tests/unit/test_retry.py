@@ -85,6 +85,15 @@ def test_temporary():
     assert not temporary(FileNotFoundError(errno.ENOENT, "gone"))
 
 
+def test_attempts_count_from_the_last_progress():
+    clock, reached = Clock(), iter([0, 0, 1, 2, 2, 2, 2])
+    retries = Retries(2, clock, lambda *_: None)
+    assert retries.run(failing(4, TimeoutError()), lambda: next(reached)) == "done"
+    assert clock.pauses == [1, 1, 1, 2]
+    with pytest.raises(TargetError, match=r"2 time\(s\) in vain"):
+        retries.run(failing(3, TimeoutError()), lambda: 0)
+
+
 def test_somebody_elses_commits_have_a_bound_of_their_own():
     clock, seen = Clock(), []
     retries = Retries(0, clock, lambda error, attempt: seen.append(attempt))

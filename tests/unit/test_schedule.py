@@ -31,6 +31,13 @@ def test_unset_stamps_gaps_and_files_are_barriers() -> None:
     assert wave_list([(0, 0), (0, 0), (1, 2), (1, 3)]) == [0, 1, 2, 2]
 
 
+def test_a_relay_file_holds_several_files_of_the_source() -> None:
+    """Each begins with (0, 1), which is no contradiction."""
+    wave, warnings = waves([1] * 5, [0, 1, 1, 0, 1], [1, 2, 3, 1, 2])
+    assert wave.tolist() == [0, 1, 1, 2, 3]
+    assert warnings == []
+
+
 def test_inconsistent_stamps_are_applied_in_isolation_with_mysqls_words() -> None:
     # Scenario 1: stamps that run backwards give a warning, the transaction is applied in
     # isolation.
