@@ -54,7 +54,7 @@ test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak"
+	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak" -n 2 --dist loadfile
 
 soak: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak
