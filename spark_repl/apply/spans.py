@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from ..binlog.crc import event_crc_ok
 from ..binlog.event import CRC_LENGTH, HEADER_LENGTH, EventType
-from ..binlog.grammar import Flag
 from ..binlog.payload import decompress, payload_size
 from ..binlog.row_images import RowImages
 from ..binlog.rows import walk
+from ..binlog.transaction import Flag
 from ..errors import DecodeError, SparkReplError
 from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from .large import plain, too_short, unpacked

@@ -16,8 +16,8 @@ from ..binlog.event import (
     parse_xa_prepare,
     read_lenenc,
 )
-from ..binlog.grammar import Kind
 from ..binlog.payload import Payload, View
+from ..binlog.transaction import Kind
 from ..binlog.windows import read_exactly, windows
 from ..errors import LogError
 

@@ -14,8 +14,9 @@ import zstandard
 from spark_repl.binlog.event import parse_format_description
 from spark_repl.binlog.payload import decompress, payload_size
 from spark_repl.binlog.rows import walk
-from spark_repl.binlog.scan import Stop, scan
+from spark_repl.binlog.scan import scan
 from spark_repl.binlog.table_map import parse_table_map
+from spark_repl.binlog.transaction import Stop
 from spark_repl.errors import DecodeError
 from tests.decoder_log import payloads, read_log
 
