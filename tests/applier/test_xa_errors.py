@@ -78,3 +78,41 @@ def test_malformed_sequences(log, target, case):
     assert (4, "behind") not in seen
     with pytest.raises(SparkReplError):
         run(log.folder, target)
+
+
+PARTS = {
+    # of the first part alone: how it differs from a good one; plain, compressed
+    "another XID": ({"held": TWO}, "holds an invalid XID"),
+    "XID in place of XA_PREPARE": ({"end": "XID"}, "XAER_RMFAIL"),
+    "COMMIT in place of XA_PREPARE": ({"end": "COMMIT"}, "XAER_RMFAIL"),
+}
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("case", PARTS)
+def test_malformed_first_part(log, target, case, compressed):
+    """Scenarios 62, 91: XA_PREPARE holds an invalid XID; the branch ends otherwise (1399)."""
+    how, reason = PARTS[case]
+    log.xa_prepare(ONE, insert(A, (10, "one")), compressed=compressed, **how)
+    log.xa_end("COMMIT", ONE)
+    error = stopped(log.folder, target)
+    assert reason in error.message
+    assert error.position is not None
+    assert not (target / "t" / "a").exists() or rows(target, A) == []
+
+
+def test_xa_prepare_behind_begin(log, target):
+    """Scenario 91: XA_PREPARE outside of an XA transaction: no XID is taken from what follows."""
+    log.xa_prepare(ONE, insert(A, (10, "one")), begin="BEGIN")
+    log.xa_prepare(TWO, insert(A, (11, "two")))
+    error = stopped(log.folder, target)
+    assert "outside of an XA transaction" in error.message
+    assert error.gtid == log.gtid(3)
+    assert prepared(target) == []
+
+
+@pytest.mark.parametrize("bad", [(b"g" * 65, b"", 1), (b"g", b"b" * 65, 1), (b"g", b"", 1 << 32)])
+def test_xid_beyond_its_bounds(log, target, bad):
+    """Scenario 91: an XID is 64 + 64 bytes and 32 bits at most."""
+    log.xa_prepare(bad, insert(A, (10, "one")), held=ONE)
+    assert "holds an invalid XID" in stopped(log.folder, target).message
