@@ -22,12 +22,14 @@ from .applier_status import (
     Counters,
 )
 from .apply.changes import EveryTable
+from .apply.xa import Branch
 from .config import Config
-from .errors import CommitOrderError
+from .errors import CommitOrderError, RowError
 from .gtid import GtidSet
 from .landing import Landing
 from .lanes import GROUPS_AHEAD
 from .plan import Group, Log, Planner, Records, branch_group
+from .position import RelayPosition
 from .retry import Retries, Stopped
 from .sink.copies import CatchUp
 from .sink.crash_points import reach
@@ -163,7 +165,10 @@ class Coordinator:
             group.executed = self.executed
             self.landing.mark.by_hand += 1
             if commit:
-                self.landing.count(self.retries.run(partial(self.landing.write, group)))
+                try:
+                    self.landing.count(self.retries.run(partial(self.landing.write, group)))
+                except RowError as error:
+                    raise _by_hand(branch, error) from error
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
             cut = replace(self.landing.cut(group), position=self.position)
             self.landing.publish(group, cut, 0)
@@ -235,3 +240,15 @@ class Coordinator:
         self._staging.shutdown(wait=True, cancel_futures=True)
         self.landing.close()
         self.status.stopped(error)
+
+
+def _by_hand(branch: Branch, error: RowError) -> RowError:
+    """A branch whose rows don't fit: it stays prepared, and what was decided can be taken back."""
+    return RowError(
+        f"XA COMMIT of {branch.xid} by hand: {error.message}",
+        number=error.number,
+        position=RelayPosition.unpack(branch.position),
+        gtid=branch.gtid,
+        table=error.table,
+        hint="spark-repl xa rollback ends it without its rows; or mend the rows and start again",
+    )

@@ -40,20 +40,21 @@ class Xid:
         if found is None:
             shown = statement[:80].decode("utf-8", "replace")
             raise StatementError(f"an XA statement without a readable XID: {shown}")
-        parts = bytes.fromhex(found[1].decode()), bytes.fromhex(found[2].decode())
-        if max(map(len, parts)) > _PART_BYTES_MAX or int(found[3]) > _FORMAT_ID_MAX:
+        xid = cls(int(found[3]), *(bytes.fromhex(found[i].decode()) for i in (1, 2)))
+        if not xid.is_valid:
             raise StatementError(
                 f"an XA statement holds an invalid XID: {found[0].decode()}", hint=DAMAGED
             )
-        return cls(int(found[3]), *parts)
+        return xid
 
     @classmethod
     def of_hex(cls, text: str) -> Xid:
         """``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
         gtrid, bqual, format_id, *rest = [*text.split(","), "", ""][: max(3, text.count(",") + 1)]
-        if rest or not gtrid:
-            raise ValueError(text)
-        return cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
+        xid = cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
+        if rest or not text or not xid.is_valid:
+            raise ValueError(f"no XID: {text}")
+        return xid
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Xid:
@@ -65,6 +66,11 @@ class Xid:
             "gtrid": self.gtrid.hex(),
             "bqual": self.bqual.hex(),
         }
+
+    @property
+    def is_valid(self) -> bool:
+        longest = max(len(self.gtrid), len(self.bqual))
+        return longest <= _PART_BYTES_MAX and 0 <= self.format_id <= _FORMAT_ID_MAX
 
     @property
     def logged(self) -> bytes:

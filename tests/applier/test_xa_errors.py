@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from spark_repl.apply.xa import Xid
+from spark_repl.cli import main
 from spark_repl.errors import LogError, SparkReplError, StatementError
-from tests.binlog_writer import Table, insert
+from tests.binlog_writer import Table, delete, insert
 from tests.local_delta import cuts, rows, run, stopped
 
 A = Table("a")
@@ -61,8 +63,9 @@ MALFORMED = {
 
 @pytest.mark.parametrize("case", MALFORMED)
 def test_malformed_sequences(log, target, case):
-    """Scenarios 62, 91: a malformed sequence of events stops, with its reason and place; what
-    stands before it has been applied, nothing behind it."""
+    """Scenarios 62, 91: a malformed sequence of events stops, with its reason and place, and
+    nothing behind it is applied. (What stands before it is not, either, where the boundaries are
+    broken: they are looked at first, file by file.)"""
     events, reason = MALFORMED[case]
     log.transaction(insert(A, (3, "before")))
     log.events(events, ONE)
@@ -116,3 +119,44 @@ def test_xid_beyond_its_bounds(log, target, bad):
     """Scenario 91: an XID is 64 + 64 bytes and 32 bits at most."""
     log.xa_prepare(bad, insert(A, (10, "one")), held=ONE)
     assert "holds an invalid XID" in stopped(log.folder, target).message
+
+
+def test_commit_by_hand_that_does_not_fit(log, target):
+    """The branch and the way out are named; it stays prepared until it is rolled back."""
+    log.xa_prepare(ONE, delete(A, (77, "no such")))
+    run(log.folder, target)
+    by_hand = ["--target", str(target), "--xid", b"one".hex()]
+    assert main(["xa", "commit", *by_hand]) == 0
+    log.transaction(insert(A, (1, "x")))
+    error = stopped(log.folder, target)
+    assert (error.number, error.gtid) == (1032, log.gtid(3))
+    assert "by hand" in error.message and str(Xid(1, b"one", b"")) in error.message
+    assert error.hint is not None and "xa rollback" in error.hint
+    assert prepared(target) == [b"one"]
+    assert main(["xa", "rollback", *by_hand]) == 0
+    run(log.folder, target)
+    assert rows(target, A) == [(1, "x")]
+    assert prepared(target) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "xid"),
+    [
+        ("6f", Xid(1, b"o", b"")),
+        ("6F,00,7", Xid(7, b"o", b"\0")),
+        (",62", Xid(1, b"", b"b")),  # XA START '', 'b' is legal
+        ("", None),
+        ("6f,,x", None),
+        ("6f6", None),
+        ("6f,,1,2", None),
+        ("6f,,4294967296", None),
+        ("6f,,-1", None),
+        ("00" * 65, None),
+    ],
+)
+def test_xid_of_the_command_line(text, xid):
+    if xid is not None:
+        assert Xid.of_hex(text) == xid
+        return
+    with pytest.raises(ValueError, match="hex|int|XID"):
+        Xid.of_hex(text)
