@@ -156,11 +156,13 @@ class Coordinator:
         self.counters.warnings += self.xa.old(self.config.apply.xa_age_limit_s)
         for branch in self.xa.waiting():
             end = self.position + 1 + self.landing.mark.by_hand
-            ahead = any(t.position > end for t in self.tracking.tables.values())
+            positions = [table.position for table in self.tracking.tables.values()]
+            ahead = any(position > end for position in positions)
             if not self.position or ahead or self.landing.mark.by_hand == _BY_HAND_MAX:
                 return
-            commit = self.xa.ends_in_commit(branch)
-            xa = self.xa.end_by_hand(branch)
+            begun = end in positions  # some tables have its rows: it can't be taken back
+            xa = self.xa.end_by_hand(branch, begun=begun)
+            commit = bool(xa.commits)
             group = branch_group(branch, self.position, end, xa)
             group.executed = self.executed
             self.landing.mark.by_hand += 1

@@ -65,16 +65,17 @@ class XaParts:
         return said
 
     def waiting(self) -> list[Branch]:
-        """Branches that somebody has decided to end by hand, and that are still prepared."""
-        return [branch for branch in self._now if branch.position in self._decided]
+        """Branches that somebody has decided to end by hand, and that are still prepared; in the
+        order of the decisions, so that none comes before one that a crash has cut off."""
+        now = {branch.position: branch for branch in self._now}
+        return [now[position] for position in self._decided if position in now]
 
-    def ends_in_commit(self, branch: Branch) -> bool:
-        return self._decided[branch.position] == COMMIT
-
-    def end_by_hand(self, branch: Branch) -> XaGroup:
-        """A group that does nothing else. Between two batches only."""
+    def end_by_hand(self, branch: Branch, *, begun: bool) -> XaGroup:
+        """A group that does nothing else; a commit that has ``begun`` stays one. Between two
+        batches only."""
         self._seen.end(branch.xid)
-        kind = Kind.XA_COMMIT if self.ends_in_commit(branch) else Kind.XA_ROLLBACK
+        commits = begun or self._decided[branch.position] == COMMIT
+        kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
         group = self._follow(self.prepared, [(0, kind, branch)])
         self._now = Branches(group.prepared)
         return group

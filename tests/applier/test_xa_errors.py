@@ -5,6 +5,8 @@ Each test says which of MySQL's own it stands for (tests/scenarios.py), and asse
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from spark_repl.apply.xa import Xid
@@ -13,7 +15,7 @@ from spark_repl.errors import LogError, SparkReplError, StatementError
 from tests.binlog_writer import Table, delete, insert
 from tests.local_delta import cuts, rows, run, stopped
 
-A = Table("a")
+A, B = Table("a"), Table("b")
 ONE, TWO = (b"one", b"", 1), (b"two", b"", 1)
 
 
@@ -139,6 +141,23 @@ def test_commit_by_hand_that_does_not_fit(log, target):
     assert prepared(target) == []
 
 
+@pytest.mark.parametrize("changed", ["another is decided", "it is taken back"])
+def test_commit_by_hand_cut_off_between_tables(log, target, changed, killed):
+    """What is decided between the crash and the restart does not come before what has begun."""
+    log.xa_prepare(ONE, insert(A, (1, "one")), insert(B, (1, "one")))
+    log.xa_prepare(TWO, insert(A, (2, "two")), insert(B, (2, "two")))
+    run(log.folder, target)
+    assert main(["xa", "commit", "--target", str(target), "--xid", b"two".hex()]) == 0
+    commits = itertools.count(1)
+    killed(log, target, lambda at: at == "before_put" and next(commits) > 1)
+    assert len(rows(target, A)) + len(rows(target, B)) == 1
+    how = ["commit", b"one"] if changed == "another is decided" else ["rollback", b"two"]
+    assert main(["xa", how[0], "--target", str(target), "--xid", how[1].hex()]) == 0
+    run(log.folder, target)
+    want = [(1, "one"), (2, "two")] if how[1] == b"one" else [(2, "two")]
+    assert rows(target, A) == rows(target, B) == want
+
+
 @pytest.mark.parametrize(
     ("text", "xid"),
     [
@@ -158,5 +177,5 @@ def test_xid_of_the_command_line(text, xid):
     if xid is not None:
         assert Xid.of_hex(text) == xid
         return
-    with pytest.raises(ValueError, match="hex|int|XID"):
+    with pytest.raises(ValueError, match=r"hex|int|XID"):
         Xid.of_hex(text)
