@@ -189,16 +189,19 @@ def _classify_compressed(
     which = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
     if not len(which):
         return
+    from ..binlog.payload_bodies import payload_heads
     from .compressed import classify
 
     starts = found.numbers[which, PAYLOAD_OFFSET]
     crc = np.where(records["flags"][which] & Flag.CHECKSUM, CRC_LENGTH, 0)
     ends = found.numbers[which, END] - crc
+    bodies = np.column_stack((starts + HEADER_LENGTH, ends))
+    heads = payload_heads(buf, bodies).tolist()
     data, reader = buf.data, zstandard.ZstdDecompressor()
     kinds, sizes = [], []
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+    for start, end, fields in zip(starts.tolist(), ends.tolist(), heads, strict=True):
         try:
-            kind, size = classify(data[start + HEADER_LENGTH : end], reader)
+            kind, size = classify(data[start + HEADER_LENGTH : end], reader, fields)
         except LogError as e:
             raise e.at(file=file.name, position=start) from None
         kinds.append(kind)
