@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from .applier_status import APPLYING, STAGING, ApplierStatus, Counters
-from .apply.commit_order import WAITING, CommitOrder
+from .apply.commit_order import CommitOrder
 from .apply.stage import Staged
 from .config import Config
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
@@ -73,7 +73,7 @@ class Landing:
         self.mark = LowWaterMark(
             tracking, xa.store, catch_up, executed, position, by_hand, self._publish_cut
         )
-        self.order = CommitOrder(lambda slot: status.state(WAITING))
+        self.order = CommitOrder(status.waits)
         self.writer = GroupWriter(tracking, workers, config)
         self.stager = Stager(config, tracking, workers)
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
