@@ -24,6 +24,7 @@ from .applier_status import (
 from .apply.changes import EveryTable
 from .apply.xa import Branch
 from .config import Config
+from .crash_points import reach
 from .errors import CommitOrderError, RowError
 from .gtid import GtidSet
 from .landing import Landing
@@ -32,7 +33,6 @@ from .plan import Group, Log, Planner, Records, branch_group
 from .position import RelayPosition
 from .retry import Retries, Stopped
 from .sink.copies import CatchUp
-from .sink.crash_points import reach
 from .sink.tracking import Tracking
 from .stops import Until, copied, due_in, left_out, replayed
 from .workers import Workers

@@ -19,6 +19,7 @@ from .applier_status import APPLYING, STAGING, ApplierStatus, Counters
 from .apply.commit_order import CommitOrder
 from .apply.stage import Staged
 from .config import Config
+from .crash_points import reach
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
@@ -29,7 +30,6 @@ from .relay.index import Kind, holding
 from .retry import Retries, disk_full, temporary
 from .sink.control import Cut
 from .sink.copies import CatchUp
-from .sink.crash_points import reach
 from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
