@@ -66,7 +66,7 @@ class ApplierStatus:
         self._lock = threading.Lock()
         self._written = 0.0
         self._waiting = 0  # groups, for the one before them
-        self.retries = 0
+        self.retries = self.task_retries = 0
         self.coordinator: dict[str, Any] = {
             "CHANNEL_NAME": config.channel,
             "THREAD_ID": os.getpid(),
@@ -121,7 +121,7 @@ class ApplierStatus:
             for name, none in _NO_RETRIES.items():
                 found = self.worker[f"APPLYING_TRANSACTION_{name}"] if tried else none
                 self.worker[f"LAST_APPLIED_TRANSACTION_{name}"] = found
-            self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = 0
+                self.worker[f"APPLYING_TRANSACTION_{name}"] = none
             self.coordinator["PROCESSING_TRANSACTION"] = ""
         self._write()
 
@@ -158,6 +158,7 @@ class ApplierStatus:
             found = {
                 "at": _now(),
                 "retries": self.retries,
+                "task_retries": self.task_retries,
                 "xa_age_limit_s": self._xa_age_limit_s,
                 "coordinator": self.coordinator,
                 "workers": [

@@ -175,7 +175,7 @@ class Landing:
     def count(self, staged: list[Staged]) -> None:
         changes = [part.changes for part in staged]
         self.stager.tables = max(1, len({name for found in changes for name in found}))
-        self.counters.task_retries = self.workers.task_retries
+        self.counters.task_retries = self.status.task_retries = self.workers.task_retries
         self.counters.row_changes += sum(sum(found.values()) for found in changes)
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
 

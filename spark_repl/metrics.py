@@ -38,6 +38,8 @@ def _samples(found: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]
     yield "applier_running", "1 while an applier owns the target", applier["SERVICE_STATE"] == "ON"
     retries = applier["COUNT_TRANSACTIONS_RETRIES"]
     yield "applier_retries", "Attempts after temporary failures, of the last run", retries
+    tasks = applier["COUNT_TASK_RETRIES"]
+    yield "applier_task_retries", "Spark's own attempts at tasks, of the last run", tasks
     yield "cuts", "Cuts that are kept", found["cuts"]
     (coordinator,) = found["replication_applier_status_by_coordinator"]
     for column, name, text in (

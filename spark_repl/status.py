@@ -39,6 +39,7 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
                 "SERVICE_STATE": state,
                 "REMAINING_DELAY": None,
                 "COUNT_TRANSACTIONS_RETRIES": live["retries"],
+                "COUNT_TASK_RETRIES": live.get("task_retries", 0),
             }
         ],
         "replication_applier_status_by_coordinator": [

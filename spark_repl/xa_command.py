@@ -11,19 +11,27 @@ from .inspect import emit, print_table
 from .sink.control import Control
 from .status import prepared_branches
 
+_UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}
+
 
 def show(options: argparse.Namespace) -> int:
     control = Control.existing(options.target)
-    decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
-    decided = {decision["position"]: decision["action"] for decision in decisions}
+    decided = {}
+    for row in control.rows("xa"):
+        decision = json.loads(row["detail"])
+        decided[decision["position"]] = {
+            "by_hand": decision["action"],
+            "decided_by": f"{decision['user']}@{decision['host']}",
+            "decided_at": str(row["at"]),
+        }
     found = [
-        {**branch, "by_hand": decided.get(packed)}
+        {**branch, **decided.get(packed, _UNDECIDED)}
         for packed, branch in prepared_branches(control.cuts())
     ]
     if options.json:
         emit({"prepared": found}, True)
         return 0
-    names = ("format_id", "gtrid", "bqual", "gtid", "position", "bytes", "prepared_at", "by_hand")
+    names = ("format_id", "gtrid", "bqual", "gtid", "position", "bytes", "prepared_at", *_UNDECIDED)
     print_table(names, [tuple(str(line[name] or "") for name in names) for line in found])
     return 0
 

@@ -135,7 +135,9 @@ def test_ends_by_hand(spark, xa, target, capsys):
     assert main(["xa", "commit", "--target", str(target), "--xid", hexed]) == 0
     two = f"{TWO[0].hex()},{TWO[1].hex()},{TWO[2]}"
     assert main(["xa", "rollback", "--target", str(target), "--xid", two]) == 0
-    assert sorted(line["by_hand"] for line in prepared(target, capsys)) == ["COMMIT", "ROLLBACK"]
+    decided = prepared(target, capsys)
+    assert sorted(line["by_hand"] for line in decided) == ["COMMIT", "ROLLBACK"]
+    assert all("@" in line["decided_by"] and line["decided_at"] for line in decided)
     run(spark, xa.folder, target)
     assert_rows(spark, target, A, [(1, "old"), (2, "old"), (10, "one")])
     assert prepared(target, capsys) == []
