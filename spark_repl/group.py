@@ -6,10 +6,11 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from statistics import median
+from typing import TYPE_CHECKING
 
 from .apply.changes import DUPLICATE_KEY
 from .apply.stage import Part, Staged, same_shape
@@ -24,11 +25,13 @@ from .sink.control import Cut
 from .sink.crash_points import armed, reach
 from .sink.direct import LiveFile, Violation, WriteTask, Written, write
 from .sink.key_index import IndexTask, build
-from .sink.merge import MergeLanes, stage_net
 from .sink.rewrite import RewriteTask, rewrite
 from .sink.tracking import Table, Tracking, user_metadata
 from .upkeep import Upkeep
 from .workers import HERE_BYTES, Workers
+
+if TYPE_CHECKING:
+    from .sink.merge import MergeLanes
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +53,11 @@ class GroupWriter:
         self._write_seconds = self._commit_seconds = 0.0
         self._commits: deque[float] = deque(maxlen=100_000)  # seconds of each table's
         self._lanes: MergeLanes | None = None
+        self._function: Callable[[WriteTask], Written] = write
         if config.apply.writer == "merge":
+            from .sink.merge import MergeLanes, stage_net  # and pandas with it
+
+            self._function = stage_net
             self._lanes = MergeLanes(workers.spark, tracking)
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
@@ -95,9 +102,8 @@ class GroupWriter:
         began = time.perf_counter()
         if self._lanes:
             self._lanes.idempotent = idempotent
-        function = stage_net if self._lanes else write
         reach("planned")
-        written = self.workers.run(function, tasks, here=rows <= _HERE_ROWS)
+        written = self.workers.run(self._function, tasks, here=rows <= _HERE_ROWS)
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:
             faults = self._check(tables, written)

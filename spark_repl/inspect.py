@@ -7,21 +7,23 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .config import load
 from .errors import ConfigError
 from .gtid import GtidSet
+from .java import cache_index_folder
 from .metrics import metrics
 from .relay.index import build_index
 from .relay.log import open_log
 from .relay.verify import dump, list_files, verify_log
-from .replica import Result
 from .sink.control import Control, Cut
 from .sink.cut import find_cut, published
 from .sink.layout import Layout
-from .spark_source import cache_index_folder
 from .status import position_text, status
+
+if TYPE_CHECKING:
+    from .replica import Result  # Spark, which these commands do without
 
 
 def emit(found: Any, as_json: bool) -> None:

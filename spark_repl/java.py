@@ -27,6 +27,12 @@ def cache_folder() -> Path:
     return Path(root)
 
 
+def cache_index_folder(path: str) -> str:
+    """Where the index of a log without a target lies: nothing is written beside the log."""
+    folder = os.path.abspath(path).strip("/").replace("/", "-")
+    return str(cache_folder() / "index" / folder)
+
+
 def check_java() -> str:
     """The version of the Java that Spark will use. Raises SetupError unless it is 17 or 21."""
     home = os.environ.get("JAVA_HOME")

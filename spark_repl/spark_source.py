@@ -14,7 +14,6 @@ is the log and its index on disk, never an attribute.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +30,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from .errors import ConfigError
-from .java import cache_folder
+from .java import cache_index_folder
 from .position import START
 from .relay.index import Kind, TransactionIndex, build_index, gtid_text
 from .relay.log import open_log
@@ -43,12 +42,6 @@ SCHEMA = (
 _BATCH_ROWS = 1 << 16
 _KINDS = np.array([kind.name for kind in sorted(Kind)])
 _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
-
-
-def cache_index_folder(path: str) -> str:
-    """Where the index of a log without a target lies: nothing is written beside the log."""
-    folder = os.path.abspath(path).strip("/").replace("/", "-")
-    return str(cache_folder() / "index" / folder)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..binlog.grammar import Kind
+from ..binlog.transaction import Kind
 from ..errors import StatementError
 
 # The server always logs XIDs in this form, whatever the client wrote.

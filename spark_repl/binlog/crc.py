@@ -1,4 +1,4 @@
-"""CRC32 of binary log events (zlib's polynomial), eight bytes a step, in compiled code.
+"""CRC32 of binary log events (zlib's polynomial), 8 or 16 bytes a step, in compiled code.
 
 Every event ends with the CRC32 of its bytes before it, little-endian. The FORMAT_DESCRIPTION
 event's is computed with the flag IN_USE cleared, so a log that is still open verifies too.
@@ -11,12 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from .carryless import AVAILABLE
 from .kernels import jit
+
+if AVAILABLE:
+    from .carryless import folded
 
 HEADER_LENGTH = 19
 CRC_LENGTH = 4
 _FORMAT_DESCRIPTION = 15
 _FLAGS_OFFSET = 17
+# Of one lane; quicker than eight bytes a step from there on (measured).
+FOLDED_BYTES_MIN = 16
 
 
 def _make_tables() -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
@@ -37,34 +43,60 @@ _T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7 = (np.ascontiguousarray(row) for row in _
 
 
 @jit
-def crc32_update(crc: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
-    """Continues ``crc`` (0 at the beginning) over uint8 ``buf[start:end]``; as zlib.crc32."""
-    c = np.uint32(np.uint32(crc) ^ np.uint32(0xFFFFFFFF))
+def _step(low: Any, high: Any) -> Any:
+    """The CRC, not inverted, of eight bytes: ``low`` has that of what lies before added to it."""
+    return np.uint32(
+        _T7[low & np.uint32(0xFF)]
+        ^ _T6[low >> np.uint32(8) & np.uint32(0xFF)]
+        ^ _T5[low >> np.uint32(16) & np.uint32(0xFF)]
+        ^ _T4[low >> np.uint32(24)]
+        ^ _T3[high & np.uint32(0xFF)]
+        ^ _T2[high >> np.uint32(8) & np.uint32(0xFF)]
+        ^ _T1[high >> np.uint32(16) & np.uint32(0xFF)]
+        ^ _T0[high >> np.uint32(24)]
+    )
+
+
+@jit
+def _four(buf: np.ndarray, at: Any) -> Any:
+    return np.uint32(
+        np.uint32(buf[at])
+        | np.uint32(buf[at + 1]) << np.uint32(8)
+        | np.uint32(buf[at + 2]) << np.uint32(16)
+        | np.uint32(buf[at + 3]) << np.uint32(24)
+    )
+
+
+@jit
+def _by_tables(c: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
     i = start
     while i + 8 <= end:
-        x = np.uint32(
-            c
-            ^ (
-                np.uint32(buf[i])
-                | np.uint32(buf[i + 1]) << np.uint32(8)
-                | np.uint32(buf[i + 2]) << np.uint32(16)
-                | np.uint32(buf[i + 3]) << np.uint32(24)
-            )
-        )
-        c = np.uint32(
-            _T7[x & np.uint32(0xFF)]
-            ^ _T6[x >> np.uint32(8) & np.uint32(0xFF)]
-            ^ _T5[x >> np.uint32(16) & np.uint32(0xFF)]
-            ^ _T4[x >> np.uint32(24) & np.uint32(0xFF)]
-            ^ _T3[buf[i + 4]]
-            ^ _T2[buf[i + 5]]
-            ^ _T1[buf[i + 6]]
-            ^ _T0[buf[i + 7]]
-        )
+        c = _step(np.uint32(c ^ _four(buf, i)), _four(buf, i + 4))
         i += 8
     while i < end:
         c = np.uint32(_T0[(c ^ np.uint32(buf[i])) & np.uint32(0xFF)] ^ c >> np.uint32(8))
         i += 1
+    return c
+
+
+@jit
+def _by_folding(c: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
+    if end - start < FOLDED_BYTES_MIN:
+        return _by_tables(c, buf, start, end)
+    low, high, at = folded(c, buf, start, end)
+    half = np.uint64(0xFFFFFFFF)
+    c = _step(np.uint32(low & half), np.uint32(low >> np.uint64(32)))
+    c = _step(np.uint32(c ^ np.uint32(high & half)), np.uint32(high >> np.uint64(32)))
+    return _by_tables(c, buf, at, end)
+
+
+_continued = _by_folding if AVAILABLE else _by_tables
+
+
+@jit
+def crc32_update(crc: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
+    """Continues ``crc`` (0 at the beginning) over uint8 ``buf[start:end]``; as zlib.crc32."""
+    c = _continued(np.uint32(np.uint32(crc) ^ np.uint32(0xFFFFFFFF)), buf, start, end)
     return np.int64(np.uint32(c ^ np.uint32(0xFFFFFFFF)))
 
 

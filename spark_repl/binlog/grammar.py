@@ -1,51 +1,24 @@
-"""What the events of a transaction say about its kind: kernels over the raw bytes.
-
-``numbers`` rows are int64[11], one per transaction, with the columns named here.
-"""
+"""What the events of a transaction say about its kind: kernels over the raw bytes."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from .kernels import jit
+from .transaction import (
+    COMMIT_TIME,
+    FLAGS,
+    GNO,
+    KIND,
+    LAST_COMMITTED,
+    QUERY_OFFSET,
+    SEQUENCE_NUMBER,
+    Flag,
+    Kind,
+)
 
-
-class Kind(IntEnum):
-    """What a transaction is, as far as its boundaries tell."""
-
-    ROWS = 0
-    """BEGIN … XID or COMMIT with row events (or compressed)"""
-    EMPTY = 1
-    QUERY = 2
-    """one statement: DDL, account management"""
-    ROLLBACK = 3
-    """ended by ROLLBACK"""
-    XA_PREPARE = 4
-    XA_ONE_PHASE = 5
-    XA_COMMIT = 6
-    XA_ROLLBACK = 7
-    STATEMENT = 8
-    """changes rows by statements, or rolls a part of itself back (ROLLBACK TO)"""
-    INCIDENT = 9
-    DDL_ROWS = 10
-    """CREATE TABLE … START TRANSACTION, then rows"""
-
-
-class Flag(IntEnum):
-    COMPRESSED = 1
-    ANONYMOUS = 2
-    CHECKSUM = 4
-    ROLLBACK_TO = 8
-    """holds a ROLLBACK TO SAVEPOINT: the row events before it are not all valid"""
-
-
-# Columns of the int64 array.
-START, END, ROW_EVENTS, KIND, FLAGS, LAST_COMMITTED, SEQUENCE_NUMBER, COMMIT_TIME, GNO = range(9)
-QUERY_OFFSET, PAYLOAD_OFFSET = 9, 10
-COLUMNS = 11
 _NO_ROLLBACK, _ROLLBACK, _ROLLBACK_TO = range(3)
 
 _BEGIN = np.frombuffer(b"BEGIN", np.uint8)

@@ -13,12 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 _compile: Any = None
+compiled = False
+"""Whether kernels are machine code; as Python they give the same answers, slowly."""
 try:
     import numba
+    from numba.core import config as _numba_config
 except ImportError:  # its compiler has no build for every machine
     pass
 else:
     _compile = numba.njit(cache=True, nogil=True)
+    compiled = not _numba_config.DISABLE_JIT  # type: ignore[attr-defined]
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

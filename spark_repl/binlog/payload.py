@@ -6,8 +6,7 @@ The events inside carry no CRC; the payload event's own CRC covers them.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import zstandard
 
@@ -16,20 +15,18 @@ from .packed import Packed
 from .windows import Reader
 
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
-_ZSTD, _NONE = 0, 255
+_ZSTD, NONE = 0, 255
 _HINT = "the log is damaged here; fetch it again, or check it with mysqlbinlog"
 # All fields of a payload's header: three of at most 11 bytes, and the end.
 _HEAD_BYTES = 64
-_USUAL_FIELDS = {_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE}
-# Bytes of a packed integer by its first one.
-_WIDTHS = {252: 3, 253: 4, 254: 9}
 _PIECE_BYTES = 1 << 20
 # A decompressor may not be shared between threads.
 _local = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class Head(NamedTuple):
+    """What stands before the compressed bytes."""
+
     compression: int
     size: int
     uncompressed: int
@@ -75,7 +72,7 @@ class Payload:
 
     def __init__(self, body: Reader, length: int) -> None:
         begin = body.read(min(length, _HEAD_BYTES))
-        head = _parse(begin)
+        head = head_of(begin)
         if length - head.length != head.size:
             raise DecodeError(
                 f"transaction payload of {length - head.length} bytes, its header says {head.size}",
@@ -85,7 +82,7 @@ class Payload:
         data: Any = Section(body, head.size, begin[head.length :])
         if head.compression == _ZSTD:
             data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
-        elif head.compression != _NONE:
+        elif head.compression != NONE:
             raise DecodeError(
                 f"transaction payload has the unknown compression {head.compression}", hint=_HINT
             )
@@ -114,9 +111,9 @@ class Payload:
         self.read(1)
 
 
-def decompress(body: bytes) -> bytes:
+def decompress(body: bytes, head: Head | None = None) -> bytes:
     """The concatenated inner events of a payload event's body (no 19-byte header, no CRC)."""
-    head = _parse(body[:_HEAD_BYTES])
+    head = head or head_of(body)
     if head.compression == _ZSTD and head.uncompressed <= _PIECE_BYTES:
         found = _at_once(body[head.length :], head)
         if found is not None:
@@ -128,7 +125,7 @@ def decompress(body: bytes) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _at_once(data: bytes, head: _Head) -> bytes | None:
+def _at_once(data: bytes, head: Head) -> bytes | None:
     """A small payload in one call, which costs a quarter of a stream; None where the stream has to
     say what is wrong, or where there are several frames."""
     try:
@@ -142,30 +139,10 @@ def _at_once(data: bytes, head: _Head) -> bytes | None:
     return found if len(found) == head.uncompressed else None
 
 
-def payload_size(body: bytes) -> int:
-    """Bytes of the inner events, by the payload's header; ``body`` may end after the header."""
-    return _parse(body).uncompressed
-
-
-def _parse(body: bytes) -> _Head:
-    """The usual form is read plainly: small transactions spent more time here than in zstd."""
-    fields: dict[int, int] = {}
-    at, end = 0, len(body)
-    while at < end and (tag := body[at]):
-        first = body[at + 2] if at + 2 < end else 255
-        width = _WIDTHS.get(first, 1)
-        if first in (251, 255) or body[at + 1] != width or at + 2 + width > end:
-            break
-        value = body[at + 3 : at + 2 + width]
-        fields[tag] = int.from_bytes(value, "little") if value else first
-        at += 2 + width
-    if at < end and body[at] == _END and fields.keys() == _USUAL_FIELDS:
-        sizes = fields[_PAYLOAD_SIZE], fields[_UNCOMPRESSED_SIZE]
-        return _Head(fields[_COMPRESSION], *sizes, at + 1)
-    return _parse_any(body)
-
-
-def _parse_any(body: bytes) -> _Head:
+def head_of(body: bytes) -> Head:
+    """The header of a payload event's body, which may end behind it: any form, see payload_bodies
+    for the usual one."""
+    body = body[:_HEAD_BYTES]
     packed = Packed(body, "TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
     while (tag := packed.number()) != _END:
@@ -177,4 +154,4 @@ def _parse_any(body: bytes) -> _Head:
         raise DecodeError(f"transaction payload with the fields {fields}", hint=_HINT)
     # MySQL writes no uncompressed size when nothing is compressed.
     uncompressed = fields.get(_UNCOMPRESSED_SIZE, size)
-    return _Head(fields[_COMPRESSION], size, uncompressed, len(body) - packed.left)
+    return Head(fields[_COMPRESSION], size, uncompressed, len(body) - packed.left)

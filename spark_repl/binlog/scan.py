@@ -6,25 +6,12 @@ are not verified here: whoever decodes a span does that. Only whole transactions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from .event import EventType
 from .grammar import (
-    COLUMNS,
-    COMMIT_TIME,
-    END,
-    FLAGS,
-    KIND,
-    PAYLOAD_OFFSET,
-    QUERY_OFFSET,
-    ROW_EVENTS,
-    START,
-    Flag,
-    Kind,
     begins_again,
     inner_query,
     is_begin,
@@ -36,6 +23,21 @@ from .grammar import (
     single_query,
 )
 from .kernels import jit
+from .transaction import (
+    COLUMNS,
+    COMMIT_TIME,
+    END,
+    FLAGS,
+    KIND,
+    PAYLOAD_OFFSET,
+    QUERY_OFFSET,
+    ROW_EVENTS,
+    START,
+    Flag,
+    Kind,
+    Scan,
+    Stop,
+)
 
 CHUNK_TRANSACTIONS = 1 << 15
 # Entries of the state array.
@@ -47,47 +49,6 @@ _DONE = 3
 """the event ended the transaction"""
 _REFUSED = -1
 """minus a Stop: the event can't stand there"""
-
-
-class Stop(IntEnum):
-    """Why the scan ended."""
-
-    END = 0
-    """at the end of the bytes, between transactions"""
-    FULL = 1
-    """the arrays are full; goes on at ``resume``"""
-    OPEN = 2
-    """at the end of the bytes, inside a transaction"""
-    CUT = 3
-    """the last event runs beyond the end of the bytes"""
-    NO_EVENT = 4
-    """bytes that are no event header: a length below 19"""
-    UNKNOWN_EVENT = 5
-    UNEXPECTED_EVENT = 6
-    """an event that can't stand here"""
-    MALFORMED_EVENT = 7
-    """an event too short for what it must hold"""
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Transactions of one stretch of a file; offsets count from the buffer's beginning."""
-
-    numbers: np.ndarray
-    """int64[n, 11], columns START … PAYLOAD_OFFSET of ``grammar`` (0 where there is none)"""
-    uuids: np.ndarray
-    """uint8[n, 16]"""
-    tags: np.ndarray
-    """uint8[n, 32], padded with zeros"""
-    stop: Stop
-    resume: int
-    """behind the last complete transaction and what follows it outside of any: scan on here"""
-    bad: int
-    """offset of the event that stopped the scan"""
-    checksum: bool
-    """whether the events at ``resume`` carry a CRC32"""
-    closed: bool
-    """whether the last event before ``resume`` is ROTATE or STOP"""
 
 
 def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) -> Scan:

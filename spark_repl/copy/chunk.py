@@ -15,6 +15,7 @@ from ..binlog.definition import TableDefinition
 from ..config import Source
 from ..errors import SourceLostError, SparkReplError
 from ..relay.connection import begin_query, connect
+from ..relay.dump import TRIED_AGAIN
 from ..sink.columns import Columns, write_file
 from .source_tables import full_name
 from .text_rows import read_rows, select_list, to_arrow
@@ -60,15 +61,21 @@ def copy_chunk(task: CopyTask) -> Copied:
 def patiently(source: Source, action: Callable[[], T], *, retries: int | None = None) -> T:
     """Does it again when the connection is lost, as often (or ``retries``) and with the waits of
     the receiver. Raises what ``action`` raised last."""
-    count = source.connect_retry_count
-    for attempt in range(count if retries is None else min(retries, count)):
+    count = source.connect_retry_count if retries is None else retries
+    count = min(count, source.connect_retry_count)
+    for attempt in range(count):
         try:
             return action()
         except SourceLostError as error:
             log.warning("copying: %s; tried again", error)
             wait = source.connect_retry_s * 2.0 ** min(attempt, 30)
             time.sleep(min(wait, source.connect_retry_max_s))
-    return action()
+    try:
+        return action()
+    except SourceLostError as error:
+        if error.hint == TRIED_AGAIN:
+            error.hint = f"{count + 1} attempts were in vain: mend the connection, and start again"
+        raise
 
 
 def copy_rows(task: CopyTask, connection: Any) -> Copied:

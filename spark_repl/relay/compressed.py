@@ -14,18 +14,18 @@ from ..binlog.event import (
     parse_header,
     parse_query,
     parse_xa_prepare,
-    read_lenenc,
 )
-from ..binlog.grammar import Kind
-from ..binlog.payload import Payload, View
+from ..binlog.payload import NONE, Payload, View
+from ..binlog.payload_bodies import head_at
+from ..binlog.transaction import Kind
 from ..binlog.windows import read_exactly, windows
-from ..errors import LogError
+from ..errors import DecodeError, LogError
 
-_COMPRESSION, _UNCOMPRESSED_SIZE, _PAYLOAD_SIZE = 2, 3, 1
-_NONE = 255
 # Looked up once: an enumeration's members cost a microsecond each time.
 _QUERY, _XID = int(EventType.QUERY), int(EventType.XID)
-_XA_PREPARE = int(EventType.XA_PREPARE)
+_XA_PREPARE, _TABLE_MAP = int(EventType.XA_PREPARE), int(EventType.TABLE_MAP)
+# The end of a Query's database, and its statement.
+_BEGIN = b"\0BEGIN"
 # Enough for BEGIN with all its status variables and the head of what follows.
 _HEAD_BYTES = 2048
 # Up to here one call for everything is quicker than a stream for the head.
@@ -34,36 +34,37 @@ _SMALL_BYTES = 1 << 15
 _WINDOW_BYTES = 1 << 20
 
 
-def classify(body: memoryview, reader: zstandard.ZstdDecompressor) -> tuple[Kind, int]:
+def classify(
+    body: memoryview, reader: zstandard.ZstdDecompressor, fields: list[int]
+) -> tuple[Kind, int]:
     """(kind, bytes of the events inside) of a TRANSACTION_PAYLOAD body without its checksum.
 
-    ``reader`` spares making one per call; it must not be shared between threads.
+    ``reader`` spares making one per call; it must not be shared between threads. ``fields``: its
+    row of payload_heads.
     """
     try:
-        fields, at = _fields(body)
-        size = fields.get(_UNCOMPRESSED_SIZE, fields[_PAYLOAD_SIZE])
-        if fields[_COMPRESSION] == _NONE:
+        found = head_at(fields, bytes(body[:_HEAD_BYTES]))
+        at, size = found.length, found.uncompressed
+        if found.compression == NONE:
             head = bytes(body[at : at + _HEAD_BYTES])
         elif size <= _SMALL_BYTES:
             head = reader.decompress(body[at:], max_output_size=size)
         else:
             head = reader.stream_reader(body[at:]).read(_HEAD_BYTES)
-        kind = _kind(head, body)
-    except (IndexError, KeyError, MemoryError, zstandard.ZstdError) as e:
+        kind = Kind.ROWS if _is_usual(head) else _kind(head, body)
+    except (IndexError, MemoryError, DecodeError, zstandard.ZstdError) as e:
         raise LogError(f"a TRANSACTION_PAYLOAD event is damaged: {e}") from e
     return kind, size
 
 
-def _fields(body: memoryview) -> tuple[dict[int, int], int]:
-    fields: dict[int, int] = {}
-    at = 0
-    while True:
-        name, at = read_lenenc(body, at)
-        if name == 0:
-            return fields, at
-        length, at = read_lenenc(body, at)
-        fields[name], _ = read_lenenc(body, at)
-        at += length
+def _is_usual(head: bytes) -> bool:
+    """BEGIN and a TABLE_MAP behind it, seen without parsing either."""
+    length = int.from_bytes(head[9:13], "little")
+    return (
+        head[4] == _QUERY
+        and head[length - len(_BEGIN) : length] == _BEGIN
+        and head[length + 4 : length + 5] == bytes([_TABLE_MAP])
+    )
 
 
 def _kind(head: bytes, body: memoryview) -> Kind:

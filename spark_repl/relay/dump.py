@@ -21,6 +21,7 @@ _ER_SOURCE_FATAL = 1236
 # Of the network, of a shutdown, of too many connections: they pass.
 TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1927, 2002,
                        2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
+TRIED_AGAIN = "it is tried again"
 
 # What the source says in an error 1236 -> what to do about it. The first that fits counts.
 _PURGED = ("purged required", "Could not find first log file")
@@ -147,7 +148,7 @@ def refusal(payload: bytes) -> SourceError:
 def error_of(number: int, text: str) -> SourceError:
     """A server's error, with what to do; SourceLostError when it may pass by itself."""
     if number in TEMPORARY:
-        return SourceLostError(text, number=number, hint="it is tried again")
+        return SourceLostError(text, number=number, hint=TRIED_AGAIN)
     hint = "see the source's error log"
     if number == _ER_SOURCE_FATAL:
         text = f"Got fatal error 1236 from source when reading data from binary log: '{text}'"

@@ -11,7 +11,7 @@ import numpy as np
 import zstandard
 
 from ..binlog.event import CRC_LENGTH, HEADER_LENGTH, type_name
-from ..binlog.grammar import (
+from ..binlog.transaction import (
     COMMIT_TIME,
     END,
     FLAGS,
@@ -24,11 +24,11 @@ from ..binlog.grammar import (
     SEQUENCE_NUMBER,
     START,
     Flag,
+    Scan,
+    Stop,
 )
-from ..binlog.scan import Scan, Stop, scan
 from ..errors import LogError
 from ..position import OFFSET_BITS
-from .compressed import classify
 from .log import RelayFile, RelayLog
 
 RECORD = np.dtype(
@@ -112,6 +112,8 @@ def extend(index: FileIndex, log: RelayLog) -> FileIndex:
 
 def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> FileIndex:
     """Scans up to ``end``, where an event may be cut."""
+    from ..binlog.scan import scan  # numba: half a second that reading an index does without
+
     buf = np.memmap(file.path, np.uint8, "r", shape=(end,))
     relay = log.head(index.number).own.is_relay_log
     found = scan(buf, index.scanned, index.checksum, relay=relay)
@@ -187,14 +189,19 @@ def _classify_compressed(
     which = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
     if not len(which):
         return
+    from ..binlog.payload_bodies import payload_heads
+    from .compressed import classify
+
     starts = found.numbers[which, PAYLOAD_OFFSET]
     crc = np.where(records["flags"][which] & Flag.CHECKSUM, CRC_LENGTH, 0)
     ends = found.numbers[which, END] - crc
+    bodies = np.column_stack((starts + HEADER_LENGTH, ends))
+    heads = payload_heads(buf, bodies).tolist()
     data, reader = buf.data, zstandard.ZstdDecompressor()
     kinds, sizes = [], []
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+    for start, end, fields in zip(starts.tolist(), ends.tolist(), heads, strict=True):
         try:
-            kind, size = classify(data[start + HEADER_LENGTH : end], reader)
+            kind, size = classify(data[start + HEADER_LENGTH : end], reader, fields)
         except LogError as e:
             raise e.at(file=file.name, position=start) from None
         kinds.append(kind)

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binlog.grammar import Flag, Kind
-from ..binlog.scan import Stop
+from ..binlog.transaction import Flag, Kind, Stop
 from ..errors import LogError
 from ..gtid import GtidSet, format_gtid
 from ..position import OFFSET_BITS, RelayPosition

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..binlog.event import type_name
-from ..binlog.grammar import COLUMNS, END, GNO, START
 from ..binlog.scan import OUTSIDE, STATE_CHECKSUM
+from ..binlog.transaction import COLUMNS, END, GNO, START
 from ..errors import SourceLostError
 from .packet_kernel import (
     AT_ACK,

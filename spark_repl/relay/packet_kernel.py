@@ -7,7 +7,7 @@ from numba import njit
 
 from ..binlog.crc import crc32_update
 from ..binlog.event import EventType
-from ..binlog.grammar import END, START, read_uint
+from ..binlog.grammar import read_uint
 from ..binlog.scan import (
     BEGUN,
     DONE,
@@ -19,6 +19,7 @@ from ..binlog.scan import (
     open_row,
     step,
 )
+from ..binlog.transaction import END, START
 
 PACKET_MAX = 0xFFFFFF
 _HEADER, _CRC = 19, 4

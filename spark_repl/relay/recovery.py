@@ -24,8 +24,9 @@ from ..binlog.event import (
     parse_header,
     parse_rotate,
 )
-from ..binlog.grammar import GNO, read_uint
-from ..binlog.scan import Stop, scan
+from ..binlog.grammar import read_uint
+from ..binlog.scan import scan
+from ..binlog.transaction import GNO, Stop
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import RelayPosition

@@ -22,7 +22,7 @@ from ..binlog.event import (
     parse_xa_prepare,
     type_name,
 )
-from ..binlog.scan import Stop
+from ..binlog.transaction import Stop
 from ..errors import LogError
 from ..gtid import GtidSet
 from .file_index import FileIndex, begin, extend

@@ -125,13 +125,19 @@ def _storm(
     """The receiver is killed, the wire is cut, the source rotates, purges and is killed itself, all
     under a load of 8 clients."""
     run, dice = Run(config, folder), random.Random(kills)
+    bytes_max, proxy.bytes_max = proxy.bytes_max, 0
     with Load(server, 8, seed=kills) as load:
+        while not run.executed():  # a chunk of the copy would never get through
+            assert run.process.poll() is None
+            time.sleep(0.3)
+        proxy.bytes_max = bytes_max
         stop = threading.Event()
         rotating = threading.Thread(target=_rotate, args=(server, config, stop))
         rotating.start()
         killed, until = set[int](), time.monotonic() + 30 * max(kills, 10)
         while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
             time.sleep(0.3)
+            assert run.process.poll() is None
             report = read_report(config.relay.path) or {}
             pid = report.get("THREAD_ID")
             if (

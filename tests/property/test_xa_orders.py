@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from spark_repl.apply.xa import Branch, XaGroup, Xid
-from spark_repl.binlog.grammar import Kind
+from spark_repl.binlog.transaction import Kind
 from spark_repl.relay.index import RECORD
 from spark_repl.xa_parts import XaParts
 

@@ -12,10 +12,11 @@ import pytest
 import zstandard
 
 from spark_repl.binlog.event import parse_format_description
-from spark_repl.binlog.payload import decompress, payload_size
+from spark_repl.binlog.payload import decompress, head_of
 from spark_repl.binlog.rows import walk
-from spark_repl.binlog.scan import Stop, scan
+from spark_repl.binlog.scan import scan
 from spark_repl.binlog.table_map import parse_table_map
+from spark_repl.binlog.transaction import Stop
 from spark_repl.errors import DecodeError
 from tests.decoder_log import payloads, read_log
 
@@ -196,7 +197,7 @@ def test_payload() -> None:
         return b"\x02\x01" + kind + sizes + b"\0" + data
 
     assert decompress(body(packed)) == events
-    assert payload_size(body(packed)) == 1000
+    assert head_of(body(packed)).uncompressed == 1000
     for bad in (
         body(packed, 999),
         body(packed, 1001),

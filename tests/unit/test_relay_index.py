@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_repl.binlog.grammar import END, Flag, Kind
-from spark_repl.binlog.scan import Stop, scan
+from spark_repl.binlog.scan import scan
+from spark_repl.binlog.transaction import END, Flag, Kind, Stop
 from spark_repl.errors import LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
 from spark_repl.relay.index import RECORD, TransactionIndex, build_index, gtid_text
