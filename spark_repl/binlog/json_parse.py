@@ -157,7 +157,7 @@ def _scalar(
 @jit
 def _integer(plain: Bytes, at: Int, end: Int, nodes: Ints, n: Int) -> None:
     """What 64 bits hold becomes INT64 or UINT64; the digits of others stay a decimal's."""
-    negative = plain[at] == 45
+    negative = int(plain[at] == 45)
     if end - at > 20 or end - at == negative:
         return
     low: Int = np.int64(0)
@@ -172,7 +172,8 @@ def _integer(plain: Bytes, at: Int, end: Int, nodes: Ints, n: Int) -> None:
         return
     value = high << 32 | low
     nodes[n, KIND] = UINT64 if high >> 31 and not negative else INT64
-    nodes[n, AT] = -value if negative else value
+    # -2^63 has become itself.
+    nodes[n, AT] = -value if negative and value > 0 else value
 
 
 @jit

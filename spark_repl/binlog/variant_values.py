@@ -210,7 +210,7 @@ def _printed(text: Bytes, at: Int, end: Int, out: Bytes, to: Int) -> Int:
 def _decimal(text: Bytes, end: Int, to: Int) -> Int:
     """The decimal that is printed as text[:end], in front of ``to`` in the same bytes; 0 when it
     has too many digits."""
-    negative = text[0] == 45
+    negative = int(text[0] == 45)
     digits, scale, behind = 0, 0, False
     limbs = np.zeros(4, np.int64)
     for i in range(negative, end):
@@ -218,7 +218,7 @@ def _decimal(text: Bytes, end: Int, to: Int) -> Int:
             behind = True
             continue
         scale += behind
-        digits += digits > 0 or text[i] != 48
+        digits += int(digits > 0 or text[i] != 48)
         if digits > _DECIMAL_DIGITS:
             return 0
         carry = np.int64(text[i]) - 48
@@ -226,7 +226,8 @@ def _decimal(text: Bytes, end: Int, to: Int) -> Int:
             carry += limbs[k] * 10
             limbs[k] = carry & 0xFFFFFFFF
             carry >>= 32
-    size = (max(digits, scale) > 9) + (max(digits, scale) > 18)
+    longest = max(digits, scale)
+    size = int(longest > 9) + int(longest > 18)
     wide = 4 << size
     to -= 2 + wide
     carry = np.int64(negative)
