@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from .apply.commit_order import WAITING
 from .config import Config
 from .errors import SparkReplError
 
@@ -21,8 +22,16 @@ WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 STAGING = "Reading event from the relay log"
 APPLYING = "Applying batch of row changes"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
+# They may last, with nothing behind them that would be written.
+_LASTING = (WAITING_FOR_WORK, DELAYED)
 
 _EVERY_S = 0.5
+_NO_RETRIES = {
+    "RETRIES_COUNT": 0,
+    "LAST_TRANSIENT_ERROR_NUMBER": 0,
+    "LAST_TRANSIENT_ERROR_MESSAGE": "",
+    "LAST_TRANSIENT_ERROR_TIMESTAMP": None,
+}
 
 
 def _now() -> str:
@@ -56,6 +65,7 @@ class ApplierStatus:
         self.path = path
         self._lock = threading.Lock()
         self._written = 0.0
+        self._waiting = 0  # groups, for the one before them
         self.retries = 0
         self.coordinator: dict[str, Any] = {
             "CHANNEL_NAME": config.channel,
@@ -77,12 +87,10 @@ class ApplierStatus:
             "LAST_ERROR_TIMESTAMP": None,
             "LAST_APPLIED_TRANSACTION": "",
             "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP": None,
+            **{f"LAST_APPLIED_TRANSACTION_{name}": value for name, value in _NO_RETRIES.items()},
             "APPLYING_TRANSACTION": "",
             "APPLYING_TRANSACTION_START_APPLY_TIMESTAMP": None,
-            "APPLYING_TRANSACTION_RETRIES_COUNT": 0,
-            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_NUMBER": 0,
-            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE": "",
-            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_TIMESTAMP": None,
+            **{f"APPLYING_TRANSACTION_{name}": value for name, value in _NO_RETRIES.items()},
         }
 
     def state(self, text: str, applying: str | None = None) -> None:
@@ -95,13 +103,24 @@ class ApplierStatus:
                 self.worker["APPLYING_TRANSACTION_START_APPLY_TIMESTAMP"] = _now()
             if applying is not None:
                 self.coordinator["PROCESSING_TRANSACTION"] = applying
-        self._write()
+        self._write(at_once=text in _LASTING)
+
+    def waits(self, begins: bool) -> None:
+        """A group waits for its turn, or has waited: said of the workers, whatever the one that has
+        its turn does meanwhile."""
+        with self._lock:
+            self._waiting += 1 if begins else -1
+        self._write(at_once=begins)
 
     def applied(self, gtids: str) -> None:
         with self._lock:
             self.worker["LAST_APPLIED_TRANSACTION"] = gtids
             self.worker["LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP"] = _now()
             self.worker["APPLYING_TRANSACTION"] = ""
+            tried = self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"]
+            for name, none in _NO_RETRIES.items():
+                found = self.worker[f"APPLYING_TRANSACTION_{name}"] if tried else none
+                self.worker[f"LAST_APPLIED_TRANSACTION_{name}"] = found
             self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = 0
             self.coordinator["PROCESSING_TRANSACTION"] = ""
         self._write()
@@ -135,13 +154,14 @@ class ApplierStatus:
                 return
             self._written = now
             channel = self.coordinator["CHANNEL_NAME"]
+            shown = {"PROCESSLIST_STATE": WAITING} if self._waiting else {}
             found = {
                 "at": _now(),
                 "retries": self.retries,
                 "xa_age_limit_s": self._xa_age_limit_s,
                 "coordinator": self.coordinator,
                 "workers": [
-                    {"CHANNEL_NAME": channel, "WORKER_ID": number + 1, **self.worker}
+                    {"CHANNEL_NAME": channel, "WORKER_ID": number + 1, **self.worker, **shown}
                     for number in range(self._workers)
                 ],
             }

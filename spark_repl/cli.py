@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         format="%(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    # It says with a traceback how a batch ended, also that --until was reached.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         return int(options.run(options) or 0)
     except (ConfigError, SetupError) as error:
@@ -194,7 +195,9 @@ def _apply(options: argparse.Namespace) -> int:
     from .stops import Until
 
     until = Until.parse(options.until) if options.until else None
-    open_log(config.relay.path)  # a wrong folder is said before Spark starts
+    relay = open_log(config.relay.path)  # a wrong folder is said before Spark starts
+    if until is not None:
+        until.check(relay)
     master = options.master or f"local[{config.apply.workers}]"
     spark = build_session(master=master)
     with Progress(config) as progress:

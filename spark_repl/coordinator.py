@@ -22,15 +22,17 @@ from .applier_status import (
     Counters,
 )
 from .apply.changes import EveryTable
+from .apply.xa import Branch
 from .config import Config
-from .errors import CommitOrderError
+from .crash_points import reach
+from .errors import CommitOrderError, RowError
 from .gtid import GtidSet
 from .landing import Landing
 from .lanes import GROUPS_AHEAD
 from .plan import Group, Log, Planner, Records, branch_group
+from .position import RelayPosition
 from .retry import Retries, Stopped
 from .sink.copies import CatchUp
-from .sink.crash_points import reach
 from .sink.tracking import Tracking
 from .stops import Until, copied, due_in, left_out, replayed
 from .workers import Workers
@@ -154,16 +156,21 @@ class Coordinator:
         self.counters.warnings += self.xa.old(self.config.apply.xa_age_limit_s)
         for branch in self.xa.waiting():
             end = self.position + 1 + self.landing.mark.by_hand
-            ahead = any(t.position > end for t in self.tracking.tables.values())
+            positions = [table.position for table in self.tracking.tables.values()]
+            ahead = any(position > end for position in positions)
             if not self.position or ahead or self.landing.mark.by_hand == _BY_HAND_MAX:
                 return
-            commit = self.xa.ends_in_commit(branch)
-            xa = self.xa.end_by_hand(branch)
+            begun = end in positions  # some tables have its rows: it can't be taken back
+            xa = self.xa.end_by_hand(branch, begun=begun)
+            commit = bool(xa.commits)
             group = branch_group(branch, self.position, end, xa)
             group.executed = self.executed
             self.landing.mark.by_hand += 1
             if commit:
-                self.landing.count(self.retries.run(partial(self.landing.write, group)))
+                try:
+                    self.landing.count(self.retries.run(partial(self.landing.write, group)))
+                except RowError as error:
+                    raise _by_hand(branch, error) from error
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
             cut = replace(self.landing.cut(group), position=self.position)
             self.landing.publish(group, cut, 0)
@@ -235,3 +242,15 @@ class Coordinator:
         self._staging.shutdown(wait=True, cancel_futures=True)
         self.landing.close()
         self.status.stopped(error)
+
+
+def _by_hand(branch: Branch, error: RowError) -> RowError:
+    """A branch whose rows don't fit: it stays prepared, and what was decided can be taken back."""
+    return RowError(
+        f"XA COMMIT of {branch.xid} by hand: {error.message}",
+        number=error.number,
+        position=RelayPosition.unpack(branch.position),
+        gtid=branch.gtid,
+        table=error.table,
+        hint="spark-repl xa rollback ends it without its rows; or mend the rows and start again",
+    )

@@ -17,12 +17,12 @@ from .apply.stage import Part, Staged, same_shape
 from .binlog.definition import TableDefinition
 from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
+from .crash_points import armed, reach
 from .errors import FencedError, RowError, SchemaError
 from .position import RelayPosition
 from .sink.commit import commit, marked_rows
 from .sink.compaction import CompactTask
 from .sink.control import Cut
-from .sink.crash_points import armed, reach
 from .sink.direct import LiveFile, Violation, WriteTask, Written, write
 from .sink.key_index import IndexTask, build
 from .sink.rewrite import RewriteTask, rewrite

@@ -84,6 +84,13 @@ def show_status(options: argparse.Namespace) -> int:
     if owner:
         alive = "running" if owner["alive"] else "stopped"
         print(f"applier: {alive}, pid {owner['pid']} on {owner['host']} since {owner['since']}")
+    applying = found["replication_applier_status_by_coordinator"]
+    workers = found["replication_applier_status_by_worker"]
+    states = [one.get("PROCESSLIST_STATE") for one in (*applying, *workers)]
+    for state in dict.fromkeys(filter(None, states)):
+        print(f"state: {state}")
+    for error in filter(None, (one.get("LAST_ERROR_MESSAGE") for one in applying)):
+        print(f"last error: {error}")
     for one in found["replication_connection_status"]:
         doing = f", {one['SERVICE_DOING']}" if one["SERVICE_DOING"] else ""
         print(f"receiver: {one['SERVICE_STATE']}{doing}, source {one['SOURCE_HOST']},"

@@ -16,9 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from .applier_status import APPLYING, STAGING, ApplierStatus, Counters
-from .apply.commit_order import WAITING, CommitOrder
+from .apply.commit_order import CommitOrder
 from .apply.stage import Staged
 from .config import Config
+from .crash_points import reach
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
@@ -29,7 +30,6 @@ from .relay.index import Kind, holding
 from .retry import Retries, disk_full, temporary
 from .sink.control import Cut
 from .sink.copies import CatchUp
-from .sink.crash_points import reach
 from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
@@ -73,7 +73,7 @@ class Landing:
         self.mark = LowWaterMark(
             tracking, xa.store, catch_up, executed, position, by_hand, self._publish_cut
         )
-        self.order = CommitOrder(lambda slot: status.state(WAITING))
+        self.order = CommitOrder(status.waits)
         self.writer = GroupWriter(tracking, workers, config)
         self.stager = Stager(config, tracking, workers)
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)

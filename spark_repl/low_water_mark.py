@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from .apply.xa import Branch
+from .crash_points import reach
 from .gtid import GtidSet
 from .plan import Group
 from .position import OFFSET_BITS, RelayPosition
 from .relay.log import RelayLog
 from .sink.control import Cut
 from .sink.copies import CatchUp
-from .sink.crash_points import reach
 from .sink.history import History
 from .sink.tracking import Tracking
 from .sink.xa_store import XaStore

@@ -20,6 +20,7 @@ from .applier_status import Counters
 from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
+from .crash_points import reach
 from .errors import LogError, SparkReplError
 from .plan import Log
 from .position import RelayPosition
@@ -28,7 +29,6 @@ from .relay.log import RelayLog, open_log
 from .retry import Stopped, temporary
 from .sink.control import Control, Cut
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
-from .sink.crash_points import reach
 from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, fingerprints, record, resolve
 from .sink.layout import Layout

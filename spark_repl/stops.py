@@ -27,7 +27,8 @@ _PLACE = re.compile(r"(.+):(\d+)")
 class Until:
     """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS.
 
-    A position stops before the first transaction that begins at or behind it.
+    A position stops behind the transaction that reaches it. Of GTIDs to stop before, one that is
+    there already stops at once.
     """
 
     kind: str
@@ -60,12 +61,15 @@ class Until:
         if self.kind == "after-gtids":
             return self._after(records, executed)
         if self.kind == "before-gtids":
+            if self.gtids.intersect(executed):
+                return 0
             hits = self.gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
-        else:
-            number = next(f.number for f in relay.files if f.name == self.file) + base
-            hits = records["position"] >= (number << OFFSET_BITS) + self.offset
-        found = np.flatnonzero(hits)
-        return int(found[0]) if len(found) else None
+            found = np.flatnonzero(hits)
+            return int(found[0]) if len(found) else None
+        number = next(f.number for f in relay.files if f.name == self.file) + base
+        place = (number << OFFSET_BITS) + self.offset
+        found = np.flatnonzero(records["end"] >= place)
+        return int(found[0]) + int(records["position"][found[0]] < place) if len(found) else None
 
     def _after(self, records: Records, executed: GtidSet) -> int | None:
         missing = self.gtids.subtract(executed)

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from .config import Target
+from .crash_points import reach
 from .errors import SparkReplError
 from .sink import checkpoint
 from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
-from .sink.crash_points import reach
 from .sink.direct import LiveFile
 from .sink.tracking import Table, Tracking
 from .workers import HERE_BYTES, Workers

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .apply.xa import Branch, Branches, Step, XaGroup, Xid
-from .errors import SparkReplError
+from .apply.xa import DAMAGED, Branch, Branches, Step, XaGroup, Xid, wrong_state
+from .binlog.event import CRC_LENGTH
+from .errors import SparkReplError, StatementError
 from .gtid import GtidSet
 from .plan import Records, placed
 from .position import OFFSET_BITS, OFFSET_MASK
@@ -64,16 +65,17 @@ class XaParts:
         return said
 
     def waiting(self) -> list[Branch]:
-        """Branches that somebody has decided to end by hand, and that are still prepared."""
-        return [branch for branch in self._now if branch.position in self._decided]
+        """Branches that somebody has decided to end by hand, and that are still prepared; in the
+        order of the decisions, so that none comes before one that a crash has cut off."""
+        now = {branch.position: branch for branch in self._now}
+        return [now[position] for position in self._decided if position in now]
 
-    def ends_in_commit(self, branch: Branch) -> bool:
-        return self._decided[branch.position] == COMMIT
-
-    def end_by_hand(self, branch: Branch) -> XaGroup:
-        """A group that does nothing else. Between two batches only."""
+    def end_by_hand(self, branch: Branch, *, begun: bool) -> XaGroup:
+        """A group that does nothing else; a commit that has ``begun`` stays one. Between two
+        batches only."""
         self._seen.end(branch.xid)
-        kind = Kind.XA_COMMIT if self.ends_in_commit(branch) else Kind.XA_ROLLBACK
+        commits = begun or self._decided[branch.position] == COMMIT
+        kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
         group = self._follow(self.prepared, [(0, kind, branch)])
         self._now = Branches(group.prepared)
         return group
@@ -84,9 +86,11 @@ class XaParts:
         """(records, branch by position of its part, what is wrong behind these records); an XA
         COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
         by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
-        ``held``, what a copy holds) and a duplicate (1440).
+        ``held``, what a copy holds), a duplicate (1440), and a first part that is malformed.
         """
-        places = np.flatnonzero(np.isin(records["kind"], _PARTS))
+        # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
+        unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
+        places = np.flatnonzero(np.isin(records["kind"], _PARTS) | unended)
         if not len(places):
             return records, {}, None
         records = records.copy()
@@ -95,6 +99,8 @@ class XaParts:
         for i in places:
             record = records[i]
             try:
+                if unended[i]:
+                    raise wrong_state()
                 branch = self._part(relay, base, record, lenient=bool(hits[i]))
             except SparkReplError as error:
                 return records[:i], found, placed(error, relay, base, record)
@@ -113,9 +119,12 @@ class XaParts:
         start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
         flags = int(record["flags"])
         checksum = bool(flags & Flag.CHECKSUM)
+        prepares, compressed = record["kind"] == Kind.XA_PREPARE, bool(flags & Flag.COMPRESSED)
+        if prepares and not compressed and not record["query_offset"]:
+            raise StatementError("an XA_PREPARE event outside of an XA transaction", hint=DAMAGED)
         query = read_statement(path, start, checksum=checksum, start=b"XA ")
         xid = Xid.parse(query.statement)
-        if record["kind"] != Kind.XA_PREPARE:
+        if not prepares:
             if xid not in self._seen and xid in self._by_hand:
                 log.warning("%s was ended by hand (%s): %s comes late, and is passed over",
                             xid, self._by_hand[xid], Kind(int(record["kind"])).name)  # fmt: skip
@@ -123,9 +132,10 @@ class XaParts:
             return None if lenient and xid not in self._seen else self._seen.end(xid)
         branch = Branch(
             xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
-            checksum, bool(flags & Flag.COMPRESSED),
-            int(record["uncompressed"]),
+            checksum, compressed, int(record["uncompressed"]),
         )  # fmt: skip
+        if not compressed:  # else the index has looked
+            _check_prepared(branch)
         self._seen.prepare(branch)
         return branch
 
@@ -164,6 +174,17 @@ class XaParts:
             kept = self.store.keep(branch) if branch.xid in fresh else branch
             group.prepared.append(kept)
         return group
+
+
+def _check_prepared(branch: Branch) -> None:
+    """Raises StatementError when the XA_PREPARE event is of another XID than its XA START."""
+    want = branch.xid.logged
+    with open(branch.path, "rb") as file:
+        file.seek(branch.end - CRC_LENGTH * branch.checksum - len(want))
+        if file.read(len(want)) != want:
+            raise StatementError(
+                f"an XA_PREPARE event holds an invalid XID: not {branch.xid}", hint=DAMAGED
+            )
 
 
 _PARTS = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)

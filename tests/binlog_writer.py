@@ -138,18 +138,34 @@ class LogWriter:
         sizes = (b"\xfe" + struct.pack("<Q", size) for size in (len(inner), len(data)))
         return b"\x02\x01\0\x03\x09%b\x01\x09%b\0" % tuple(sizes) + data
 
-    def xa_prepare(self, xid: Xid, *changes: Change, one_phase: bool = False) -> None:
-        """XA START, table maps and rows, XA END, XA_PREPARE."""
-        events = [(_QUERY, _query(f"XA START {_xid_text(xid)}", ""))]
+    def xa_prepare(
+        self,
+        xid: Xid,
+        *changes: Change,
+        one_phase: bool = False,
+        compressed: bool = False,
+        begin: str = "XA START",
+        end: str = "XA_PREPARE",
+        held: Xid | None = None,
+    ) -> None:
+        """XA START, table maps and rows, XA END, XA_PREPARE. Malformed with another ``begin``
+        (BEGIN) or ``end`` (XID, or a statement), or when XA_PREPARE ``held`` another XID."""
+        begun = begin if begin == "BEGIN" else f"{begin} {_xid_text(xid)}"
+        events = [(_QUERY, _query(begun, ""))]
         for change in changes:
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
                 (change.kind, _rows_event(change)),
             ]
-        gtrid, bqual, format_id = xid
+        gtrid, bqual, format_id = held or xid
         prepare = struct.pack("<BIII", one_phase, format_id, len(gtrid), len(bqual))
         events.append((_QUERY, _query(f"XA END {_xid_text(xid)}", "")))
-        self._transaction([*events, (_XA_PREPARE, prepare + gtrid + bqual)])
+        ends = {
+            "XA_PREPARE": (_XA_PREPARE, prepare + gtrid + bqual),
+            "XID": (_XID, struct.pack("<Q", self.gno)),
+        }
+        events.append(ends.get(end) or (_QUERY, _query(end, "")))
+        self._transaction([(_PAYLOAD, self._packed(events))] if compressed else events)
 
     def xa_end(self, action: str, xid: Xid) -> None:
         """The second part, in a transaction of its own: ``action`` is COMMIT or ROLLBACK."""

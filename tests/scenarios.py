@@ -80,6 +80,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     18: ("rpl_mts_replica_preserve_commit_order_wait_nobinlog", (
         f"{_ORDER}::test_waiting_is_said",
+        f"{_APPLIER}::test_status_while_it_waits",
     )),
     19: ("rpl_mts_replica_preserve_commit_order_error", (
         f"{_ORDER}::test_all_behind_a_failed_one_are_turned_away",
@@ -126,7 +127,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_SPARK_XA}::test_failed_commit_leaves_the_branch_prepared",
     )),
     33: ("rpl_mts_spco_check_worker_states_nobinlog", (
-        f"{_SPARK_ORDER}::test_status_while_it_waits",
+        f"{_APPLIER}::test_status_while_it_waits",
     )),
     34: ("rpl_mts_spco_acl_commands_nobinlog", (
         f"{_APPLIER}::test_statements_stand_in_their_place",
@@ -144,6 +145,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     38: ("rpl_ps_worker_retry_transaction_mts", (
         f"{_SPARK_ORDER}::test_storage_faults_are_retried",
+        f"{_APPLIER}::test_status_of_a_transaction_that_was_tried_again",
     )),
     39: ("rpl_multi_source_mts_slave_retry", (_ONE_CHANNEL,)),
     40: ("rpl_mts_xa_retry", (f"{_APPLIER}::test_xa_group_is_retried",)),

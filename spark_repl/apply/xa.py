@@ -8,6 +8,7 @@ loses it. XA COMMIT then has its rows decoded as if they stood where XA COMMIT s
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +20,9 @@ from ..errors import StatementError
 _STATEMENT = re.compile(
     rb"XA (?:START|COMMIT|ROLLBACK) X'([0-9a-fA-F]*)',\s*X'([0-9a-fA-F]*)',\s*(\d+)"
 )
-_UNKNOWN, _DUPLICATE = 1397, 1440
+_UNKNOWN, _WRONG_STATE, _DUPLICATE = 1397, 1399, 1440
+DAMAGED = "the log is damaged here: spark-repl relay dump shows its events"
+_PART_BYTES_MAX, _FORMAT_ID_MAX = 64, (1 << 32) - 1
 
 
 @dataclass(frozen=True, order=True)
@@ -37,16 +40,21 @@ class Xid:
         if found is None:
             shown = statement[:80].decode("utf-8", "replace")
             raise StatementError(f"an XA statement without a readable XID: {shown}")
-        parts = bytes.fromhex(found[1].decode()), bytes.fromhex(found[2].decode())
-        return cls(int(found[3]), *parts)
+        xid = cls(int(found[3]), *(bytes.fromhex(found[i].decode()) for i in (1, 2)))
+        if not xid.is_valid:
+            raise StatementError(
+                f"an XA statement holds an invalid XID: {found[0].decode()}", hint=DAMAGED
+            )
+        return xid
 
     @classmethod
     def of_hex(cls, text: str) -> Xid:
         """``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
         gtrid, bqual, format_id, *rest = [*text.split(","), "", ""][: max(3, text.count(",") + 1)]
-        if rest or not gtrid:
-            raise ValueError(text)
-        return cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
+        xid = cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
+        if rest or not text or not xid.is_valid:
+            raise ValueError(f"no XID: {text}")
+        return xid
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Xid:
@@ -58,6 +66,17 @@ class Xid:
             "gtrid": self.gtrid.hex(),
             "bqual": self.bqual.hex(),
         }
+
+    @property
+    def is_valid(self) -> bool:
+        longest = max(len(self.gtrid), len(self.bqual))
+        return longest <= _PART_BYTES_MAX and 0 <= self.format_id <= _FORMAT_ID_MAX
+
+    @property
+    def logged(self) -> bytes:
+        """As it ends an XA_PREPARE event."""
+        sizes = struct.pack("<III", self.format_id, len(self.gtrid), len(self.bqual))
+        return sizes + self.gtrid + self.bqual
 
     def __str__(self) -> str:
         return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
@@ -143,6 +162,16 @@ class Branches:
                 hint="its XA PREPARE lies before the log's beginning: give the older files too, or"
                 " leave this transaction out with spark-repl skip",
             ) from None  # fmt: skip
+
+
+def wrong_state() -> StatementError:
+    """1399: a first part that ends with neither XA PREPARE nor a rollback."""
+    return StatementError(
+        "XAER_RMFAIL: The command cannot be executed when global transaction is in the IDLE state:"
+        " an XA transaction ends without an XA_PREPARE event",
+        number=_WRONG_STATE,
+        hint=DAMAGED,
+    )
 
 
 Step = tuple[int, Kind, Branch]

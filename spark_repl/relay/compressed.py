@@ -71,8 +71,9 @@ def _kind(head: bytes, body: memoryview) -> Kind:
     begin = parse_header(head)
     if begin.type != _QUERY:
         raise LogError(f"a compressed transaction begins with a {begin.name} event")
-    if parse_query(head[HEADER_LENGTH : begin.length]).statement.startswith(b"XA START"):
-        return _xa_kind(Payload(View(body), len(body)))
+    first = parse_query(head[HEADER_LENGTH : begin.length]).statement
+    if first.startswith(b"XA START"):
+        return _xa_kind(first, Payload(View(body), len(body)))
     second = head[begin.length :]
     if len(second) < HEADER_LENGTH:
         return Kind.ROWS
@@ -96,7 +97,7 @@ def _statement_kind(statement: bytes) -> Kind:
     return Kind.ROWS if text.startswith(b"SAVEPOINT") else Kind.STATEMENT
 
 
-def _xa_kind(payload: Payload) -> Kind:
+def _xa_kind(start: bytes, payload: Payload) -> Kind:
     events = b""
     for window in windows(payload, payload.uncompressed, _WINDOW_BYTES):
         events = window.tobytes()
@@ -106,7 +107,12 @@ def _xa_kind(payload: Payload) -> Kind:
         if header.length < HEADER_LENGTH:
             raise LogError("a compressed transaction holds bytes that are no event")
         at += header.length
-    if header.type != _XA_PREPARE:
-        return Kind.ROLLBACK if header.type == EventType.QUERY else Kind.ROWS
     body = events[at - header.length + HEADER_LENGTH : at]
-    return Kind.XA_ONE_PHASE if parse_xa_prepare(body).one_phase else Kind.XA_PREPARE
+    if header.type == _QUERY and b"ROLLBACK" in parse_query(body).statement.upper():
+        return Kind.ROLLBACK
+    if header.type != _XA_PREPARE:
+        raise LogError(f"XAER_RMFAIL: a compressed XA transaction ends with a {header.name} event")
+    found = parse_xa_prepare(body)
+    if start.replace(b" ", b"").lower() != f"XASTART{found}".encode().lower():
+        raise LogError("a compressed transaction's XA_PREPARE event holds an invalid XID")
+    return Kind.XA_ONE_PHASE if found.one_phase else Kind.XA_PREPARE

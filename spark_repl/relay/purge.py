@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..crash_points import reach
 from ..errors import ConfigError
 from .index_file import NAME as LIST
 from .index_file import FileList, file_name, locked, read_list, write_list
@@ -51,6 +52,7 @@ def purge(folder: Path, keep_from: int) -> Purged:
         stay = tuple(number for number in listed.numbers if number >= first)
         if stay != listed.numbers:
             write_list(folder, FileList(listed.log_id, stay))
+            reach("relay_purged")
         gone = sorted(number for number in numbers_in(folder) if number < stay[0])
         size = 0
         for number in gone:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ..binlog.event import parse_format_description
+from ..crash_points import reach
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import MAX_FILE_NO, RelayPosition
@@ -184,7 +185,9 @@ class RelayWriter:
         if self._fd < 0:
             return
         self._finish_sync()
+        reach("relay_written")
         os.fdatasync(self._fd)
+        reach("relay_synced")
         self._publish()
 
     def sync_beside(self) -> None:
@@ -197,7 +200,9 @@ class RelayWriter:
         self._syncing = self._disk.submit(self._bring, self._fd, end)
 
     def _bring(self, fd: int, end: End) -> None:
+        reach("relay_written")
         os.fdatasync(fd)
+        reach("relay_synced")
         self._end.publish(end)
         self.published_transactions = end.transactions
 
@@ -220,11 +225,13 @@ class RelayWriter:
         os.fsync(self._fd)
         os.close(self._fd)
         self._fd = -1
+        reach("relay_ended")
         head = file_head(
             self.log_id, self.server_id, self.received, self._source, self.source_file,
             self.source_position,
         )  # fmt: skip
         self._begin_file(following, head)
+        reach("relay_begun")
         self._said = self.source_file
         with locked(self.folder):
             listed = read_list(self.folder)

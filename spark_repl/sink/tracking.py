@@ -117,13 +117,14 @@ class Tracking:
         self.app = f"spark_repl:{control.channel}"
         self.tables: dict[str, Table] = {}
         self._shown: frozenset[str] = frozenset()
+        self._decided = False  # then any table may have keys that no log holds
         self.ahead: dict[str, GtidSet] = {}
         """what tables hold beyond the last cut, where their positions are of another log's"""
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
         changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
-        self._shown = shown_paths(self.control)
+        self._shown, self._decided = shown_paths(self.control), self.control.makes_rows_differ()
         for name, path in current_paths(self.control).items():
             folder = self.layout.table(path)
             snapshot = self.delta.snapshot(folder)
@@ -197,8 +198,11 @@ class Tracking:
             path,
             snapshot.folder,
             TableDefinition.from_json(found[_DEFINITION]),
-            found.get(_COMPLETE) == "true"
-            or (found.get(_COMPLETE) == _COPIED and path in self._shown),
+            not self._decided
+            and (
+                found.get(_COMPLETE) == "true"
+                or (found.get(_COMPLETE) == _COPIED and path in self._shown)
+            ),
             snapshot,
             position,
             Columns.of(snapshot.schema_string),

@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterable
 
 from ..apply.xa import Branch
+from ..crash_points import reach
 from ..errors import TargetError
-from .crash_points import reach
 
 _COPY_BYTES = 16 << 20
 

@@ -5,14 +5,18 @@ Each test says which of MySQL's own it stands for (tests/scenarios.py), and asse
 
 from __future__ import annotations
 
+import errno
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark_repl import stager
+from spark_repl.apply.commit_order import WAITING
 from spark_repl.apply.stage import stage
+from spark_repl.cli import main
 from spark_repl.errors import RowError, TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.sink.control import Control, Cut
@@ -20,7 +24,7 @@ from spark_repl.sink.layout import Layout
 from spark_repl.status import status
 from spark_repl.stops import Until
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import applier, cuts, rows, run, stopped
+from tests.local_delta import LocalDelta, applier, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 
@@ -169,6 +173,50 @@ def test_plain_binary_logs_are_relay_logs(log, target):
     run(log.folder, target)
     assert len(rows(target, A)) == 6
     assert cuts(target)[-1].source["file"] == "bin.000004"
+
+
+def test_status_while_it_waits(log, target, monkeypatch, capsys):
+    """Scenarios 18, 33: a group that is done waits for the one before it, whose commit is being
+    tried again: the status says so as long as it lasts, and no longer."""
+    for key in range(1, 4):
+        log.transaction(insert(A, (key, "x")))
+    true, seen, tried = LocalDelta.commit, [], []
+
+    def commit(self: Any, *args: Any) -> int:
+        tried.append(1)
+        for _ in range(100 if len(tried) in (1, 2) else 0):
+            worker = status(str(target))["replication_applier_status_by_worker"][0]
+            seen.append(worker["PROCESSLIST_STATE"])
+            if seen[-1] == WAITING:
+                break
+            time.sleep(0.05)
+        if len(tried) == 1:
+            main(["status", "--target", str(target)])
+            raise OSError(errno.EIO, "Input/output error")
+        return true(self, *args)
+
+    monkeypatch.setattr(LocalDelta, "commit", commit)
+    run(log.folder, target, group_max_transactions=1)
+    assert seen.count(WAITING) == 2  # before the retry, and in it
+    assert f"state: {WAITING}" in capsys.readouterr().out
+    after = status(str(target))["replication_applier_status_by_worker"][0]
+    assert after["PROCESSLIST_STATE"] == ""
+    assert after["LAST_APPLIED_TRANSACTION"] == log.gtid(5)
+    assert after["LAST_APPLIED_TRANSACTION_RETRIES_COUNT"] == 0
+
+
+def test_status_of_a_transaction_that_was_tried_again(log, target, faults):
+    """Scenario 38: what it took is said of the last transaction too."""
+    log.transaction(insert(A, (1, "x")))
+    faults(("t/a",), 2)
+    run(log.folder, target, group_max_transactions=1)
+    worker = status(str(target))["replication_applier_status_by_worker"][0]
+    assert worker["LAST_APPLIED_TRANSACTION"] == log.gtid(3)
+    assert worker["LAST_APPLIED_TRANSACTION_RETRIES_COUNT"] == 2
+    name = "LAST_APPLIED_TRANSACTION_LAST_TRANSIENT_ERROR_"
+    assert "Input/output error" in worker[name + "MESSAGE"]
+    assert worker[name + "TIMESTAMP"]
+    assert worker["APPLYING_TRANSACTION_RETRIES_COUNT"] == 0
 
 
 # Retries.

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl import replica
+from spark_repl.cli import main
 from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.relay.index import build_index
@@ -147,3 +148,26 @@ def test_partial_transaction_then_another(log, target):
     error = stopped(log.folder, target)
     assert "boundaries are broken" in error.message
     assert error.file is not None and error.position is not None
+
+
+@pytest.mark.parametrize("how", ["skip", "xa commit"])
+def test_no_key_twice_behind_a_decision_by_hand(log, target, how):
+    """What somebody left out, or committed by hand, makes rows that the source doesn't have: its
+    INSERT of their key is a duplicate (1062), not a second row."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    if how == "skip":
+        log.transaction(delete(A, (1, "x")))
+        assert main(["skip", "--target", str(target), "--gtid", log.gtid(4)]) == 0
+    else:
+        log.xa_prepare((b"x", b"", 1), insert(A, (2, "orphan")))
+        run(log.folder, target)
+        assert main(["xa", "commit", "--target", str(target), "--xid", b"x".hex()]) == 0
+    run(log.folder, target)
+    before = rows(target, A)
+    log.transaction(insert(A, (3, "y")))
+    log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY, v VARCHAR(40))")
+    log.transaction(insert(A, (1 if how == "skip" else 2, "again")))
+    error = stopped(log.folder, target, group_max_transactions=1)
+    assert (error.number, error.gtid) == (1062, log.gtid(7))
+    assert rows(target, A) == [*before, (3, "y")]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.sink.crash_points import POINTS
+from spark_repl.crash_points import POINTS
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.spark.lab import assert_applied_once, assert_rows, assert_server_state, cuts, run
 
@@ -77,6 +77,7 @@ _SOAK = {
     "after_statement", "after_compaction", "xa_kept", "xa_forget",
 }  # fmt: skip
 _XA = [point for point in POINTS if point.startswith("xa_")]
+_RELAY = [point for point in POINTS if point.startswith("relay_")]  # live/test_receiver.py
 
 
 def points(wanted: list[str]) -> list[Any]:
@@ -85,7 +86,7 @@ def points(wanted: list[str]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("point", points([point for point in POINTS if point not in _XA]))
+@pytest.mark.parametrize("point", points([point for point in POINTS if point not in _XA + _RELAY]))
 def test_killed_at_a_point(spark, bank, config, tmp_path, point):
     # Scenario 27: a crash at each stage of the commit leaves no gap behind the restart.
     crash = f"{point}:{_HITS.get(point, 6)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -103,15 +105,22 @@ class Process:
         self.file.write_text(toml(config))
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, crash: str = "") -> None:
+        """``crash``: the point where it is to be killed."""
         command = [sys.executable, "-m", "spark_repl", "receive", "--config", str(self.file)]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, env={**os.environ, "SPARK_REPL_CRASH": crash}
+        )
         processes.append(self._process)
 
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+    def wait_for_crash(self) -> None:
+        assert self._process is not None
+        assert self._process.wait(_WAIT_S) == -signal.SIGKILL
 
     def stop(self) -> int:
         assert self._process is not None

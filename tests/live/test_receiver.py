@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.errors import PurgedError, SourceError, SparkReplError
+from spark_repl.relay.log import open_log
 from spark_repl.relay.purge import purge
 from spark_repl.relay.report import read_report
 
@@ -34,6 +39,35 @@ def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
 
 def test_killed_receiver(make_server: MakeServer, tmp_path: Path) -> None:
     _kills(make_server(), tmp_path, 3, 4)
+
+
+def test_killed_at_every_point(make_server: MakeServer, tmp_path: Path) -> None:
+    """Of the relay log's writing, rotation and purge: nothing is missing, nothing twice."""
+    server = make_server()
+    config = config_for(server, tmp_path, relay__segment_size_bytes=100_000)
+    receiver = Process(config, tmp_path)
+    with Load(server, 2):
+        for point in ("relay_written", "relay_synced", "relay_ended", "relay_begun"):
+            receiver.start(f"{point}:3")
+            receiver.wait_for_crash()
+    receiver.start()
+    wait_for(config, server.executed)
+    assert receiver.stop() == 0
+    check_same(config, server, tmp_path)
+    files = [file.name for file in open_log(config.relay.path).files]
+    command = "from spark_repl.relay.purge import purge; from pathlib import Path; "
+    command += f"purge(Path({config.relay.path!r}), 3)"
+    environment = {**os.environ, "SPARK_REPL_CRASH": "relay_purged:1"}
+    ran = subprocess.run([sys.executable, "-c", command], env=environment, check=False)
+    assert ran.returncode == -signal.SIGKILL
+    assert [file.name for file in open_log(config.relay.path).files] == files[2:]
+    assert (Path(config.relay.path) / files[0]).exists(), "it was killed before"
+    receiver.start()
+    with Load(server, 1):
+        time.sleep(0.5)
+    wait_for(config, server.executed)
+    assert receiver.stop() == 0
+    assert not (Path(config.relay.path) / files[0]).exists()
 
 
 @pytest.mark.soak

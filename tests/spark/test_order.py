@@ -7,7 +7,6 @@ lost, a data file that can't be written.
 from __future__ import annotations
 
 import errno
-import json
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -171,22 +170,3 @@ def test_stop_waits_for_the_delay_no_longer(spark, log, target):
     assert result.counters.transactions == 0
     assert not versions(target)
     assert cuts(target) == []
-
-
-def test_status_while_it_waits(spark, log, target, monkeypatch):
-    # Scenarios 18, 33: "Waiting for preceding transaction to commit" is to be seen.
-    from spark_repl import applier_status
-
-    said = []
-    true = applier_status.ApplierStatus.state
-
-    def state(self: Any, text: str, applying: str | None = None) -> None:
-        said.append(text)
-        true(self, text, applying)
-
-    monkeypatch.setattr(applier_status.ApplierStatus, "state", state)
-    for key in range(1, 20):
-        log.transaction(insert(A, (key, "x")))
-    run(spark, log.folder, target, group_max_transactions=1)
-    assert "Waiting for preceding transaction to commit" in said
-    assert json.loads((target / "_repl" / "status.json").read_text())["workers"]

@@ -34,18 +34,19 @@ def test_slots_pass_in_order_of_dispatch():
 
 def test_waiting_is_said():
     # Scenario 18: a later transaction is blocked until the earlier one commits; the state shows.
-    said: list[int] = []
+    said: list[bool] = []
     order = CommitOrder(said.append)
     first, second = order.dispatch(), order.dispatch()
     waiting = threading.Thread(target=order.wait, args=(second,))
     waiting.start()
     while not said:
         time.sleep(0.001)
-    assert said == [second]
+    assert said == [True]
     assert waiting.is_alive()
     order.done(first)
     waiting.join(5)
     assert not waiting.is_alive()
+    assert said == [True, False]
 
 
 def test_all_behind_a_failed_one_are_turned_away():

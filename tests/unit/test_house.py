@@ -21,7 +21,7 @@ PACKAGE = "spark_repl"
 
 # A module imports only from lines above its own; modules of one line do not import each other.
 LAYERS = (
-    ("errors",),
+    ("errors", "crash_points"),
     ("position", "gtid"),
     ("config",),
     ("binlog",),

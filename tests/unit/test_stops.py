@@ -44,6 +44,7 @@ def taken(made: LogWriter, tmp_path: Path, text: str, executed: str = "") -> int
         ("before-gtids:S:3", "", 2),
         ("before-gtids:S:4-5", "", 3),
         ("before-gtids:S:99", "", None),
+        ("before-gtids:S:2:99", "S:1-2", 0),  # one is there already: MySQL stops at once
         ("after-gtids:S:3", "", 3),
         ("after-gtids:S:2-3", "S:1-2", 3),
         ("after-gtids:S:1-2", "S:1-2", 0),
@@ -55,6 +56,16 @@ def taken(made: LogWriter, tmp_path: Path, text: str, executed: str = "") -> int
 def test_until(made, tmp_path, text, executed, want):
     # Scenario 12: UNTIL a position, SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS.
     assert taken(made, tmp_path, text, executed) == want
+
+
+def test_until_a_position_in_a_transaction_or_at_its_end(made, tmp_path):
+    # Scenario 12: inside of a transaction it stops behind it; at the end it waits for no other.
+    file, start, end = made.spans[2]
+    for offset, want in ((start, 2), (start + 1, 3), (end, 3), (end + 1, 4)):
+        assert taken(made, tmp_path, f"source:{file}:{offset}") == want
+    file, _, end = made.spans[-1]
+    assert taken(made, tmp_path, f"relay:{file}:{end}") == 7
+    assert taken(made, tmp_path, f"relay:{file}:{end + 1}") is None
 
 
 def test_until_that_nobody_understands(made, tmp_path):

@@ -28,6 +28,13 @@ POINTS = (
     "xa_keeping",
     "xa_kept",
     "xa_forget",
+    # in the receiver: before fsync, before the end is published, a file ended, the next one there
+    # and not listed; in a purge: not listed any more, and still there
+    "relay_written",
+    "relay_synced",
+    "relay_ended",
+    "relay_begun",
+    "relay_purged",
 )
 
 _lock = threading.Lock()
