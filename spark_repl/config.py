@@ -127,7 +127,7 @@ class Target:
     change_data_feed: bool = _key(False, _flag)
     zero_dates: str = _key("error", _choice("error", "null", "string"))
     time_as: str = _key("string", _choice("string", "microseconds"))
-    json_as: str = _later("string", _choice("string", "variant"))
+    json_as: str = _key("string", _choice("string", "variant"))
     geometry_as: str = _key("struct", _choice("struct", "binary"))
     on_foreign_change: str = _key(
         "stop", _choice("stop", "accept", "copy"), done=("stop", "accept")
@@ -179,7 +179,7 @@ class Config:
                 _take(top, _TOP[name], name, value, faults)
             else:
                 faults.append(_unknown(name))
-        faults += _together(top.get("source"))
+        faults += _together(top)
         if faults:
             raise _error("is not a valid configuration", faults, file)
         return cls(**top)
@@ -265,10 +265,16 @@ def _take(
     into[known.name] = known.default
 
 
-def _together(source: Source | None) -> list[str]:
+def _together(config: Mapping[str, Any]) -> list[str]:
     """Rules over several keys."""
-    if source is None:
-        return []
+    target, apply = config.get("target", Target()), config.get("apply", Apply())
+    faults = _connecting(config.get("source", Source()))
+    if target.json_as == "variant" and apply.writer != "direct":
+        faults.append('target.json_as = "variant" needs apply.writer = "direct"')
+    return faults
+
+
+def _connecting(source: Source) -> list[str]:
     ways = ("password", "password_env", "password_file", "password_command")
     given = [f"source.{way}" for way in ways if getattr(source, way)]
     faults = [f"only one of {', '.join(given)} may be given"] if len(given) > 1 else []

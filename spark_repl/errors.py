@@ -68,6 +68,13 @@ class LogError(SparkReplError):
 class DecodeError(LogError):
     """An event or a value that can't be decoded without losing something."""
 
+    row: int | None = None
+    """which of the rows that were decoded it is about, where that is known"""
+
+    def of_row(self, row: int) -> DecodeError:
+        self.row = row
+        return self
+
 
 class StatementError(SparkReplError):
     """A logged statement or transaction kind that this version does not apply."""

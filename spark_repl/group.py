@@ -295,7 +295,9 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
         return
     hint = "a statement that this log does not hold changed the table: use an empty target"
     if [c.form for c in logged.columns] != [c.form for c in table.definition.columns]:
-        hint = "target.zero_dates, time_as or geometry_as is not what the table was made with"
+        hint = (
+            "target.zero_dates, time_as, json_as or geometry_as is not what the table was made with"
+        )
     wanted = ", ".join(f"{c.name} {c.type_name}" for c in logged.columns)
     raise SchemaError(
         f"the logged rows have the columns ({wanted}; key {logged.primary_key}), the Delta table"

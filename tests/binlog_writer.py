@@ -1,7 +1,8 @@
 """Writes small, valid MySQL binary logs, so that odd histories can be made without a server.
 
-Files as a 9.x server with binlog_row_metadata=FULL and CRC32 writes them; columns are INT (``int``)
-or VARCHAR in utf8mb4 (``varchar(N)``). Every call appends to the current file at once.
+Files as a 9.x server with binlog_row_metadata=FULL and CRC32 writes them; columns are INT
+(``int``), VARCHAR in utf8mb4 (``varchar(N)``) or JSON (``json``, its values in binary). Every call
+appends to the current file at once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 
 import zstandard
 
-Row = Sequence[int | str | None] | Mapping[int, int | str | None]
+Value = int | str | bytes | None
+Row = Sequence[Value] | Mapping[int, Value]
 """All values, or (binlog_row_image=MINIMAL) column number -> value."""
 
 Xid = tuple[bytes, bytes, int]
@@ -251,20 +253,27 @@ def _bytes_of(kind: str) -> int:
     return 4 * int(kind.partition("(")[2].rstrip(")"))
 
 
+def _meta(kind: str) -> bytes:
+    if kind in ("int", "json"):
+        return b"" if kind == "int" else b"\x04"
+    return struct.pack("<H", _bytes_of(kind))
+
+
 def _table_map(table: Table) -> bytes:
     count = len(table.columns)
-    texts = [kind for _, kind in table.columns if kind != "int"]
-    meta = b"".join(struct.pack("<H", _bytes_of(kind)) for kind in texts)
+    kinds = [kind for _, kind in table.columns]
+    meta = b"".join(_meta(kind) for kind in kinds)
+    numbers, documents = kinds.count("int"), kinds.count("json")
     nullable = _bits([i not in table.key for i in range(count)])
     database, name = table.database.encode(), table.name.encode()
     out = struct.pack("<IHH", _table_id(table), 0, 1)
     out += bytes([len(database)]) + database + b"\0" + bytes([len(name)]) + name + b"\0"
-    out += bytes([count]) + bytes(3 if kind == "int" else 15 for _, kind in table.columns)
+    out += bytes([count]) + bytes({"int": 3, "json": 245}.get(kind, 15) for kind in kinds)
     out += bytes([len(meta)]) + meta + nullable
     fields = [(4, b"".join(bytes([len(c.encode())]) + c.encode() for c, _ in table.columns))]
-    if len(texts) < count:
-        fields.append((1, bytes((count - len(texts) + 7) // 8)))
-    if texts:
+    if numbers:
+        fields.append((1, bytes((numbers + 7) // 8)))
+    if numbers + documents < count:
         fields.append((2, b"\xfc" + struct.pack("<H", _UTF8MB4)))
     if table.key:
         fields.append((8, bytes(table.key)))
@@ -291,6 +300,8 @@ def _image(table: Table, row: Row) -> bytes:
         kind = table.columns[i][1]
         if isinstance(value, int):
             out += struct.pack("<i", value)
+        elif isinstance(value, bytes):
+            out += struct.pack("<I", len(value)) + value
         elif value is not None:
             data = value.encode()
             out += struct.pack("<H" if _bytes_of(kind) > 255 else "<B", len(data)) + data

@@ -33,7 +33,7 @@ LOGS = (
     FIXTURES / "logs" / "tagged" / "binlog.000001",
 )
 FINDS = FIXTURES / "fuzz"
-OTHER_FORMS = Forms("string", "microseconds", "binary")
+OTHER_FORMS = Forms("string", "microseconds", "binary", "variant")
 POSITION = np.array([1 << 40 | 4], np.int64)
 # Bytes that break most: ends of ranges, of packed integers, of event types.
 _BAD = np.array([0, 1, 2, 4, 15, 127, 128, 250, 251, 252, 253, 254, 255], np.uint8)

@@ -166,7 +166,8 @@ class _Output:
             "diffs": pa.nulls(len(count), pa.binary()),
         }
         for number, chosen in self._shards(extra["key"]):
-            rows = images.decode(entries[found.last[chosen]], self.task.forms.zero_dates)
+            last = found.last[chosen]
+            rows = self._decode(images, entries[last], at[last])
             picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
             self._write(name, number, rows, picked)
 
@@ -191,10 +192,18 @@ class _Output:
             "key": key.cast(pa.large_binary()),
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
-            rows = images.decode(entries[chosen], self.task.forms.zero_dates)
+            rows = self._decode(images, entries[chosen], at[chosen])
             picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
             picked["held"], picked["diffs"] = images.held(entries[chosen])
             self._write(name, number, rows, picked, whole=whole)
+
+    def _decode(self, images: RowImages, entries: Longs, at: Longs) -> pa.RecordBatch:
+        try:
+            return images.decode(entries, self.task.forms.zero_dates)
+        except DecodeError as error:
+            if error.row is not None:
+                error.at(position=RelayPosition.unpack(int(at[error.row])))
+            raise
 
     def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
         """(shard, indexes of its keys) in batches."""

@@ -48,7 +48,7 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
     if kind == _T.SET:
         return _set(column, values), 0
     if kind == _T.JSON:
-        return _json(values), 0
+        return _json(column, values), 0
     if kind == _T.GEOMETRY:
         return nested.geometry(column, values), 0
     if kind == _T.VECTOR:
@@ -120,7 +120,9 @@ def _set(column: Column, values: Values) -> pa.Array:
     return pa.array(names, pa.string()).take(places)
 
 
-def _json(values: Values) -> pa.Array:
+def _json(column: Column, values: Values) -> pa.Array:
     from .json_text import to_text
+    from .variant import to_variant
 
-    return to_text(values.buffer, values.offset, values.length.astype(np.int64))
+    convert = to_variant if column.form == Form.VARIANT else to_text
+    return convert(values.buffer, values.offset, values.length.astype(np.int64))

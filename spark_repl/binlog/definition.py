@@ -71,12 +71,15 @@ class Form(StrEnum):
     """TIME as a signed number"""
     BYTES = "bytes"
     """GEOMETRY as MySQL stores it"""
+    VARIANT = "variant"
+    """JSON in Parquet's and Spark's binary encoding"""
 
 
 _SIGNED = {_T.TINY: pa.int8(), _T.SHORT: pa.int16(), _T.INT24: pa.int32(), _T.LONG: pa.int32()}
 _UNSIGNED = {_T.TINY: pa.int16(), _T.SHORT: pa.int32(), _T.INT24: pa.int32(), _T.LONG: pa.int64()}
 # Fields that can't be NULL inside of a NULL struct are more than some readers understand.
 GEOMETRY_STRUCT = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
+VARIANT_STRUCT = pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary())])
 VECTOR_LIST = pa.list_(pa.field("element", pa.float32(), nullable=False))
 _PLAIN = {
     _T.FLOAT: pa.float32(),
@@ -95,7 +98,12 @@ _PLAIN = {
     _T.GEOMETRY: GEOMETRY_STRUCT,
     _T.VECTOR: VECTOR_LIST,
 }
-_FORMS = {Form.TEXT: pa.string(), Form.MICROSECONDS: pa.int64(), Form.BYTES: pa.binary()}
+_FORMS = {
+    Form.TEXT: pa.string(),
+    Form.MICROSECONDS: pa.int64(),
+    Form.BYTES: pa.binary(),
+    Form.VARIANT: VARIANT_STRUCT,
+}
 DECIMAL128_DIGITS = 38
 
 

@@ -17,6 +17,8 @@ class Forms:
     """or "microseconds\""""
     geometry_as: str = "struct"
     """or "binary": four bytes of SRID, then WKB"""
+    json_as: str = "string"
+    """or "variant\""""
 
     def of(self, kind: int) -> Form:
         """``Column.form`` for a type."""
@@ -26,6 +28,8 @@ class Forms:
             return Form.MICROSECONDS
         if kind == ColumnType.GEOMETRY and self.geometry_as == "binary":
             return Form.BYTES
+        if kind == ColumnType.JSON and self.json_as == "variant":
+            return Form.VARIANT
         return Form.USUAL
 
     def apply(self, definition: TableDefinition) -> TableDefinition:

@@ -68,7 +68,7 @@ def _double(source: Bytes, plain: Bytes, out: Bytes, to: Int) -> Int:
         if source[i] == 45:
             sign = -1
         elif source[i] != 43:
-            exponent = exponent * 10 + source[i] - 48
+            exponent = exponent * 10 + int(source[i]) - 48
     point += sign * exponent
     while size > 0 and plain[size - 1] == 48:
         size -= 1

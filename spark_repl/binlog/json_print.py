@@ -10,7 +10,7 @@ import numpy as np
 
 from .kernels import Bytes, Int, jit, number
 
-CUT, DEPTH, TYPE, LITERAL, OPAQUE, ENTRIES, DOUBLE, TEMPORAL = range(1, 9)
+CUT, DEPTH, TYPE, LITERAL, OPAQUE, ENTRIES, DOUBLE, TEMPORAL, UTF8 = range(1, 10)
 REASONS = (
     "",
     "a value lies outside it",
@@ -21,6 +21,7 @@ REASONS = (
     "its values overlap",
     "a double is not a number",
     "a date or time is out of range",
+    "a string is not UTF-8",
 )
 
 _DIGIT_BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)

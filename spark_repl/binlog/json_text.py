@@ -12,16 +12,13 @@ import pyarrow as pa
 from ..errors import DecodeError
 from .json_double import insert_doubles
 from .json_print import CUT, DEPTH, DOUBLE, ENTRIES, REASONS, put_scalar, put_string
-from .kernels import Bytes, Int, Ints, jit, number
+from .json_walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
+from .kernels import Bytes, Int, Ints, jit, larger, number
 
-DEPTH_MAX = 100
 # A byte of a document becomes at most 6 of text (\\u001f), what is around it stays below 8.
 _GROWTH, _LEAST = 8, 128
 _TEXT_MAX = (1 << 31) - 1
 _HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
-# Columns of the stack: a container's first byte, end, width of an offset, number of entries, the
-# next entry, and whether it is an object.
-_BASE, _END, _WIDTH, _COUNT, _NEXT, _OBJECT = range(6)
 
 
 def to_text(buffer: Bytes, offset: Ints, length: Ints) -> pa.StringArray:
@@ -34,7 +31,8 @@ def to_text(buffer: Bytes, offset: Ints, length: Ints) -> pa.StringArray:
     offset, length = np.asarray(offset, np.int64), np.asarray(length, np.int64)
     text, edges, places, bits, row, code = _print(_read_only(buffer), offset, length)
     if code:
-        raise DecodeError(f"the JSON document of row {row} is damaged: {REASONS[code]}", hint=_HINT)
+        message = f"the JSON document of row {row} is damaged: {REASONS[code]}"
+        raise DecodeError(message, hint=_HINT).of_row(int(row))
     if places.size:
         text, edges = insert_doubles(text, edges, places, bits)
     if text.size > _TEXT_MAX:
@@ -79,10 +77,10 @@ def _print(buffer: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints
         if size > 0 and (at < 0 or size > buffer.size - at):
             return out[:0], edges, places, bits, r, CUT
         if to + _LEAST + _GROWTH * size > out.size:
-            out = _larger(out, to, to + _LEAST + _GROWTH * size)
+            out = larger(out, to, to + _LEAST + _GROWTH * size)
         if doubles + size // 8 >= bits.size:
-            places = _larger(places, doubles, doubles + size)
-            bits = _larger(bits, doubles, doubles + size)
+            places = larger(places, doubles, doubles + size)
+            bits = larger(bits, doubles, doubles + size)
         if size == 0:
             out[to], out[to + 1], out[to + 2], out[to + 3] = 110, 117, 108, 108
             to += 4
@@ -116,7 +114,11 @@ def _document(
         if to + 2 > most:
             return np.int64(-ENTRIES), doubles
         if kind <= 3:
-            code = _open(buffer, kind, at, limit, stack, depth) if depth < DEPTH_MAX else DEPTH
+            code = (
+                open_container(buffer, kind, at, limit, stack, depth)
+                if depth < DEPTH_MAX
+                else DEPTH
+            )
             if code:
                 return np.int64(-code), doubles
             out[to] = 123 if kind <= 1 else 91
@@ -134,37 +136,18 @@ def _document(
             to = put_scalar(buffer, kind, at, limit, out, to, most)
             if to < 0:
                 return to, doubles
-        while depth and stack[depth - 1, _NEXT] == stack[depth - 1, _COUNT]:
+        while depth and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
             depth -= 1
             if to == most:
                 return np.int64(-ENTRIES), doubles
-            out[to] = 125 if stack[depth, _OBJECT] else 93
+            out[to] = 125 if stack[depth, OBJECT] else 93
             to += 1
         if depth == 0:
             return to, doubles
         to = _lead(buffer, stack, depth - 1, out, to, most)
         if to < 0:
             return to, doubles
-        kind, at, limit = _value(buffer, stack, depth - 1)
-
-
-@jit
-def _open(buffer: Bytes, kind: Int, at: Int, limit: Int, stack: Ints, level: Int) -> Int:
-    """Notes an object or array that starts at its count; returns 0 or what is wrong."""
-    width = 4 if kind & 1 else 2
-    if at + 2 * width > limit:
-        return CUT
-    count, size = number(buffer, at, width), number(buffer, at + width, width)
-    entry = 1 + width + (width + 2 if kind <= 1 else 0)
-    if size > limit - at or 2 * width + entry * count > size:
-        return CUT
-    stack[level, _BASE] = at
-    stack[level, _END] = at + size
-    stack[level, _WIDTH] = width
-    stack[level, _COUNT] = count
-    stack[level, _NEXT] = 0
-    stack[level, _OBJECT] = kind <= 1
-    return 0
+        kind, at, limit = next_value(buffer, stack, depth - 1)
 
 
 @jit
@@ -172,40 +155,17 @@ def _lead(buffer: Bytes, stack: Ints, level: Int, out: Bytes, to: Int, most: Int
     """What stands in front of the next value: a comma, its key."""
     if to + 2 > most:
         return -ENTRIES
-    base, width, following = stack[level, _BASE], stack[level, _WIDTH], stack[level, _NEXT]
-    if following:
+    if stack[level, NEXT]:
         out[to] = 44
         out[to + 1] = 32
         to += 2
-    if stack[level, _OBJECT]:
-        entry = base + 2 * width + following * (width + 2)
-        key, length = number(buffer, entry, width), number(buffer, entry + width, 2)
-        if base + key + length > stack[level, _END]:
+    if stack[level, OBJECT]:
+        key, length = next_key(buffer, stack, level)
+        if length < 0:
             return -CUT
-        to = put_string(buffer, base + key, length, out, to, most - 2)
+        to = put_string(buffer, key, length, out, to, most - 2)
         if to >= 0:
             out[to] = 58
             out[to + 1] = 32
             to += 2
     return to
-
-
-@jit
-def _value(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int, Int]:
-    """(type, where the value starts, behind what it must not be read) of the next entry."""
-    base, width, end = stack[level, _BASE], stack[level, _WIDTH], stack[level, _END]
-    entry = base + 2 * width + stack[level, _NEXT] * (1 + width)
-    if stack[level, _OBJECT]:
-        entry += stack[level, _COUNT] * (width + 2)
-    stack[level, _NEXT] += 1
-    kind = np.int64(buffer[entry])
-    if 4 <= kind <= (8 if width == 4 else 6):
-        return kind, entry + 1, entry + 1 + width
-    return kind, min(base + number(buffer, entry + 1, width), end), end
-
-
-@jit
-def _larger(array: Ints, used: Int, size: Int) -> Ints:
-    larger = np.empty(2 * size, array.dtype)
-    larger[:used] = array[:used]
-    return larger

@@ -30,6 +30,7 @@ Lengths = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 # numba works in int64 throughout; run as Python a kernel mixes the two.
 Int = int | np.int64
+_A = TypeVar("_A", Bytes, Ints)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 HEADER = 19
@@ -76,3 +77,36 @@ def copy(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> None:
     target = out[to : to + length]
     for i in range(length):
         target[i] = source[i]
+
+
+@jit
+def larger(array: _A, used: Int, size: Int) -> _A:
+    """An array of twice ``size`` that begins with what is used of ``array``."""
+    found = np.empty(2 * size, array.dtype)
+    found[:used] = array[:used]
+    return found
+
+
+@jit
+def is_utf8(buffer: Bytes, at: Int, length: Int) -> bool:
+    """Whether the bytes are text: no surrogates, nothing above U+10FFFF, nothing longer than need
+    be."""
+    end = at + length
+    while at < end:
+        byte = buffer[at]
+        at += 1
+        if byte < 0x80:
+            continue
+        more = 1 + (byte >= 0xE0) + (byte >= 0xF0)
+        if byte < 0xC2 or byte > 0xF4 or at + more > end:
+            return False
+        second = buffer[at]
+        low = 0xA0 if byte == 0xE0 else (0x90 if byte == 0xF0 else 0x80)
+        high = 0x9F if byte == 0xED else (0x8F if byte == 0xF4 else 0xBF)
+        if second < low or second > high:
+            return False
+        for i in range(1, more):
+            if buffer[at + i] & 0xC0 != 0x80:
+                return False
+        at += more
+    return True

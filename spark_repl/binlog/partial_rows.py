@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from .definition import ColumnType
+from ..errors import DecodeError
+from .definition import ColumnType, Form
 from .json_diff import apply_diffs
 from .kernels import Bools, Bytes, Ints, Lengths
 from .partial_images import (
@@ -109,12 +110,23 @@ class PartialImages(RowImages):
         length = np.maximum(values.length, NULL)
         if not diffs.any():
             return self._column(column, Values(values.buffer, values.offset, length), zero_dates)
+        if self.definition.columns[column].form == Form.VARIANT:
+            raise self._refused(column, int(np.argmax(diffs)))
         waiting = diffs & (bases.length == ABSENT)
         offset = np.where(diffs, bases.offset, values.offset)
         length = np.where(diffs, np.maximum(bases.length, NULL), length).astype(np.int32)
         whole = self._column(column, Values(values.buffer, offset, length), zero_dates)
         rows = np.flatnonzero(diffs & ~waiting)
         return self._apply(column, whole, values, rows)
+
+    def _refused(self, column: int, row: int) -> DecodeError:
+        return DecodeError(
+            f"column {self.definition.columns[column].name}: a JSON column kept as VARIANT can't"
+            " have JSON diffs (binlog_row_value_options=PARTIAL_JSON): refused",
+            table=self.definition.name,
+            hint="set binlog_row_value_options='' on the source and copy the table again, or set"
+            ' target.json_as = "string", in a new target',
+        ).of_row(row)
 
     def _apply(self, column: int, whole: pa.Array, values: Values, rows: Ints) -> pa.Array:
         name, table = self.definition.columns[column].name, self.definition.name

@@ -32,6 +32,7 @@ from .source_tables import (
     list_tables,
     needs_view,
     quoted,
+    refuse_diffs,
     wheres,
 )
 
@@ -123,6 +124,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             start = before_branches(connection, start)
             held = connection.server().executed
         tables = list_tables(connection.rows, only)
+        if config.target.json_as == "variant":
+            refuse_diffs(tables, server.variables)
         if missing := set(only) - {table.definition.name for table in tables}:
             raise SourceError(
                 f"the source has no table {', '.join(sorted(missing))}",
@@ -229,7 +232,7 @@ class FirstCopy:
         if table.definition != self.tracking.options.forms.apply(source.definition):
             raise TargetError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
-                " geometry_as), was changed during the copy", table=name,
+                " json_as, geometry_as), was changed during the copy", table=name,
                 hint="begin again with an empty target",
             )  # fmt: skip
         return table, self.tracking.delta.last_txn(table.snapshot, self._app) or 0

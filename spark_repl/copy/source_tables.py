@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from ..apply.ddl import Effect, classify
 from ..binlog.charset import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
-from ..errors import SchemaError
+from ..errors import SchemaError, SourceError
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -38,13 +38,28 @@ def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> boo
     are read, the copy may have it under neither.
     """
     image = variables.get("binlog_row_image", "FULL").upper()
-    types = {column.type for column in definition.columns}
+    types = _types(definition)
     return (
         not definition.primary_key
         or image == "MINIMAL"
         or (image == "NOBLOB" and not types.isdisjoint(_BLOBS))
         or (bool(variables.get("binlog_row_value_options")) and ColumnType.JSON in types)
     )
+
+
+def refuse_diffs(tables: Sequence[SourceTable], variables: Mapping[str, str]) -> None:
+    """For JSON columns that are kept as VARIANT. Raises SourceError."""
+    diffs = bool(variables.get("binlog_row_value_options"))
+    if diffs and any(ColumnType.JSON in _types(table.definition) for table in tables):
+        raise SourceError(
+            "the source logs JSON diffs (binlog_row_value_options), which a column kept as VARIANT"
+            " (target.json_as) can't have",
+            hint="SET PERSIST binlog_row_value_options = ''",
+        )
+
+
+def _types(definition: TableDefinition) -> set[int]:
+    return {column.type for column in definition.columns}
 
 
 def quoted(name: str) -> str:

@@ -21,6 +21,7 @@ from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, Column, ColumnType,
 from ..binlog.grammar import read_uint
 from ..binlog.temporal import ZERO_DATES_HINT
 from ..binlog.values import Values
+from ..binlog.variant_text import text_to_variant
 from ..errors import SchemaError, SourceLostError
 from ..relay.dump import refusal
 
@@ -151,6 +152,8 @@ def to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
         return nested.geometry(column, values)
     if kind == _T.VECTOR:
         return nested.vector(values)
+    if column.form == Form.VARIANT:
+        return text_to_variant(values)
     found = text.gather(values, pa.string())
     if column.form == Form.MICROSECONDS:
         return _microseconds(found)

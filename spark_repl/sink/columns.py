@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from ..errors import SchemaError
 from .new_file import new_file
 from .statistics import statistics
+from .variant import FILE_TYPE, as_type, is_variant
 
 _PLAIN = {
     pa.bool_(): "boolean",
@@ -41,6 +42,8 @@ def delta_type(arrow: pa.DataType) -> Any:
     """Delta's name (or JSON) of an Arrow type. Raises SchemaError for one it has no room for."""
     if pa.types.is_decimal(arrow):
         return f"decimal({arrow.precision},{arrow.scale})"
+    if is_variant(arrow):
+        return "variant"
     if pa.types.is_struct(arrow):
         return {"type": "struct", "fields": [field_json(field) for field in arrow]}
     if pa.types.is_list(arrow):
@@ -127,6 +130,8 @@ def _plain(kind: Any) -> Any:
 
 def _physical(arrow: pa.DataType, kind: Any) -> pa.DataType:
     """The Arrow type in a data file: the fields of a struct have physical names of their own."""
+    if is_variant(arrow):
+        return FILE_TYPE
     if not pa.types.is_struct(arrow):
         return arrow
     fields = []
@@ -146,6 +151,8 @@ def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """``array`` as ``kind``, fields of a struct by their order, whatever their names."""
     if array.type == kind:
         return array
+    if is_variant(kind):
+        return as_type(array, kind)
     if pa.types.is_struct(kind):
         parts = [with_type(array.field(i), field.type) for i, field in enumerate(kind)]
         mask = array.is_null() if array.null_count else None

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .variant import is_variant
+
 # As delta.dataSkippingNumIndexedCols has it; texts are cut behind so many characters.
 _COLUMNS, _TEXT = 32, 32
 _YEAR_1 = -719162  # as days; before it dates have no text that all readers understand
@@ -52,7 +54,7 @@ class _Bounds(NamedTuple):
 def _collect(name: str, column: pa.ChunkedArray, into: _Bounds, left: int) -> int:
     """Fills in one column, the fields of a struct below its name; returns how many more columns
     have statistics."""
-    if pa.types.is_struct(column.type):
+    if pa.types.is_struct(column.type) and not is_variant(column.type):
         inner = _Bounds({}, {}, {})
         for field, child in zip(column.type, column.flatten(), strict=True):
             left = _collect(field.name, child, inner, left)

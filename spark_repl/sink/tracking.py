@@ -54,7 +54,7 @@ class TableOptions:
             target.column_mapping,
             target.deletion_vectors,
             target.cut_retention_hours,
-            Forms(target.zero_dates, target.time_as, target.geometry_as),
+            Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as),
             target.on_foreign_change == "accept",
             target.change_data_feed,
         )

@@ -109,7 +109,7 @@ def _change(server: Server, stop: threading.Event) -> None:
     "kept",
     [
         {"target__zero_dates": "string", "target__time_as": "microseconds",
-         "target__geometry_as": "binary"},
+         "target__geometry_as": "binary", "target__json_as": "variant"},
         pytest.param({}, marks=pytest.mark.soak),
     ],
 )  # fmt: skip
@@ -133,7 +133,7 @@ def test_copied_values_are_as_decoded_ones(
     one, two = (cut(spark, config.target.path).table(f"t.{name}") for name in ("one", "two"))
     assert one.schema == two.schema
     have, want = (frame.orderBy("id").collect() for frame in (one, two))
-    assert have == want
+    assert repr(have) == repr(want)  # a VariantVal is equal to itself alone
     assert open_log(config.relay.path).previous_gtids()
 
 

@@ -80,6 +80,10 @@ def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> No
         ({"source": {"hosts": ["db1"]}}, "source.hosts must be a list"),
         ({"source": {"hosts": ["db1:70000"]}}, "source.hosts must be a list"),
         ({"source": {"hosts": "db1:3306"}}, "source.hosts must be a list"),
+        (
+            {"target": {"json_as": "variant"}, "apply": {"writer": "merge"}},
+            'target.json_as = "variant" needs apply.writer = "direct"',
+        ),
         ({"source": {"password": "a", "password_env": "B"}}, "only one of source.password"),
     ],
 )
@@ -102,7 +106,6 @@ def test_all_faults_are_reported_together() -> None:
     ("values", "named"),
     [
         ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
-        ({"target": {"json_as": "variant"}}, ['target.json_as = "variant"']),
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
     ],
 )

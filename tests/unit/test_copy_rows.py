@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from spark_repl.apply.ddl import classify
 from spark_repl.binlog.text import gather
+from spark_repl.copy.source_tables import SourceTable, refuse_diffs
 from spark_repl.copy.text_rows import read_rows
 from spark_repl.errors import SourceError, SourceLostError
 
@@ -78,3 +80,16 @@ def test_errors_of_the_server_and_the_wire() -> None:
     assert caught.value.number == 1525
     with pytest.raises(SourceLostError):
         found_in(answer([(b"a", b"x" * (_MAX + 9))])[: _MAX + 5], 1 << 20)
+
+
+def test_diffs_for_a_variant_are_refused_before_the_copy() -> None:
+    made = {
+        kind: classify(f"CREATE TABLE t (id int PRIMARY KEY, x {kind})", "d").definition
+        for kind in ("json", "text")
+    }
+    tables = {kind: SourceTable(found, 1, 1) for kind, found in made.items() if found}
+    options = {"binlog_row_value_options": "PARTIAL_JSON"}
+    refuse_diffs([tables["json"]], {"binlog_row_value_options": ""})
+    refuse_diffs([tables["text"]], options)
+    with pytest.raises(SourceError, match="kept as VARIANT"):
+        refuse_diffs([tables["text"], tables["json"]], options)

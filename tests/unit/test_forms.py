@@ -178,4 +178,4 @@ def test_a_table_keeps_the_forms_it_was_made_with() -> None:
     check_definition(table, made)
     with pytest.raises(SchemaError) as caught:
         check_definition(table, OTHER.apply(made))
-    assert "target.zero_dates, time_as or geometry_as" in (caught.value.hint or "")
+    assert "target.zero_dates, time_as, json_as or geometry_as" in (caught.value.hint or "")

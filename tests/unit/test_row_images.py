@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spark_repl.apply.spans import Span
+from spark_repl.apply.stage import StageTask, stage
 from spark_repl.binlog.definition import ColumnType
+from spark_repl.binlog.forms import Forms
 from spark_repl.binlog.json_diff import apply_diffs
 from spark_repl.binlog.partial_rows import PartialImages, pending_diffs
 from spark_repl.binlog.rows import walk
 from spark_repl.errors import DecodeError
+from spark_repl.position import RelayPosition
+from spark_repl.relay.file_index import begin, extend
+from spark_repl.relay.index import Kind
+from spark_repl.relay.log import open_log
 from tests.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "row_images"
@@ -68,6 +75,20 @@ def test_diffs_are_used(tables: dict[str, PartialImages]) -> None:
     definition = tables["images.wide"].definition
     for data in diffs.drop_null().to_pylist():
         assert all(definition.columns[c].type == ColumnType.JSON for c, _ in pending_diffs(data))
+
+
+def test_a_variant_can_not_have_diffs() -> None:
+    """A worker says in which transaction."""
+    relay = open_log(str(FOLDER))
+    (file,) = relay.files
+    records = extend(begin(relay, file), relay).records
+    records = records[records["kind"] == Kind.ROWS]
+    span = Span.of(file.path, file.number, records)
+    with pytest.raises(DecodeError, match="kept as VARIANT can't have JSON diffs") as caught:
+        stage(StageTask(0, (span,), 1, None, forms=Forms(json_as="variant")))
+    error = caught.value
+    assert error.table == "images.wide" and "json_as" in (error.hint or "")
+    assert error.position in {str(RelayPosition.unpack(int(end))) for end in records["end"]}
 
 
 def test_pairs_give_both_images(tables: dict[str, PartialImages]) -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
+from spark_repl.binlog.json_text import to_text
+from spark_repl.binlog.values import Values
+from spark_repl.binlog.variant import to_variant
+from spark_repl.binlog.variant_text import text_to_variant
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -33,7 +40,27 @@ def answers() -> str:
     for name in LOGS:
         for batch in read_changes(str(FIXTURES / name), zero_dates="null"):
             digest.update(repr(batch.to_pylist()).encode())
+    for array in documents():
+        digest.update(repr(array.to_pylist()).encode())
     return digest.hexdigest()
+
+
+def documents() -> list[pa.Array]:
+    """JSON as text and as Variant, from the log's form and from the server's."""
+    recorded = json.loads((FIXTURES / "json" / "documents.json").read_text())
+    small = [(bytes.fromhex(b), t.encode()) for b, t in recorded if b and len(b) < 1000]
+    logged, printed = (_values([one[i] for one in small]) for i in (0, 1))
+    return [
+        to_text(logged.buffer, logged.offset, logged.length),
+        to_variant(logged.buffer, logged.offset, logged.length),
+        text_to_variant(printed),
+    ]
+
+
+def _values(data: list[bytes]) -> Values:
+    length = np.array([len(one) for one in data], np.int32)
+    offset = (np.cumsum(length) - length).astype(np.int64)
+    return Values(np.frombuffer(b"".join(data), np.uint8), offset, length)
 
 
 def run(kind: str, **environment: str) -> str:
