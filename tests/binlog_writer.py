@@ -147,9 +147,11 @@ class LogWriter:
         begin: str = "XA START",
         end: str = "XA_PREPARE",
         held: Xid | None = None,
+        amid: str = "",
     ) -> None:
         """XA START, table maps and rows, XA END, XA_PREPARE. Malformed with another ``begin``
-        (BEGIN) or ``end`` (XID, or a statement), or when XA_PREPARE ``held`` another XID."""
+        (BEGIN) or ``end`` (XID, or a statement), with a statement ``amid``, or when XA_PREPARE
+        ``held`` another XID."""
         begun = begin if begin == "BEGIN" else f"{begin} {_xid_text(xid)}"
         events = [(_QUERY, _query(begun, ""))]
         for change in changes:
@@ -157,6 +159,8 @@ class LogWriter:
                 (_TABLE_MAP, _table_map(change.table)),
                 (change.kind, _rows_event(change)),
             ]
+        if amid:
+            events.append((_QUERY, _query(amid, "")))
         gtrid, bqual, format_id = held or xid
         prepare = struct.pack("<BIII", one_phase, format_id, len(gtrid), len(bqual))
         events.append((_QUERY, _query(f"XA END {_xid_text(xid)}", "")))

@@ -1,4 +1,4 @@
-"""What a compressed transaction is: looks at its first two events, and at the last when XA.
+"""What a compressed transaction is: looks at its first two events, and at all of them when XA.
 
 One call per compressed transaction, so an ordinary one costs no more than its first zstd block.
 """
@@ -10,7 +10,6 @@ import zstandard
 from ..binlog.event import (
     HEADER_LENGTH,
     EventType,
-    Header,
     parse_header,
     parse_query,
     parse_xa_prepare,
@@ -30,7 +29,7 @@ _BEGIN = b"\0BEGIN"
 _HEAD_BYTES = 2048
 # Up to here one call for everything is quicker than a stream for the head.
 _SMALL_BYTES = 1 << 15
-# Of a large one that may end as a prepared XA branch: only its last window is looked at.
+# Of one that may end as a prepared XA branch.
 _WINDOW_BYTES = 1 << 20
 
 
@@ -98,21 +97,35 @@ def _statement_kind(statement: bytes) -> Kind:
 
 
 def _xa_kind(start: bytes, payload: Payload) -> Kind:
-    events = b""
+    events, statements = b"", list[bytes]()
     for window in windows(payload, payload.uncompressed, _WINDOW_BYTES):
         events = window.tobytes()
-    at, header = 0, Header(0, 0, 0, 0, 0, 0)
-    while at < len(events):
-        header = parse_header(events, at)
-        if header.length < HEADER_LENGTH:
-            raise LogError("a compressed transaction holds bytes that are no event")
-        at += header.length
-    body = events[at - header.length + HEADER_LENGTH : at]
-    if header.type == _QUERY and b"ROLLBACK" in parse_query(body).statement.upper():
+        last = _last_event(events, statements)
+    header, body = parse_header(events, last), events[last + HEADER_LENGTH :]
+    *inner, end = statements[1:] or [b""]
+    if header.type == _QUERY and b"ROLLBACK" in end:
         return Kind.ROLLBACK
     if header.type != _XA_PREPARE:
         raise LogError(f"XAER_RMFAIL: a compressed XA transaction ends with a {header.name} event")
     found = parse_xa_prepare(body)
     if start.replace(b" ", b"").lower() != f"XASTART{found}".encode().lower():
         raise LogError("a compressed transaction's XA_PREPARE event holds an invalid XID")
+    for statement in (*inner, end):
+        if statement.startswith((b"BEGIN", b"XA START", b"XA COMMIT")):
+            raise LogError(f"{statement[:9].decode()} stands inside a compressed XA transaction")
+        if statement and not statement.startswith((b"SAVEPOINT", b"XA END")):
+            return Kind.STATEMENT
     return Kind.XA_ONE_PHASE if found.one_phase else Kind.XA_PREPARE
+
+
+def _last_event(events: bytes, statements: list[bytes]) -> int:
+    """Offset of the last event; the statements of all of them are added."""
+    at = last = 0
+    while at < len(events):
+        header, last = parse_header(events, at), at
+        if header.length < HEADER_LENGTH:
+            raise LogError("a compressed transaction holds bytes that are no event")
+        at += header.length
+        if header.type == _QUERY:
+            statements.append(parse_query(events[last + HEADER_LENGTH : at]).statement.upper())
+    return last

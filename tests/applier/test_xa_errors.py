@@ -90,6 +90,9 @@ PARTS = {
     "another XID": ({"held": TWO}, "holds an invalid XID"),
     "XID in place of XA_PREPARE": ({"end": "XID"}, "XAER_RMFAIL"),
     "COMMIT in place of XA_PREPARE": ({"end": "COMMIT"}, "XAER_RMFAIL"),
+    "DDL inside": ({"amid": "CREATE TABLE t.x (id INT)"}, "by statements"),
+    "XA START inside": ({"amid": "XA START X'61',X'',1"}, "transaction"),
+    "BEGIN inside": ({"amid": "BEGIN"}, "transaction"),
 }
 
 
