@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from .gtid import GtidSet
 from .position import OFFSET_BITS
 from .relay.index import Kind
 from .relay.log import RelayLog
+from .relay.source_places import SourcePlaces, is_received
 
 Records = npt.NDArray[Any]
 _STATEMENTS = (Kind.QUERY, Kind.DDL_ROWS)
@@ -35,6 +36,7 @@ class Until:
     gtids: GtidSet
     file: str = ""
     offset: int = 0
+    _places: SourcePlaces = field(default_factory=SourcePlaces, repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Until:
@@ -48,7 +50,10 @@ class Until:
         raise ConfigError(f"--until {text}: not understood", hint=f"give {_FORMS}")
 
     def check(self, relay: RelayLog) -> None:
-        """Raises LogError when the position's file is not in the log."""
+        """Raises LogError when the position's file is not in the log. Which files of the source a
+        relay log holds is seen when they come."""
+        if self.kind == "source" and is_received(relay):
+            return
         if self.file and self.file not in {file.name for file in relay.files}:
             raise LogError(
                 f"--until names the file {self.file}, which this log has not",
@@ -66,10 +71,15 @@ class Until:
             hits = self.gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
             found = np.flatnonzero(hits)
             return int(found[0]) if len(found) else None
+        if self.kind == "source" and is_received(relay):
+            place = self.file, self.offset
+            reached, before = self._places.reached(records, relay, base, place)
+            found = np.flatnonzero(reached)
+            return int(found[0]) + int(before[found[0]]) if len(found) else None
         number = next(f.number for f in relay.files if f.name == self.file) + base
-        place = (number << OFFSET_BITS) + self.offset
-        found = np.flatnonzero(records["end"] >= place)
-        return int(found[0]) + int(records["position"][found[0]] < place) if len(found) else None
+        packed = (number << OFFSET_BITS) + self.offset
+        found = np.flatnonzero(records["end"] >= packed)
+        return int(found[0]) + int(records["position"][found[0]] < packed) if len(found) else None
 
     def _after(self, records: Records, executed: GtidSet) -> int | None:
         missing = self.gtids.subtract(executed)

@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.config import Config
 from spark_repl.errors import PurgedError, SourceError, SparkReplError
+from spark_repl.gtid import GtidSet
+from spark_repl.position import RelayPosition
+from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.purge import purge
 from spark_repl.relay.report import read_report
+from spark_repl.stops import Until
 
 from .receiving import Process, Running, check_same, config_for, received, spans, wait_for
 from .server import Load, Proxy, Server
@@ -88,6 +93,25 @@ def test_source_is_killed_and_rotates(make_server: MakeServer, tmp_path: Path) -
             server.start()
         running.wait_for(server.executed)
     check_same(config, server, tmp_path)
+    _check_until(config, server, tmp_path)
+
+
+def _check_until(config: Config, server: Server, tmp_path: Path) -> None:
+    """--until with places of the source: found in the relay log as in the source's own."""
+    logs = open_log(config.relay.path), open_log(str(server.data / "binlog.index"))
+    records = [build_index(log, str(tmp_path / f"until-{i}")).records for i, log in enumerate(logs)]
+    names = {file.number: file.name for file in logs[1].files}
+    for number in range(0, len(records[1]), 17):
+        at = RelayPosition.unpack(int(records[1]["end"][number]))
+        for offset in (at.offset - 1, at.offset, at.offset + 1, 4, 1 << 30):
+            until = Until.parse(f"source:{names[at.file_no]}:{offset}")
+            until.check(logs[0])
+            mine, theirs = (
+                until.take(found, GtidSet(), log, 0)
+                for found, log in zip(records, logs, strict=True)
+            )
+            assert mine == theirs, until
+    assert Until.parse("source:other.000001:4").take(records[0], GtidSet(), logs[0], 0) is None
 
 
 def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str, clients: int = 2) -> None:

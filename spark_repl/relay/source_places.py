@@ -1,0 +1,110 @@
+"""SourcePlaces: where the transactions of a receiver's relay log stand in the source's own files.
+
+Events keep the source's end_log_pos; which of its files they are from is said by the ROTATE events
+between transactions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..binlog.crc import event_crc
+from ..binlog.event import (
+    CRC_LENGTH,
+    HEADER_LENGTH,
+    MAGIC_LENGTH,
+    EventFlag,
+    EventType,
+    Header,
+    parse_header,
+)
+from ..position import OFFSET_BITS, OFFSET_MASK
+from .file_index import FileIndex, begin, extend
+from .log import RelayFile, RelayLog
+
+Longs = npt.NDArray[np.int64]
+_NAME = re.compile(r"(.+)\.(\d+)")
+
+
+def is_received(relay: RelayLog) -> bool:
+    """Whether a replica wrote the log, so that its files are not the source's."""
+    return bool(relay.files) and relay.head(relay.files[0].number).own.is_relay_log
+
+
+class SourcePlaces:
+    """Remembers what was scanned of growing files."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, FileIndex] = {}
+
+    def reached(
+        self, records: Any, relay: RelayLog, base: int, place: tuple[str, int]
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """(bool[n]: ends at or behind ``place`` of the source, bool[n]: begins before it).
+        Transactions of files of another name (another source's) do neither."""
+        reached, before = np.zeros((2, len(records)), bool)
+        stem, number = _parts(place[0])
+        numbers = records["position"] >> OFFSET_BITS
+        for file in relay.files:
+            mine = np.flatnonzero(numbers == file.number + base)
+            if not len(mine):
+                continue
+            names, starts = self._files(relay, file)
+            at = records["position"][mine] & OFFSET_MASK
+            which = np.searchsorted(starts, at, "right") - 1
+            parts = [_parts(name) for name in names]
+            suffix = np.array([found[1] for found in parts])[which]
+            same = np.array([found[0] == stem for found in parts])[which]
+            first = _begins(file, at)
+            last = first + records["length"][mine]
+            there = suffix == number
+            reached[mine] = same & ((suffix > number) | there & (last >= place[1]))
+            before[mine] = same & ((suffix < number) | there & (first < place[1]))
+        return reached, before
+
+    def _files(self, relay: RelayLog, file: RelayFile) -> tuple[list[str], Longs]:
+        """Names of the source's files, and from which offset of this one on they count."""
+        index = extend(self._known.get(file.path) or begin(relay, file), relay)
+        self._known[file.path] = index
+        begins = index.records["position"] & OFFSET_MASK
+        ends = index.records["end"] & OFFSET_MASK
+        data = np.memmap(file.path, np.uint8, "r").data
+        names, starts = [""], [0]
+        for a, b in zip([MAGIC_LENGTH, *ends.tolist()], [*begins.tolist(), index.scanned],
+                        strict=True):  # fmt: skip
+            for header, event in _events(data, a, b):
+                if header.type == EventType.ROTATE and not header.flags & EventFlag.RELAY_LOG:
+                    names.append(_rotated(event))
+                    starts.append(a)
+        return names, np.array(starts, np.int64)
+
+
+def _events(data: memoryview, begin: int, end: int) -> Iterator[tuple[Header, bytes]]:
+    while begin + HEADER_LENGTH <= end:
+        header = parse_header(bytes(data[begin : begin + HEADER_LENGTH]))
+        yield header, bytes(data[begin : begin + header.length])
+        begin += max(header.length, HEADER_LENGTH)
+
+
+def _rotated(event: bytes) -> str:
+    summed = event_crc(event) == int.from_bytes(event[-CRC_LENGTH:], "little")
+    return event[HEADER_LENGTH + 8 : len(event) - CRC_LENGTH * summed].decode(errors="replace")
+
+
+def _parts(name: str) -> tuple[str, int]:
+    found = _NAME.fullmatch(name)
+    return (found[1], int(found[2])) if found else (name, 0)
+
+
+def _begins(file: RelayFile, at: Longs) -> Longs:
+    """Where transactions that begin at offsets of this file begin in the source's."""
+    data = np.memmap(file.path, np.uint8, "r")
+    words = [
+        sum(data[at + offset + i].astype(np.int64) << 8 * i for i in range(4)) for offset in (9, 13)
+    ]
+    return np.asarray(words[1] - words[0], np.int64)
