@@ -121,7 +121,7 @@ class ApplierStatus:
             for name, none in _NO_RETRIES.items():
                 found = self.worker[f"APPLYING_TRANSACTION_{name}"] if tried else none
                 self.worker[f"LAST_APPLIED_TRANSACTION_{name}"] = found
-                self.worker[f"APPLYING_TRANSACTION_{name}"] = none
+            self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = 0
             self.coordinator["PROCESSING_TRANSACTION"] = ""
         self._write()
 

@@ -98,13 +98,16 @@ def _resized(random: np.random.Generator, piece: bytes) -> bytes:
 
 def feed(piece: bytes) -> int:
     """Rows decoded; anything but rows and SparkReplError is a find."""
+    return feed_as(piece, OTHER_FORMS if len(piece) % 2 else USUAL)
+
+
+def feed_as(piece: bytes, forms: Forms) -> int:
     data = np.frombuffer(piece, np.uint8)
     scan(data, 0, False)
     _parse_all(piece)
     rows = 0
     for window in windows(View(piece), len(piece), 300):
         assert window.size
-    forms = OTHER_FORMS if len(piece) % 2 else USUAL
     edge = np.array([0]), np.array([data.size])
     for images in walk(data, *edge, POSITION, False, forms=forms):
         entries = np.arange(len(images.flags))
@@ -112,6 +115,8 @@ def feed(piece: bytes) -> int:
         if isinstance(images, PartialImages):
             for diffs in images.held(entries)[1].drop_null().to_pylist():
                 list(pending_diffs(diffs))
+                if forms.json_as == "variant":  # its JSON diffs are refused
+                    return feed_as(piece, USUAL)
         images.rows_query(entries)
         batch = images.decode(entries, "null")
         batch.validate(full=True)

@@ -236,7 +236,7 @@ def test_several_tables_retry_at_once(log, target, faults, workers, order):
     found = status(str(target))
     assert found["replication_applier_status"][0]["COUNT_TRANSACTIONS_RETRIES"] >= 2
     one = found["replication_applier_status_by_worker"][0]
-    name = "LAST_APPLIED_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
+    name = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
     assert "Input/output error" in one[name]
 
 
