@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.event import EventType
 from ..binlog.payload import decompress
 from ..binlog.payload_bodies import (
     BAD_CRC,
@@ -34,7 +33,6 @@ _NO_BODY = {
     BAD_CRC: "an event's CRC32 is wrong",
     NO_PAYLOAD: "a compressed transaction has no payload",
 }
-_PAYLOAD_EVENT = int(EventType.TRANSACTION_PAYLOAD)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .json_print import CUT, DEPTH, DOUBLE, ENTRIES, LITERAL, TYPE, varlen
-from .json_walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
+from .json_print import CUT, DOUBLE, ENTRIES, LITERAL, TYPE, varlen
+from .json_walk import COUNT, NEXT, OBJECT, next_key, next_value, open_container
 from .kernels import Bytes, Int, Ints, jit, number
 
 # KIND: binary JSON's type codes, but every integer is INT64, or UINT64 above its range, and every
@@ -40,11 +40,7 @@ def read_nodes(buffer: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints) -> In
             return -ENTRIES
         nodes[n, KEY], nodes[n, KEY_SIZE] = key, length
         if kind <= 3:
-            code = (
-                open_container(buffer, kind, at, limit, stack, depth)
-                if depth < DEPTH_MAX
-                else DEPTH
-            )
+            code = open_container(buffer, kind, at, limit, stack, depth)
             if code:
                 return -code
             nodes[n, KIND] = OBJECT_NODE if kind <= 1 else ARRAY_NODE

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from .json_double import insert_doubles
-from .json_print import CUT, DEPTH, DOUBLE, ENTRIES, REASONS, put_scalar, put_string
+from .json_print import CUT, DOUBLE, ENTRIES, REASONS, put_scalar, put_string
 from .json_walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
 from .kernels import Bytes, Int, Ints, jit, larger, number
 
@@ -114,11 +114,7 @@ def _document(
         if to + 2 > most:
             return np.int64(-ENTRIES), doubles
         if kind <= 3:
-            code = (
-                open_container(buffer, kind, at, limit, stack, depth)
-                if depth < DEPTH_MAX
-                else DEPTH
-            )
+            code = open_container(buffer, kind, at, limit, stack, depth)
             if code:
                 return np.int64(-code), doubles
             out[to] = 123 if kind <= 1 else 91

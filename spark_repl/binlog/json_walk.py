@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .json_print import CUT
+from .json_print import CUT, DEPTH
 from .kernels import Bytes, Int, Ints, jit, number
 
 DEPTH_MAX = 100
@@ -18,6 +18,8 @@ BASE, END, WIDTH, COUNT, NEXT, OBJECT = range(6)
 @jit
 def open_container(buffer: Bytes, kind: Int, at: Int, limit: Int, stack: Ints, level: Int) -> Int:
     """Notes an object or array that starts at its count; returns 0 or what is wrong."""
+    if level == DEPTH_MAX:
+        return DEPTH
     width = 4 if kind & 1 else 2
     if at + 2 * width > limit:
         return CUT

@@ -22,6 +22,7 @@ except ImportError:  # its compiler has no build for every machine
     pass
 else:
     _compile = numba.njit(cache=True, nogil=True)
+    # numba makes the attribute when it reads the environment, so mypy doesn't see it.
     compiled = not _numba_config.DISABLE_JIT  # type: ignore[attr-defined]
 
 Bytes = npt.NDArray[np.uint8]

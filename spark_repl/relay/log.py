@@ -231,7 +231,7 @@ def _folder(place: Path) -> list[RelayFile]:
         return _from_index(indexes[0])
     files = [_relay_file(p) for p in place.iterdir() if p.is_file() and _magic(p) is not None]
     files.sort(key=lambda f: (f.number, f.name))
-    if len(stems := {_stem(f.name) for f in files}) > 1:
+    if len(stems := {split_name(f.name)[0] for f in files}) > 1:
         raise LogError(
             f"{place} holds files of more than one log: {', '.join(sorted(stems))}",
             hint="put each log into a folder of its own, or give an index file",
@@ -264,8 +264,7 @@ def _without_unborn(files: list[RelayFile]) -> list[RelayFile]:
 
 
 def _relay_file(place: Path) -> RelayFile:
-    match = _SUFFIX.fullmatch(place.name)
-    number = int(match[2]) if match else 1
+    _, number = split_name(place.name)
     if not 1 <= number <= MAX_FILE_NO:
         raise LogError(
             f"file number {number} is out of range (1 to {MAX_FILE_NO})", file=place.name
@@ -273,9 +272,10 @@ def _relay_file(place: Path) -> RelayFile:
     return RelayFile(number, place.name, str(place))
 
 
-def _stem(name: str) -> str:
+def split_name(name: str) -> tuple[str, int]:
+    """(stem, number) of a log file's name; the number is 1 when it has none."""
     match = _SUFFIX.fullmatch(name)
-    return match[1] if match else name
+    return (match[1], int(match[2])) if match else (name, 1)
 
 
 def _magic(place: Path) -> bytes | None:
@@ -303,7 +303,7 @@ def _check_magic(file: RelayFile) -> None:
 def _check_sequence(files: list[RelayFile]) -> None:
     for before, after in pairwise(files):
         if after.number != before.number + 1:
-            missing = f"{_stem(before.name)}.{before.number + 1:06d}"
+            missing = f"{split_name(before.name)[0]}.{before.number + 1:06d}"
             raise LogError(
                 f"{missing} is missing: {after.name} follows {before.name}", file=missing,
                 hint="transactions would be lost; copy the missing file here",

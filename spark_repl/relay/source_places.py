@@ -6,14 +6,12 @@ between transactions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.crc import event_crc
 from ..binlog.event import (
     CRC_LENGTH,
     HEADER_LENGTH,
@@ -22,13 +20,14 @@ from ..binlog.event import (
     EventType,
     Header,
     parse_header,
+    parse_rotate,
 )
 from ..position import OFFSET_BITS, OFFSET_MASK
+from .dump import has_checksum
 from .file_index import FileIndex, begin, extend
-from .log import RelayFile, RelayLog
+from .log import RelayFile, RelayLog, split_name
 
 Longs = npt.NDArray[np.int64]
-_NAME = re.compile(r"(.+)\.(\d+)")
 
 
 def is_received(relay: RelayLog) -> bool:
@@ -48,7 +47,7 @@ class SourcePlaces:
         """(bool[n]: ends at or behind ``place`` of the source, bool[n]: begins before it).
         Transactions of files of another name (another source's) do neither."""
         reached, before = np.zeros((2, len(records)), bool)
-        stem, number = _parts(place[0])
+        stem, number = split_name(place[0])
         numbers = records["position"] >> OFFSET_BITS
         for file in relay.files:
             mine = np.flatnonzero(numbers == file.number + base)
@@ -57,7 +56,7 @@ class SourcePlaces:
             names, starts = self._files(relay, file)
             at = records["position"][mine] & OFFSET_MASK
             which = np.searchsorted(starts, at, "right") - 1
-            parts = [_parts(name) for name in names]
+            parts = [split_name(name) for name in names]
             suffix = np.array([found[1] for found in parts])[which]
             same = np.array([found[0] == stem for found in parts])[which]
             first = _begins(file, at)
@@ -79,7 +78,8 @@ class SourcePlaces:
                         strict=True):  # fmt: skip
             for header, event in _events(data, a, b):
                 if header.type == EventType.ROTATE and not header.flags & EventFlag.RELAY_LOG:
-                    names.append(_rotated(event))
+                    body = event[HEADER_LENGTH : len(event) - CRC_LENGTH * has_checksum(event)]
+                    names.append(parse_rotate(body).name)
                     starts.append(a)
         return names, np.array(starts, np.int64)
 
@@ -89,16 +89,6 @@ def _events(data: memoryview, begin: int, end: int) -> Iterator[tuple[Header, by
         header = parse_header(bytes(data[begin : begin + HEADER_LENGTH]))
         yield header, bytes(data[begin : begin + header.length])
         begin += max(header.length, HEADER_LENGTH)
-
-
-def _rotated(event: bytes) -> str:
-    summed = event_crc(event) == int.from_bytes(event[-CRC_LENGTH:], "little")
-    return event[HEADER_LENGTH + 8 : len(event) - CRC_LENGTH * summed].decode(errors="replace")
-
-
-def _parts(name: str) -> tuple[str, int]:
-    found = _NAME.fullmatch(name)
-    return (found[1], int(found[2])) if found else (name, 0)
 
 
 def _begins(file: RelayFile, at: Longs) -> Longs:

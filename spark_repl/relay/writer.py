@@ -185,10 +185,7 @@ class RelayWriter:
         if self._fd < 0:
             return
         self._finish_sync()
-        reach("relay_written")
-        os.fdatasync(self._fd)
-        reach("relay_synced")
-        self._publish()
+        self._bring(self._fd, self._whole_end)
 
     def sync_beside(self) -> None:
         """Begins the same in a thread, unless it is at that already: what comes meanwhile is
@@ -196,15 +193,13 @@ class RelayWriter:
         if self._fd < 0 or (self._syncing and not self._syncing.done()):
             return
         self._finish_sync()
-        end = End(self.log_id, RelayPosition(self.number, self.whole), self.transactions)
-        self._syncing = self._disk.submit(self._bring, self._fd, end)
+        self._syncing = self._disk.submit(self._bring, self._fd, self._whole_end)
 
     def _bring(self, fd: int, end: End) -> None:
         reach("relay_written")
         os.fdatasync(fd)
         reach("relay_synced")
-        self._end.publish(end)
-        self.published_transactions = end.transactions
+        self._publish(end)
 
     def _finish_sync(self) -> None:
         """Whoever closes the file, or publishes himself, waits for the thread first."""
@@ -237,7 +232,7 @@ class RelayWriter:
             listed = read_list(self.folder)
             assert listed is not None
             write_list(self.folder, FileList(self.log_id, (*listed.numbers, following)))
-        self._publish()
+        self._publish(self._whole_end)
 
     def total_bytes(self) -> int:
         """Of all files of the log; purge takes some away from outside."""
@@ -275,7 +270,7 @@ class RelayWriter:
         self._begin_file(number, head)
         with locked(self.folder):
             write_list(self.folder, FileList(self.log_id, (number,)))
-        self._publish()
+        self._publish(self._whole_end)
         for old in numbers_in(self.folder):
             if old != number:
                 (self.folder / file_name(old)).unlink()
@@ -289,10 +284,13 @@ class RelayWriter:
         os.fsync(self._fd)
         sync_folder(self.folder)
 
-    def _publish(self) -> None:
-        place = RelayPosition(self.number, self.whole)
-        self.published_transactions = self.transactions
-        self._end.publish(End(self.log_id, place, self.transactions))
+    @property
+    def _whole_end(self) -> End:
+        return End(self.log_id, RelayPosition(self.number, self.whole), self.transactions)
+
+    def _publish(self, end: End) -> None:
+        self._end.publish(end)
+        self.published_transactions = end.transactions
 
     def _write(self, data: bytes | memoryview) -> None:
         left = memoryview(data)

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spark_repl.binlog.json_text import to_text
 from spark_repl.errors import DecodeError
-
-RECORDED = json.loads((Path(__file__).parents[1] / "fixtures/json/documents.json").read_text())
+from tests.json_binary import RECORDED, damaged, laid_out, outcomes
 
 
 def texts(*documents: bytes | None, around: bytes = b"") -> list[str | None]:
-    buffer, offset, length = bytearray(around), [], []
-    for document in documents:
-        offset.append(len(buffer))
-        length.append(-1 if document is None else len(document))
-        buffer += (document or b"") + around
-    array = to_text(np.frombuffer(bytes(buffer), np.uint8), np.array(offset), np.array(length))
+    array = to_text(*laid_out(documents, around))
     result: list[str | None] = array.to_pylist()
     return result
 
@@ -122,22 +115,8 @@ def test_the_span_must_lie_in_the_buffer() -> None:
 
 def test_cut_and_changed_documents_never_read_beyond_their_span() -> None:
     """The same result, or the same error, whatever lies around the document."""
-    random = np.random.default_rng(4)
-    small = [bytes.fromhex(binary) for binary, _ in RECORDED if binary and len(binary) < 700]
-    for document in small:
-        changed = [document[: random.integers(len(document))] for _ in range(4)]
-        for _ in range(12):
-            other = bytearray(document)
-            other[random.integers(len(other))] = random.integers(256)
-            changed.append(bytes(other))
-        for other in changed:
-            outcome = []
-            for around in (b"", b"\0" * 40, b"\xff" * 40):
-                try:
-                    outcome.append(repr(texts(other, around=around)))
-                except DecodeError as error:
-                    outcome.append(error.message)
-            assert len(set(outcome)) == 1, other.hex()
+    for other in damaged():
+        assert len(outcomes(texts, other)) == 1, other.hex()
 
 
 def test_more_nulls_than_documents_have_bytes() -> None:

@@ -7,7 +7,6 @@ import json
 import struct
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,7 @@ from spark_repl.binlog.values import Values
 from spark_repl.binlog.variant import to_variant
 from spark_repl.binlog.variant_text import text_to_variant
 from spark_repl.errors import DecodeError
-from tests.json_binary import item, varlen
-
-RECORDED = json.loads((Path(__file__).parents[1] / "fixtures/json/documents.json").read_text())
+from tests.json_binary import RECORDED, damaged, item, laid_out, outcomes, varlen
 
 
 @pytest.fixture(autouse=True)
@@ -34,12 +31,7 @@ def all_digits() -> Iterator[None]:
 
 def encoded(*documents: bytes | None, around: bytes = b"") -> list[tuple[bytes, bytes] | None]:
     """(value, metadata) of each."""
-    buffer, offset, length = bytearray(around), [], []
-    for document in documents:
-        offset.append(len(buffer))
-        length.append(-1 if document is None else len(document))
-        buffer += (document or b"") + around
-    array = to_variant(np.frombuffer(bytes(buffer), np.uint8), np.array(offset), np.array(length))
+    array = to_variant(*laid_out(documents, around))
     array.validate(full=True)
     return [row and (row["value"], row["metadata"]) for row in array.to_pylist()]
 
@@ -281,22 +273,8 @@ def test_values_that_share_bytes_do_not_grow_without_end() -> None:
 
 def test_cut_and_changed_documents_never_read_beyond_their_span() -> None:
     """The same result, or the same error, whatever lies around the document."""
-    random = np.random.default_rng(4)
-    small = [bytes.fromhex(binary) for binary, _ in RECORDED if binary and len(binary) < 700]
-    for document in small:
-        changed = [document[: random.integers(len(document))] for _ in range(4)]
-        for _ in range(12):
-            other = bytearray(document)
-            other[random.integers(len(other))] = random.integers(256)
-            changed.append(bytes(other))
-        for other in changed:
-            outcome = []
-            for around in (b"", b"\0" * 40, b"\xff" * 40):
-                try:
-                    outcome.append(repr(encoded(other, around=around)))
-                except DecodeError as error:
-                    outcome.append(error.message)
-            assert len(set(outcome)) == 1, other.hex()
+    for other in damaged():
+        assert len(outcomes(encoded, other)) == 1, other.hex()
 
 
 def copied(*texts: str | None) -> list[tuple[bytes, bytes] | None]:
