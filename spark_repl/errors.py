@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 
 class SparkReplError(Exception):
@@ -34,7 +34,7 @@ class SparkReplError(Exception):
         if number is not None:
             self.number = number
 
-    def at(self, **place: Any) -> SparkReplError:
+    def at(self, **place: Any) -> Self:
         """Fills in the parts of the place that are not known yet; returns self, to be raised."""
         for name, value in place.items():
             if getattr(self, name) is None and value is not None:

@@ -162,14 +162,18 @@ def cut_json(found: Cut) -> dict[str, Any]:
 
 def list_relay(options: argparse.Namespace) -> int:
     relay = open_log(options.dir)
-    index = build_index(relay, cache_index_folder(options.dir))
+    index = build_index(relay, cache_index_folder(options.dir), up_to_damage=True)
     found = [asdict(line) for line in list_files(relay, index)]
     if options.json:
         print(json.dumps({"files": found}, default=str))
-        return 0
-    names = ("file", "bytes", "server_version", "transactions", "first_gtid", "last_gtid", "closed")
-    print_table(names, [tuple(str(line[name]) for name in names) for line in found])
-    if index.tail:
+    else:
+        names = (
+            "file", "bytes", "server_version", "transactions", "first_gtid", "last_gtid", "closed"
+        )  # fmt: skip
+        print_table(names, [tuple(str(line[name]) for name in names) for line in found])
+    if index.damage:
+        raise index.damage
+    if index.tail and not options.json:
         print(f"tail: {index.tail.file}:{index.tail.offset}: {index.tail.reason}")
     return 0
 

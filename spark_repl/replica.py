@@ -132,7 +132,7 @@ class Replica:
         )
         self.history = resolve(control, self.relay, cut, highest)
         self.index: TransactionIndex = build_index(
-            self.relay, self.layout.index, self.history.base, complete=False
+            self.relay, self.layout.index, self.history.base, complete=False, up_to_damage=True
         )
         executed = check_continuity(self.history, self.relay, self.index, cut)
         record(control, self.history)
@@ -219,7 +219,10 @@ class Replica:
         return f"{names[number]}:{at.offset}" if number in names else str(at)
 
     def _tail(self) -> str | None:
-        tail = self._refresh().tail
+        index = self._refresh()
+        if index.damage:
+            raise index.damage
+        tail = index.tail
         if tail is None:
             return None
         return f"{tail.file}:{tail.offset}: {tail.reason} ({tail.size - tail.offset} bytes)"
@@ -254,8 +257,9 @@ class Replica:
                 hint="start the applier again: it goes on by GTID",
             )
         self.index = build_index(
-            self.relay, self.layout.index, self.history.base, complete=False, known=self.index
-        )
+            self.relay, self.layout.index, self.history.base, complete=False, known=self.index,
+            up_to_damage=True,
+        )  # fmt: skip
         now = fingerprints(self.relay)
         if now.items() - self.history.fingerprints.items():
             _check_same(self.relay, self.history.fingerprints, now)
@@ -322,7 +326,7 @@ class Replica:
         except Exception as error:  # whatever ended the stream is said once
             if self.error is None and temporary(error):
                 raise
-            self.error = self.error or translated(error, self.relay_path)
+            self.error = self.error or self.index.damage or translated(error, self.relay_path)
         finally:
             with self._batching:  # stopping the query interrupts what a batch asks of the JVM
                 pass

@@ -21,9 +21,8 @@ from .binlog.event import Query
 from .binlog.forms import Forms
 from .errors import LogError, SparkReplError, StatementError
 from .position import OFFSET_MASK, RelayPosition
-from .relay.file_index import begin, extend
-from .relay.index import Flag, Kind, gtid_name, gtid_text, holding
-from .relay.log import RelayFile, RelayLog, open_log
+from .relay.index import Flag, Kind, file_indexes, gtid_name, gtid_text, holding
+from .relay.log import RelayFile, open_log
 from .relay.statement import read_statement
 
 Longs = npt.NDArray[np.int64]
@@ -60,10 +59,8 @@ def read_changes(
     """
     relay = open_log(path)
     state, forms = _State(), Forms(zero_dates, time_as, geometry_as)
-    for file in relay.files:
-        if not relay.head_complete(file.number):
-            return
-        for run in _runs(relay, file, state):
+    for index in file_indexes(relay):
+        for run in _runs(relay.file(index.number), index.records, state):
             yield from _run_batches(run, state.history, tables, forms, rows_query)
 
 
@@ -88,8 +85,7 @@ class _Run:
         return gtid_text(self.records)
 
 
-def _runs(relay: RelayLog, file: RelayFile, state: _State) -> Iterator[_Run]:
-    records = extend(begin(relay, file), relay).records
+def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     rows = np.isin(records["kind"], _WITH_ROWS)
     # What is compressed is read by itself, so that the order of a table's changes stays.
     packed = rows & (records["flags"] & Flag.COMPRESSED != 0)

@@ -83,7 +83,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _index(self) -> TransactionIndex:
         log = open_log(self.path)
         self._known = build_index(
-            log, self.index_folder, self.base, complete=False, known=self._known
+            log, self.index_folder, self.base, complete=False, known=self._known, up_to_damage=True
         )
         return self._known
 
@@ -109,10 +109,13 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
-        that reaches it (so one that is larger goes through alone)."""
+        that reaches it (so one that is larger goes through alone). Raises LogError for damage in
+        the log when everything before it has been read."""
         index = self._index()
         end = self._end(index) if self.final is None else self.final
         if end <= start["position"]:
+            if index.damage:
+                raise index.damage
             return start
         if isinstance(limit, ReadMaxBytes):
             records = index.slice(start["position"], end)

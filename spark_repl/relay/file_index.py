@@ -78,6 +78,8 @@ class FileIndex:
     stop: Stop = Stop.END
     bad: int = 0
     """offset of the event that stopped the scan"""
+    damage: LogError | None = None
+    """what more bytes can't mend; the records before it are good"""
 
 
 def begin(log: RelayLog, file: RelayFile) -> FileIndex:
@@ -89,7 +91,10 @@ def begin(log: RelayLog, file: RelayFile) -> FileIndex:
 
 
 def extend(index: FileIndex, log: RelayLog) -> FileIndex:
-    """Scans what lies behind ``index.scanned``. Raises LogError for what can't be understood."""
+    """Scans what lies behind ``index.scanned``, up to ``damage`` if there is such.
+
+    Raises LogError for a file that has become shorter.
+    """
     file = log.file(index.number)
     size = log.size(file.number)
     if size < index.scanned:
@@ -99,12 +104,12 @@ def extend(index: FileIndex, log: RelayLog) -> FileIndex:
             hint="a server that crashed cuts its last file; fetch it again as a new log",
         )
     if size == index.scanned:
-        return replace(index, size=size, stop=Stop.END, bad=size)
+        return replace(index, size=size, stop=Stop.END, bad=size, damage=None)
     window = _WINDOW_BYTES
     while True:
         end = min(size, index.scanned + window)
         before, index = index.scanned, _extend_to(index, log, file, end)
-        if end == size:
+        if end == size or index.damage:
             return index
         if index.scanned == before:  # one transaction is larger
             window *= 2
@@ -117,13 +122,15 @@ def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> Fi
     buf = np.memmap(file.path, np.uint8, "r", shape=(end,))
     relay = log.head(index.number).own.is_relay_log
     found = scan(buf, index.scanned, index.checksum, relay=relay)
-    _refuse(file, buf, found)
-    records = _records(file, buf, found)
+    records, damage = _records(file, buf, found)
+    scanned, closed = found.resume, found.closed
+    if len(records) < len(found.numbers):
+        scanned, closed = int(found.numbers[len(records), START]), False
     if len(index.records):
         records = np.concatenate((index.records, records))
     return replace(
-        index, records=records, scanned=found.resume, checksum=found.checksum,
-        closed=found.closed, size=buf.size, stop=found.stop, bad=found.bad,
+        index, records=records, scanned=scanned, checksum=found.checksum, closed=closed,
+        size=buf.size, stop=found.stop, bad=found.bad, damage=damage or _damage(file, buf, found),
     )  # fmt: skip
 
 
@@ -158,7 +165,8 @@ def store(path: Path, index: FileIndex) -> None:
     part.replace(path)
 
 
-def _records(file: RelayFile, buf: np.ndarray, found: Scan) -> np.ndarray:
+def _records(file: RelayFile, buf: np.ndarray, found: Scan) -> tuple[np.ndarray, LogError | None]:
+    """(RECORD[n], None); or only those before a damaged compressed transaction, and its error."""
     numbers = found.numbers
     records = np.zeros(len(numbers), RECORD)
     base = file.number << OFFSET_BITS
@@ -179,16 +187,17 @@ def _records(file: RelayFile, buf: np.ndarray, found: Scan) -> np.ndarray:
         records[name] = numbers[:, column]
     records["uuid"] = found.uuids.view("V16").reshape(-1)
     records["tag"] = found.tags.view("S32").reshape(-1)
-    _classify_compressed(file, buf, found, records)
-    return records
+    good, damage = _classify_compressed(file, buf, found, records)
+    return records[:good], damage
 
 
 def _classify_compressed(
     file: RelayFile, buf: np.ndarray, found: Scan, records: np.ndarray
-) -> None:
+) -> tuple[int, LogError | None]:
+    """(records that are good, what is wrong with the next one)"""
     which = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
     if not len(which):
-        return
+        return len(records), None
     from ..binlog.payload_bodies import payload_heads
     from .compressed import classify
 
@@ -198,22 +207,25 @@ def _classify_compressed(
     bodies = np.column_stack((starts + HEADER_LENGTH, ends))
     heads = payload_heads(buf, bodies).tolist()
     data, reader = buf.data, zstandard.ZstdDecompressor()
-    kinds, sizes = [], []
+    kinds, sizes, damage = [], [], None
     for start, end, fields in zip(starts.tolist(), ends.tolist(), heads, strict=True):
         try:
             kind, size = classify(data[start + HEADER_LENGTH : end], reader, fields)
         except LogError as e:
-            raise e.at(file=file.name, position=start) from None
+            damage = e.at(file=file.name, position=start)
+            break
         kinds.append(kind)
         sizes.append(size)
-    records["kind"][which] = kinds
-    records["uncompressed"][which] = starts - found.numbers[which, START] + sizes
+    done = which[: len(kinds)]
+    records["kind"][done] = kinds
+    records["uncompressed"][done] = starts[: len(kinds)] - found.numbers[done, START] + sizes
+    return (len(records) if damage is None else int(which[len(kinds)])), damage
 
 
-def _refuse(file: RelayFile, buf: np.ndarray, found: Scan) -> None:
-    """Raises for a stop that more bytes can't mend."""
+def _damage(file: RelayFile, buf: np.ndarray, found: Scan) -> LogError | None:
+    """Why the scan stopped, if more bytes can't mend it."""
     if found.stop in (Stop.END, Stop.OPEN, Stop.CUT, Stop.NO_EVENT):
-        return
+        return None
     code = int(buf[found.bad + 4])
     name, hint = type_name(code), "the file is damaged here: relay verify says more"
     if found.stop == Stop.UNKNOWN_EVENT:
@@ -225,4 +237,4 @@ def _refuse(file: RelayFile, buf: np.ndarray, found: Scan) -> None:
         message = f"a {name} event can't stand here: the transactions' boundaries are broken"
     else:
         message = f"the {name} event is too short for what it must hold"
-    raise LogError(message, file=file.name, position=found.bad, hint=hint)
+    return LogError(message, file=file.name, position=found.bad, hint=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ __all__ = [
     "Tail",
     "TransactionIndex",
     "build_index",
+    "file_indexes",
     "gtid_name",
     "gtid_text",
     "holding",
@@ -58,6 +59,8 @@ class TransactionIndex:
     end: int
     """packed position behind the last complete transaction (and what follows it outside of any)"""
     tail: Tail | None
+    damage: LogError | None = None
+    """why the index ends before the log does; what is in front of it can be applied"""
 
     @cached_property
     def records(self) -> np.ndarray:
@@ -100,28 +103,53 @@ def build_index(
     *,
     complete: bool = True,
     known: TransactionIndex | None = None,
+    up_to_damage: bool = False,
 ) -> TransactionIndex:
     """Indexes all files of the log. What ``index_dir`` holds and still fits is taken from there.
 
     ``complete``: nobody writes to the log any more; otherwise the last file's stored index is
     only renewed when the file has grown by much. ``known``: an earlier index of the same log,
     which spares reading the stored ones again. Raises LogError (file, position) for damage
-    anywhere but in the last file's tail.
+    anywhere but in the last file's tail; with ``up_to_damage`` the index ends before it, and its
+    ``damage`` is for the caller to raise when everything before is done.
     """
     Path(index_dir).mkdir(parents=True, exist_ok=True)
     before = {index.number: index for index in known.files} if known else {}
+
+    def index_of(file: RelayFile, last: bool) -> FileIndex:
+        return _file_index(log, file, Path(index_dir), before, complete=complete or not last)
+
     files: list[FileIndex] = []
+    damage = None
+    try:
+        files.extend(file_indexes(log, index_of))
+    except LogError as error:
+        if not up_to_damage:
+            raise
+        damage = error
+    return _assemble(log, base, tuple(files), damage)
+
+
+def file_indexes(
+    log: RelayLog, index_of: Callable[[RelayFile, bool], FileIndex] | None = None
+) -> Iterator[FileIndex]:
+    """The index of each file, in order. After the last that can be used a LogError is raised, if
+    anything but the last file's tail is missing or damaged. ``index_of`` (file, whether it is the
+    last one) makes an index; default from nothing."""
+    before = None
     for i, file in enumerate(log.files):
         last = i == len(log.files) - 1
         if last and not log.head_complete(file.number):
-            break
-        index = _file_index(log, file, Path(index_dir), before, complete=complete or not last)
+            return
+        index = index_of(file, last) if index_of else extend(begin(log, file), log)
+        if before:
+            _require_continuity(log, before, file)
+        yield index
+        if index.damage:
+            raise index.damage
         if not last:
             _require_whole(log, file, index)
-        if files:
-            _require_continuity(log, files[-1], file)
-        files.append(index)
-    return _assemble(log, base, files)
+        before = index
 
 
 def gtid_text(records: Any) -> list[str]:
@@ -206,18 +234,22 @@ def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> No
         )  # fmt: skip
 
 
-def _assemble(log: RelayLog, base: int, files: Iterable[FileIndex]) -> TransactionIndex:
-    indexed = tuple(files)
+def _assemble(
+    log: RelayLog, base: int, files: tuple[FileIndex, ...], damage: LogError | None
+) -> TransactionIndex:
     file = log.files[-1]
     tail = None
-    if indexed and indexed[-1].number == file.number:
-        last = indexed[-1]
-        scanned = last.scanned
-        if last.stop != Stop.END:
-            tail = Tail(file.name, file.number, scanned, _TAIL_REASONS[last.stop], last.size)
+    if damage and files:
+        number, scanned = files[-1].number, files[-1].scanned
+    elif damage:
+        number, scanned = log.files[0].number, 0
+    elif files and files[-1].number == file.number:
+        number, scanned = file.number, files[-1].scanned
+        if files[-1].stop != Stop.END:
+            tail = Tail(file.name, number, scanned, _TAIL_REASONS[files[-1].stop], files[-1].size)
     else:
         size = log.size(file.number)
-        scanned = min(4, size)
-        tail = Tail(file.name, file.number, scanned, "the file's head is cut", size)
-    end = RelayPosition(base + file.number, scanned).packed
-    return TransactionIndex(base, indexed, end, tail)
+        number, scanned = file.number, min(4, size)
+        tail = Tail(file.name, number, scanned, "the file's head is cut", size)
+    end = RelayPosition(base + number, scanned).packed
+    return TransactionIndex(base, files, end, tail, damage)

@@ -131,6 +131,8 @@ def dump(
 
 def _check_file(log: RelayLog, file: RelayFile, *, last: bool) -> tuple[FileCheck, FileIndex]:
     index = extend(begin(log, file), log)
+    if index.damage:
+        raise index.damage
     head = log.head(file.number)
     buf = np.memmap(file.path, np.uint8, "r", shape=(index.size,))
     whole = index.bad if index.stop in (Stop.CUT, Stop.NO_EVENT) else index.size

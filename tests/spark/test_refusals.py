@@ -8,6 +8,7 @@ import pytest
 
 import spark_repl
 from spark_repl.errors import (
+    LogError,
     RowError,
     SchemaError,
     SparkReplError,
@@ -30,6 +31,21 @@ CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "oltp"
 
 
 # Rows that don't fit.
+
+
+def test_damage_in_the_log_stops_behind_the_prefix(spark, log, target):
+    log.transaction(insert(A, (1, "a")))
+    log.transaction(insert(A, (2, "a")))
+    file, at, _ = log.spans[-1]
+    whole = (log.folder / file).read_bytes()
+    (log.folder / file).write_bytes(whole[: at + 4] + bytes([99]) + whole[at + 5 :])
+    error = stopped(spark, log.folder, target)
+    assert isinstance(error, LogError) and "event type 99 is unknown" in error.message
+    assert (error.file, error.position) == (file, str(at)) and error.hint
+    assert_rows(spark, target, A, [(1, "a")])
+    (log.folder / file).write_bytes(whole)
+    run(spark, log.folder, target)
+    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
 @pytest.mark.usefixtures("either_writer")

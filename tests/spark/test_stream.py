@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chispa import assert_df_equality
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import MySQLRelaySource
@@ -102,3 +104,18 @@ def test_start_option(relay, bank):
     start = whole[100].end
     [rest] = relay(bank, "other", start=start)
     assert rest == whole[101:]
+
+
+def test_damage_stops_the_stream_behind_what_is_good(spark, relay, tmp_path):
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    for key in range(3):
+        log.transaction(insert(A, (key, "x")))
+    file, at, _ = log.spans[-1]
+    data = bytearray((log.folder / file).read_bytes())
+    data[at + 4] = 99
+    (log.folder / file).write_bytes(data)
+    with pytest.raises(StreamingQueryException, match="event type 99 is unknown"):
+        relay(log.folder)
+    taken = spark.read.text(str(tmp_path / "c" / "offsets" / "0")).collect()[-1][0]
+    assert json.loads(taken)["position"] & (1 << 40) - 1 == at

@@ -222,6 +222,35 @@ def test_events_out_of_place(tmp_path: Path) -> None:
         index_of(folder, tmp_path / "i")
 
 
+def test_what_stands_before_damage_can_be_used(tmp_path: Path) -> None:
+    folder = copy("rotate", tmp_path)
+    whole = index_of(folder, tmp_path / "whole").records
+    log = open_log(str(folder))
+    at = first_event(log, 2)
+    damage(folder, "binlog.000002", at + 4, b"\x63")
+
+    def found() -> TransactionIndex:
+        return build_index(open_log(str(folder)), str(tmp_path / "i"), up_to_damage=True)
+
+    for index in (found(), found()):  # the second time from what was stored
+        assert (index.records == whole[:3]).all() and index.end == RelayPosition(2, at).packed
+        assert index.tail is None and index.damage and index.damage.file == "binlog.000002"
+    damage(folder, "binlog.000002", at + 4, bytes([33]))  # mended
+    assert (found().records == whole).all() and found().damage is None
+
+
+def test_a_compressed_transaction_that_is_damaged_ends_the_index(tmp_path: Path) -> None:
+    folder = copy("compressed", tmp_path)
+    whole = index_of(folder, tmp_path / "whole").records
+    which = int(np.flatnonzero(whole["flags"] & Flag.COMPRESSED)[1])
+    data = (folder / "binlog.000001").read_bytes()
+    at = data.index(b"\x28\xb5\x2f\xfd", int(whole["position"][which]) & (1 << OFFSET_BITS) - 1)
+    damage(folder, "binlog.000001", at, b"\0")
+    index = build_index(open_log(str(folder)), str(tmp_path / "i"), up_to_damage=True)
+    assert (index.records == whole[:which]).all() and index.end == whole["position"][which]
+    assert index.damage and index.damage.position is not None
+
+
 def test_a_transaction_over_two_relay_files(tmp_path: Path) -> None:
     # Scenario 58: a transaction that spans relay logs.
     folder = copy("relay", tmp_path)
