@@ -94,20 +94,21 @@ def test_bank_on_faulty_storage(
 
 @pytest.mark.soak
 def test_disk_is_full_for_a_while(spark: SparkSession, bank: Path, tmp_path: Path) -> None:
-    """A small tmpfs in a mount namespace of its own; it is made larger while the applier waits."""
-    target, out = tmp_path / "lake", tmp_path / "copy"
+    """A small tmpfs in a mount namespace of its own, made larger once the applier waits for it."""
+    target, out, said = tmp_path / "lake", tmp_path / "copy", tmp_path / "stderr"
     target.mkdir()
     script = (
-        f"mount -t tmpfs -o size=3m tmpfs {target}"
-        f" && {{ (sleep 60; mount -o remount,size=500m {target}) & }}"
-        f" && {sys.executable} -m spark_repl apply --relay {bank} --target {target} --verbose"
-        f" && cp -r {target} {out}"
+        f"mount -t tmpfs -o size=1m tmpfs {target}"
+        f" && {{ (until grep -q 'disk is full' {said}; do sleep 1; done; sleep 3;"
+        f" mount -o remount,size=500m {target}) & }}"
+        f" && timeout 300 {sys.executable} -m spark_repl apply --relay {bank} --target {target}"
+        f" --verbose 2> {said} ; code=$?; kill $! ; cp -r {target} {out}; exit $code"
     )
     command = ["unshare", "-Urm", "sh", "-c", script]
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no mount namespace here")
     ran = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert "disk is full" in ran.stderr
+    assert ran.returncode == 0, said.read_text()[-3000:]
+    assert "disk is full" in said.read_text()
     assert_server_state(spark, out, bank / "expected")
     assert_applied_once(out)
