@@ -83,6 +83,14 @@ class TransactionIndex:
                 parts.append(index.records[a:b])
         return self._numbered(parts)
 
+    def before(self, end: int) -> np.ndarray:
+        """The last transaction that ends up to ``end``: RECORD[1], or RECORD[0] without one."""
+        for index in reversed(self.files):
+            found = self.slice((self.base + index.number) << OFFSET_BITS, end)[-1:]
+            if len(found):
+                return found
+        return np.zeros(0, RECORD)
+
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
         """The GTIDs of ``slice(start, end)``; anonymous transactions have none."""
         found = self.slice(start, self.end if end is None else end)
