@@ -102,11 +102,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @staticmethod
     def _end(index: TransactionIndex) -> int:
-        for file in reversed(index.files):
-            if len(file.records):
-                last: int = int(file.records["end"][-1]) + (index.base << 40)
-                return last
-        return START.packed
+        last = index.before(index.end)
+        return int(last["end"][0]) if len(last) else START.packed
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
