@@ -40,7 +40,15 @@ def decimal(precision: int, scale: int) -> Maker:
 
 def real(r: random.Random) -> str:
     return repr(
-        r.choice((0.0, 1.5, r.uniform(-1e9, 1e9), r.gauss(0, 1) * 10.0 ** r.randint(-30, 9)))
+        r.choice(
+            (
+                0.0,
+                1.5,
+                r.uniform(-1e9, 1e9),
+                r.uniform(1e15, 9e15),
+                r.gauss(0, 1) * 10.0 ** r.randint(-30, 9),
+            )
+        )
     )
 
 
