@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import SparkReplError, StatementError
 from .alter_table import Alteration, alteration
-from .create_table import definition
+from .create_table import SELECT, definition
 from .sql_tokens import Cursor, tokens
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class Statement:
     unique: bool = False
     defaults: tuple[tuple[str, str | None], ...] = ()
     reason: str = ""
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether it was logged in place of rows: its changes are nowhere else in the log."""
+        return self.verb in _ROW_CHANGES or self.reason == SELECT
 
 
 # Objects of CREATE, ALTER and DROP without rows: the words they are told by.
