@@ -83,7 +83,11 @@ def definition(cursor: Cursor, name: str) -> Reading:
                 raise StatementError(f"a column or key is not understood from {part.rest()}")
         database, _, plain = name.partition(".")
         columns = tuple(_finish(column, table) for column in table.columns)
-        return Reading(TableDefinition(database, plain, columns, _key(table)))
+        found = TableDefinition(database, plain, columns, _key(table))
+        found.to_json().encode()
+        return Reading(found)
+    except UnicodeEncodeError:
+        return Reading(None, "the statement is not text in its client's character set")
     except StatementError as error:
         return Reading(None, error.message)
 

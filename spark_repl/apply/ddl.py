@@ -68,14 +68,14 @@ _MAINTENANCE = (
 _ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")
 
 
-def classify(statement: str, database: str) -> Statement:
-    """The statement's effect; ``database`` is the session's. Never raises.
+def classify(statement: str, database: str, sql_mode: int = 0) -> Statement:
+    """The statement's effect; ``database`` and ``sql_mode`` are the session's. Never raises.
 
     What isn't understood is UNSUPPORTED, with a reason.
     """
     verb = ""
     try:
-        cursor = Cursor(tokens(statement))
+        cursor = Cursor(tokens(statement, sql_mode))
         first = cursor.peek()
         verb = first.text if first else ""
         found = _classify(cursor, database)

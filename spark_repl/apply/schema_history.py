@@ -22,9 +22,9 @@ class SchemaHistory:
 
     definitions: dict[str, TableDefinition] = field(default_factory=dict)
 
-    def see(self, statement: str, database: str) -> Statement:
-        """Takes in one logged statement; ``database`` is its session's. Never raises."""
-        found = classify(statement, database)
+    def see(self, statement: str, database: str, sql_mode: int = 0) -> Statement:
+        """Takes in one logged statement, of a session with that database. Never raises."""
+        found = classify(statement, database, sql_mode)
         self._take(found)
         return found
 
