@@ -159,7 +159,7 @@ def _xid(file: RelayFile, record: Any) -> Xid:
 
 
 def _see(query: Query, state: _State) -> Statement:
-    return state.history.see(query.text, query.database, query.sql_mode)
+    return state.history.see(query)
 
 
 def _run_batches(

@@ -44,6 +44,8 @@ class Statements:
         text = query.text
         statement = classify(text, query.database, query.sql_mode)
         if statement.effect == Effect.CREATE_TABLE:
+            if statement.if_not_exists and query.made_nothing:
+                return
             self._create(statement, text, cut)
         elif self._passes(statement):
             if statement.defaults and statement.tables[0] in self.tracking.tables:

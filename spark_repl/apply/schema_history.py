@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..binlog.definition import TableDefinition
+from ..binlog.event import Query
 from .ddl import Effect, Statement, classify
 
 # Verbs of statements that leave the columns and the key alone, whatever else they do.
@@ -22,10 +23,12 @@ class SchemaHistory:
 
     definitions: dict[str, TableDefinition] = field(default_factory=dict)
 
-    def see(self, statement: str, database: str, sql_mode: int = 0) -> Statement:
-        """Takes in one logged statement, of a session with that database. Never raises."""
-        found = classify(statement, database, sql_mode)
-        self._take(found)
+    def see(self, query: Query) -> Statement:
+        """Takes in one logged statement. Never raises."""
+        found = classify(query.text, query.database, query.sql_mode)
+        # A table that was there may be another one than the statement describes.
+        if not (found.if_not_exists and query.made_nothing):
+            self._take(found)
         return found
 
     def _take(self, found: Statement) -> None:

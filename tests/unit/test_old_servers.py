@@ -11,6 +11,7 @@ import pytest
 
 from spark_repl import read_changes
 from spark_repl.apply.schema_history import SchemaHistory
+from spark_repl.binlog.event import Query
 from spark_repl.binlog.rows import walk
 from spark_repl.errors import DecodeError, LogError
 from spark_repl.relay.log import open_log
@@ -38,7 +39,7 @@ def row(time: int, moment: int, stamp: int) -> bytes:
 
 def decode(statement: str, *rows: bytes, policy: str = "error") -> list[dict[str, Any]]:
     history = SchemaHistory()
-    history.see(statement, "d")
+    history.see(Query(1, 0, 0, "d", statement.encode(), b""))
     body = struct.pack("<Q", 5)[:6] + b"\0\0\x07\x7f" + b"".join(rows)
     data = np.frombuffer(event(19, MAP) + event(23, body), np.uint8)
     (images,) = walk(

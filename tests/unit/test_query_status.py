@@ -7,14 +7,18 @@ import struct
 import pytest
 
 from spark_repl.apply.ddl import classify
+from spark_repl.apply.schema_history import SchemaHistory
 from spark_repl.binlog.event import Query
 from spark_repl.binlog.query_status import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 
 
-def query(statement: bytes, collation: int, mode: int = 0) -> Query:
+def query(statement: bytes, collation: int, mode: int = 0, xid: bytes = b"") -> Query:
     """With the status variables in the order in which a server writes them."""
     status = b"\0" + bytes(4) + b"\1" + struct.pack("<Q", mode) + b"\6\3std\3\1\0\1\0"
-    status += b"\4" + struct.pack("<HHH", collation, 8, 255) + b"\x0c\1d\0\x11" + bytes(8)
+    status += (
+        b"\4" + struct.pack("<HHH", collation, 8, 255) + b"\5\3UTC\x0b\1u\1h\x0c\2d\0e\0" + xid
+    )
+    status += b"\x12\xff\0\x13\0"
     return Query(1, 0, 0, "d", statement, status)
 
 
@@ -72,3 +76,20 @@ def test_status_that_is_cut() -> None:
     for size in range(len(whole)):
         found = Query(1, 0, 0, "d", b"x\xe4", whole[:size])
         assert found.sql_mode in (0, 4) and found.text in ("xä", "x\udce4")
+
+
+def test_a_table_that_was_there_stays_what_it_was() -> None:
+    """Recorded from 8.0 and 9.7: only what made the table has the transaction's number."""
+    history = SchemaHistory()
+    text = b"CREATE TABLE IF NOT EXISTS t (v int PRIMARY KEY, id int)"
+    history.see(query(text, 255))
+    assert not history.definitions
+    history.see(query(text.replace(b"IF NOT EXISTS ", b""), 255))
+    history.see(query(b"CREATE TABLE IF NOT EXISTS t (id int)", 255))
+    assert len(history.definitions["d.t"].columns) == 2
+    xid = b"\x11" + bytes(8)
+    history.see(query(b"CREATE TABLE IF NOT EXISTS u (id int)", 255, xid=xid))
+    history.see(Query(1, 0, 0, "d", b"CREATE TABLE IF NOT EXISTS old (id int)", b""))
+    assert history.definitions.keys() == {"d.t", "d.u", "d.old"}
+    many = query(text, 255).status.replace(b"\x0c\2d\0e\0", b"\x0c\xfe" + xid)
+    assert not Query(1, 0, 0, "d", text, many).made_nothing

@@ -96,13 +96,14 @@ def test_minimal_metadata_gives_what_full_metadata_gives() -> None:
 )
 def test_without_names_there_is_no_guess(statements: list[str], words: str) -> None:
     from spark_repl.apply.schema_history import SchemaHistory
+    from spark_repl.binlog.event import Query
     from spark_repl.binlog.rows import walk
     from tests.decoder_log import read_log
 
     args = read_log(FIXTURES / "minimal_metadata" / "binlog.000001", compressed=False)
     history = SchemaHistory()
     for statement in ["CREATE TABLE types.integers (id int PRIMARY KEY)", *statements]:
-        history.see(statement, "types")
+        history.see(Query(1, 0, 0, "types", statement.encode(), b""))
     with pytest.raises(DecodeError, match=words) as caught:
         walk(*args, True, known=history.definitions)
     assert caught.value.table == "types.integers"
