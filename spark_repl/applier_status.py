@@ -62,6 +62,7 @@ class ApplierStatus:
     """One row per worker; any thread may report. Writes at most twice a second, and at the end."""
 
     def __init__(self, path: str, config: Config) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path = path
         self._lock = threading.Lock()
         self._written = 0.0
