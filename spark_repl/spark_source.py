@@ -32,7 +32,8 @@ from pyspark.sql.types import StructType
 from .errors import ConfigError
 from .java import cache_index_folder
 from .position import START
-from .relay.index import Kind, TransactionIndex, build_index, gtid_text
+from .relay.gtid_column import gtid_column
+from .relay.index import Kind, TransactionIndex, build_index
 from .relay.log import open_log
 
 SCHEMA = (
@@ -137,7 +138,7 @@ def to_batch(records: Any) -> pa.RecordBatch:
     columns = [
         pa.array(np.ascontiguousarray(records["position"])),
         pa.array(np.ascontiguousarray(records["end"])),
-        pa.array([text or None for text in gtid_text(records)], pa.string()),
+        gtid_column(records),
         pa.array(np.ascontiguousarray(records["last_committed"])),
         pa.array(np.ascontiguousarray(records["sequence_number"])),
         pa.array(_KINDS[records["kind"]].tolist(), pa.string()),

@@ -13,6 +13,7 @@ from spark_repl.binlog.scan import scan
 from spark_repl.binlog.transaction import END, Flag, Kind, Stop
 from spark_repl.errors import LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
+from spark_repl.relay.gtid_column import gtid_column
 from spark_repl.relay.index import RECORD, TransactionIndex, build_index, gtid_text
 from spark_repl.relay.log import RelayLog, open_log
 from spark_repl.relay.writer import Limits, RelayWriter
@@ -62,6 +63,14 @@ def test_flags_and_stamps(tmp_path: Path) -> None:
     assert (unchecked["flags"] & Flag.CHECKSUM > 0).tolist() == [False] * 5 + [True]
     tagged = gtid_text(index_of(LOGS / "tagged", tmp_path / "d").records)
     assert tagged[-1] == "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaff80:other:9000000000"
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_gtids_as_a_column(name: str, tmp_path: Path) -> None:
+    records = index_of(LOGS / name, tmp_path).records
+    for part in (records, records[:1], records[:0], records[::-1]):
+        assert gtid_column(part).fill_null("").to_pylist() == (gtid_text(part) if len(part) else [])
+    assert gtid_column(records).null_count == (records["gno"] == 0).sum()
 
 
 def test_query_offsets_name_query_events(tmp_path: Path) -> None:
