@@ -50,6 +50,7 @@ class ApplierStatus:
     """Any thread may report. Writes at most twice a second, at what lasts, and at the end."""
 
     def __init__(self, path: str, config: Config) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path = path
         self._lock = threading.Lock()
         self._written = 0.0

@@ -78,7 +78,7 @@ class Replica:
     ) -> None:
         config.check_supported()
         self.spark, self.config, self.take_over = spark, config, take_over
-        self.layout = Layout(config.target.path)
+        self.layout = Layout.of(config.target)
         self.relay_path = os.path.abspath(config.relay.path)
         self.on_group, self.until = on_group, until
         self.counters = Counters()
@@ -385,7 +385,7 @@ class Replica:
 
 def _xa_parts(control: Control, layout: Layout, cut: Cut | None, *, keep_all: bool) -> XaParts:
     """The branches that the cut names, with their bytes and what was decided about them."""
-    store = XaStore(layout.xa, keep_all=keep_all)
+    store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
     prepared = [
         Branch.of_json(found, store.path(found["position"]))
         for found in (cut.prepared if cut else ())

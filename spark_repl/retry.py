@@ -44,6 +44,13 @@ _TEMPORARY_JAVA = re.compile(
     r"|Task .* was lost|Worker lost|Input/output error|EOFException"
     # a worker of Python's was killed while a task was about to use it
     r"|Stream closed|Broken pipe|Connection reset"
+    # of an object store
+    r"|Unable to execute HTTP request|AWSStatus5|AWSServiceIO|AWSClientIO|AWSRequestTimeout"
+)
+# What pyarrow and delta-rs say of an object store, without an errno.
+_TEMPORARY_STORE = re.compile(
+    r"AWS Error (NETWORK_CONNECTION|SLOW_DOWN|THROTTLING|SERVICE_UNAVAILABLE|INTERNAL_FAILURE"
+    r"|REQUEST_TIMEOUT|UNKNOWN)|HTTP error|error sending request|50[0234] "
 )
 _FULL_JAVA = "No space left on device"
 
@@ -72,6 +79,8 @@ def temporary(error: BaseException) -> bool:
     if isinstance(error, SparkReplError | Py4JNetworkError):
         return False
     if isinstance(error, OSError):
+        if not error.errno and _TEMPORARY_STORE.search(str(error)):
+            return True
         return isinstance(error, TimeoutError) or error.errno in _TEMPORARY_ERRNO
     if isinstance(error, Py4JJavaError):
         return bool(_TEMPORARY_JAVA.search(str(error.java_exception)))

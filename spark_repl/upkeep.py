@@ -12,15 +12,16 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from .config import Target
 from .crash_points import reach
 from .errors import SparkReplError
 from .sink import checkpoint
+from .sink.commit import check_files
 from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
 from .sink.direct import LiveFile
 from .sink.replaced import remove_replaced, touch
+from .sink.storage import remove_if_there
 from .sink.tracking import Table, Tracking
 from .workers import HERE_BYTES, Workers
 
@@ -98,8 +99,7 @@ class Upkeep:
             landed = self._replace(table, live, done)
         finally:
             if not landed and done.add is not None:
-                with suppress(FileNotFoundError):
-                    os.remove(os.path.join(table.folder, done.add["path"]))
+                remove_if_there(os.path.join(table.folder, done.add["path"]))
         reach("after_compaction")
 
     def _replace(self, table: Table, planned: object, done: Compacted) -> bool:
@@ -112,6 +112,8 @@ class Upkeep:
             actions = actions_of(done, table.folder, live, vectors=table.has_vectors)
             if not actions:
                 return False
+            if done.add is not None:
+                check_files(table, [done.add["path"]])
             self.tracking.rewritten(table, actions)
         log.info("%s: %d files are now one", table.name, len(done.files))
         return any("add" in action for action in actions)

@@ -12,6 +12,8 @@ import pyarrow as pa
 from ..binlog.json_diff import describe
 from ..binlog.partial_rows import PartialImages, pending_diffs
 from ..binlog.row_images import RowImages
+from ..errors import DecodeError
+from ..position import RelayPosition
 from .lineage import MOVED
 
 Longs = npt.NDArray[np.int64]
@@ -47,8 +49,14 @@ def table_batches(
         operation = pa.array(np.where(inserted, 0, np.where(pair, 1, 2)).astype(np.int8))
         new = np.append(True, owner[1:] != owner[:-1])  # they come in the log's order
         gtid, place = gtids.take(pa.array(owner[new])), np.cumsum(new) - 1
-        old, old_absent, _ = _side(images, before, zero_dates)
-        new, new_absent, diffs = _side(images, after, zero_dates)
+        try:
+            old, old_absent, _ = _side(images, before, zero_dates)
+            new, new_absent, diffs = _side(images, after, zero_dates)
+        except DecodeError as error:
+            if error.row is not None:
+                start = records["position"][owner[error.row]]
+                error.at(position=RelayPosition.unpack(int(start)))
+            raise
         yield pa.RecordBatch.from_arrays(
             [
                 _constant(images.definition.name, len(head)),

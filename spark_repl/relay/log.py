@@ -43,6 +43,8 @@ _FLAGS_OFFSET = 17
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
 _UUID_SEARCH_EVENTS_MAX = 10_000
 _ATTEMPTS = 200
+# 57 bytes of its own, a byte for each event type, checksum.
+_DESCRIPTION_BYTES_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,9 @@ class RelayLog:
         return self._heads[number]
 
     def head_complete(self, number: int) -> bool:
-        """False for a file that was only just begun: no event behind FORMAT_DESCRIPTION yet."""
-        return number in self._heads or len(list(_head_events(self.file(number)))) > 1
+        """False for a file that was only just begun: no event behind FORMAT_DESCRIPTION yet. What
+        is no head at all counts as complete: ``head`` says what is wrong."""
+        return number in self._heads or _head_complete(self.file(number))
 
     def fingerprint(self, number: int) -> str:
         return self.head(number).fingerprint
@@ -353,6 +356,24 @@ def _head_events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
         if not artificial and not described:
             return
         yield header, offset, event
+
+
+def _head_complete(file: RelayFile) -> bool:
+    """Servers before 5.6, and 5.6 without gtid_mode, write no PREVIOUS_GTIDS."""
+    with open(file.path, "rb") as stream:
+        size = stream.seek(0, 2)
+        end = stream.seek(MAGIC_LENGTH)
+        for kind in (EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS):
+            if len(data := stream.read(HEADER_LENGTH)) < HEADER_LENGTH:
+                return False
+            header = parse_header(data)
+            broken = end == MAGIC_LENGTH and header.length > _DESCRIPTION_BYTES_MAX
+            if header.type != kind or broken:
+                return True
+            end = stream.seek(end + header.length)
+            if end > size:
+                return False
+    return True
 
 
 def _events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 
+from . import storage
 from .control import Control
 from .copies import KIND, Copy, current_paths, standing
 from .layout import Layout
@@ -31,13 +32,13 @@ def remove_replaced(control: Control, layout: Layout, hours: int) -> list[str]:
     removed = []
     for path in sorted(replaced_paths(control)):
         folder, noted = layout.table(path), layout.replaced(path)
-        if not os.path.isdir(folder):
+        if not storage.exists(folder):
             continue
         if not os.path.exists(noted):
             touch(noted)
         elif time.time() - os.path.getmtime(noted) > 3600 * hours:
-            for gone in (layout.keys(path), folder):
-                shutil.rmtree(gone, ignore_errors=gone != folder)
+            shutil.rmtree(layout.keys(path), ignore_errors=True)
+            storage.remove_folder(folder)
             os.remove(noted)
             removed.append(path)
     return removed

@@ -129,6 +129,15 @@ def test_statements_stand_in_their_place(log, target, statement):
     assert rows(target, A) == [(1, "before"), (2, "behind")]
 
 
+def test_a_create_that_made_nothing(log, target):
+    """The table was there before the log, and is another one than the statement describes."""
+    other = "CREATE TABLE IF NOT EXISTS t.c (v INT, id INT PRIMARY KEY)"
+    log.ddl(other, status=b"\x12\xff\0")
+    log.transaction(insert(Table("c"), (1, "x")))
+    run(log.folder, target)
+    assert rows(target, Table("c")) == [(1, "x")]
+
+
 def test_empty_and_skipped_transactions_take_their_slots(log, target):
     """Scenarios 25, 26: an empty transaction and one that is left out are committed and recorded
     in order, like any other."""

@@ -23,6 +23,7 @@ PACKAGE = "spark_repl"
 LAYERS = (
     ("errors", "crash_points"),
     ("position", "gtid"),
+    ("object_store",),
     ("config",),
     ("binlog",),
     ("relay",),
