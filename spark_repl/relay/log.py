@@ -234,9 +234,13 @@ def _folder(place: Path) -> list[RelayFile]:
         )
     if indexes:
         return _from_index(indexes[0])
-    files = [_relay_file(p) for p in place.iterdir() if p.is_file() and _magic(p) is not None]
+    plain = [p for p in place.iterdir() if p.is_file()]
+    files = [_relay_file(p) for p in plain if _magic(p) is not None]
+    stems = {split_name(f.name)[0] for f in files}
+    # One of theirs by its name, with other bytes in front, is damaged: it is refused later on.
+    files += [_relay_file(p) for p in plain if _has_lost_magic(p, stems)]
     files.sort(key=lambda f: (f.number, f.name))
-    if len(stems := {split_name(f.name)[0] for f in files}) > 1:
+    if len(stems) > 1:
         raise LogError(
             f"{place} holds files of more than one log: {', '.join(sorted(stems))}",
             hint="put each log into a folder of its own, or give an index file",
@@ -287,6 +291,13 @@ def _magic(place: Path) -> bytes | None:
     with place.open("rb") as stream:
         magic = stream.read(MAGIC_LENGTH)
     return magic if magic in (MAGIC, ENCRYPTED_MAGIC) else None
+
+
+def _has_lost_magic(place: Path, stems: set[str]) -> bool:
+    numbered = _SUFFIX.fullmatch(place.name)
+    if numbered is None or numbered[1] not in stems or _magic(place) is not None:
+        return False
+    return place.stat().st_size >= MAGIC_LENGTH
 
 
 def _check_magic(file: RelayFile) -> None:
