@@ -4,8 +4,9 @@
 from spark_repl import Config, Replica, cut
 from spark_repl.session import build_session
 
-spark = build_session("notebook_replicate")  # in a notebook: the session that is there
 config = Config().override({"relay.path": "spark_repl/demo/bank", "target.path": "lake"})
+# In a notebook: the session that is there.
+spark = build_session("notebook_replicate", target=config.target.path)
 
 # COMMAND ----------
 # Applies what the log holds now, then ends. Run again, it goes on where the tables are.

@@ -17,7 +17,7 @@ parser.add_argument("--available-now", action="store_true", help="end where the 
 options = parser.parse_args()
 config = load(options.config)
 with Progress(config) as progress:
-    replica = Replica(build_session("replicate"), config, progress.group)
+    replica = Replica(build_session("replicate", target=config.target.path), config, progress.group)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: replica.stop())
     with replica:

@@ -134,7 +134,7 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
         shown.append((time.time(), position))
 
     with Supervisor(config, config_file) as receiver:
-        spark = build_session(master=f"local[{config.apply.workers}]")
+        spark = build_session(master=f"local[{config.apply.workers}]", target=config.target.path)
         wait_for_log(config, receiver, threading.Event())
         with Replica(spark, config, on_group) as replica:
             begin = time.time() + _WARM_UP_S

@@ -199,7 +199,7 @@ def _apply(options: argparse.Namespace) -> int:
     if until is not None:
         until.check(relay)
     master = options.master or f"local[{config.apply.workers}]"
-    spark = build_session(master=master)
+    spark = build_session(master=master, target=config.target.path)
     with Progress(config) as progress:
         replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -122,6 +122,7 @@ class Target:
     """The Delta tables: where they lie and how MySQL's types and odd values become columns."""
 
     path: str = _key("lake", _SOME)
+    state_path: str = _key("", _ANY)
     column_mapping: bool = _key(True, _flag)
     deletion_vectors: bool = _key(True, _flag)
     change_data_feed: bool = _key(False, _flag)

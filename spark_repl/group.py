@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from .sink.control import Cut
 from .sink.direct import LiveFile, Violation, WriteTask, Written, write
 from .sink.key_index import IndexTask, build
 from .sink.rewrite import RewriteTask, rewrite
+from .sink.storage import remove_if_there
 from .sink.tracking import Table, Tracking, user_metadata
 from .upkeep import Upkeep
 from .workers import HERE_BYTES, Workers
@@ -264,8 +265,7 @@ class GroupWriter:
         for part in written:
             folder = self.tracking.tables[part.table].folder
             for path in [*(os.path.join(folder, name) for name in part.files), *part.staged]:
-                with suppress(FileNotFoundError):  # gone with the storage that failed
-                    os.remove(path)
+                remove_if_there(path)  # gone with the storage that failed, perhaps
 
     def _fault(self, found: Violation, table: Table) -> RowFault:
         hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"

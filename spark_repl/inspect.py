@@ -72,8 +72,9 @@ def print_result(result: Result, as_json: bool) -> None:
 
 
 def show_status(options: argparse.Namespace) -> int:
-    relay = load(options.config).relay.path if options.config else None
-    found = status(target_of(options), relay)
+    config = load(options.config) if options.config else None
+    relay, state = (config.relay.path, config.target.state_path) if config else (None, "")
+    found = status(target_of(options), relay, state)
     if options.metrics:
         print(metrics(found), end="")
         return 0

@@ -16,6 +16,7 @@ from pathlib import Path
 from .errors import SetupError
 
 SCALA = "2.13"
+_AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
 _VERSIONS = ("17", "21")
 
 
@@ -75,21 +76,39 @@ def jar_folder() -> Path:
 
 def delta_jars() -> list[str]:
     """The jars of Delta, fetched by Ivy when they are not in the cache yet."""
-    folder = jar_folder()
+    return _jars(jar_folder(), [delta_package()])
+
+
+def s3_jars() -> list[str]:
+    """Hadoop's S3A for Spark's version of Hadoop, 19 MB, fetched likewise; those that Spark has are
+    left out. Its dependency, the bundle of all of AWS, has 600 MB: instead of it the four parts of
+    the same release that S3A uses."""
+    hadoop = next((_pyspark() / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
+    package = f"org.apache.hadoop:hadoop-aws:{hadoop}"
+    parts = ("s3", "s3-transfer-manager", "sts", "url-connection-client")
+    packages = [package, *(f"software.amazon.awssdk:{name}:{_AWS_SDK}" for name in parts)]
+    folder = cache_folder() / "jars" / package.replace(":", "_")
+    return _not_shipped(_jars(folder, packages, without="software.amazon.awssdk:bundle"))
+
+
+def _jars(folder: Path, packages: list[str], *, without: str = "") -> list[str]:
     if not (folder / "complete").exists():
-        _fetch(folder)
+        _fetch(folder, packages, without)
     return sorted(str(jar) for jar in folder.glob("*.jar"))
 
 
-def class_path() -> str:
-    """Those of Delta's jars that Spark doesn't ship itself, for the class path of a local JVM.
+def class_path(s3: bool = False) -> str:
+    """Those of Delta's jars (and S3A's) that Spark doesn't ship itself, for the class path of a
+    local JVM.
 
     Spark's own versions of the others must win: an older Jackson before them breaks Spark.
     """
+    return os.pathsep.join(_not_shipped(delta_jars()) + (s3_jars() if s3 else []))
+
+
+def _not_shipped(jars: list[str]) -> list[str]:
     shipped = {_artifact(jar.name) for jar in (_pyspark() / "jars").iterdir()}
-    return os.pathsep.join(
-        jar for jar in delta_jars() if _artifact(Path(jar).name.split("_", 1)[1]) not in shipped
-    )
+    return [jar for jar in jars if _artifact(Path(jar).name.split("_", 1)[1]) not in shipped]
 
 
 def _pyspark() -> Path:
@@ -115,23 +134,25 @@ def archive() -> Path:
     return cache_folder() / f"{versions}-{place:08x}.jsa"
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(folder: Path, packages: list[str], without: str) -> None:
     check_java()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         script = (
             "from pyspark.sql import SparkSession;"
             "SparkSession.builder.master('local[1]').config('spark.ui.enabled','false')"
-            f".config('spark.jars.packages',{delta_package()!r})"
+            f".config('spark.jars.packages',{','.join(packages)!r})"
+            f".config('spark.jars.excludes',{without!r})"
             f".config('spark.jars.ivy',{work + '/ivy'!r}).getOrCreate().stop()"
         )
         ran = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=False
         )
         jars = list(Path(work, "ivy", "jars").glob("*.jar"))
-        if ran.returncode or not any("delta-spark" in jar.name for jar in jars):
+        main = packages[0].split(":")[1]
+        if ran.returncode or not any(main in jar.name for jar in jars):
             raise SetupError(
-                f"could not fetch {delta_package()}: " + "\n".join(ran.stderr.splitlines()[-8:]),
+                f"could not fetch {packages[0]}: " + "\n".join(ran.stderr.splitlines()[-8:]),
                 hint="check the network; a half-filled local Maven repository (~/.m2) also breaks"
                 " Ivy's resolution: move it away and try again",
             )

@@ -172,7 +172,9 @@ def snapshot(
     def session() -> SparkSession:
         from .session import build_session
 
-        return build_session(master=master or f"local[{config.apply.workers}]")
+        return build_session(
+            master=master or f"local[{config.apply.workers}]", target=config.target.path
+        )
 
     control = Control(Layout(config.target.path).control, config.channel)
     if only and standing(control).cut is not None:
@@ -261,7 +263,9 @@ def _follow(
         from .replica import Replica
         from .session import build_session
 
-        spark = build_session(master=master or f"local[{config.apply.workers}]")
+        spark = build_session(
+            master=master or f"local[{config.apply.workers}]", target=config.target.path
+        )
         if first:
             _copy(spark, config, take_over=take_over)
         with Progress(config) as progress:

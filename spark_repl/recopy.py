@@ -37,7 +37,7 @@ _TOLD_S = 10.0
 
 def ask(config: Config, tables: tuple[str, ...]) -> None:
     """Leaves a request for the applier that owns the target; ``on_foreign_change`` may, too."""
-    folder = Path(Layout(config.target.path).requests)
+    folder = Path(Layout.of(config.target).requests)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns()}-{os.getpid()}.json"
     replace_file(folder / name, json.dumps({"tables": list(tables)}).encode())
@@ -98,7 +98,7 @@ class Recopier:
 
     def __init__(self, spark: SparkSession, config: Config, applier: Replica) -> None:
         self.spark, self.config, self.applier = spark, config, applier
-        self.folder = Path(Layout(config.target.path).requests)
+        self.folder = Path(Layout.of(config.target).requests)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="recopier", daemon=True)
 

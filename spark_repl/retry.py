@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+NO_GROUP = -2
 PAUSE_MAX_S = 5
 CONFLICTS_MAX = 60
 _DISK_PAUSE_S = 5
@@ -43,6 +44,13 @@ _TEMPORARY_JAVA = re.compile(
     r"|Task .* was lost|Worker lost|Input/output error|EOFException"
     # a worker of Python's was killed while a task was about to use it
     r"|Stream closed|Broken pipe|Connection reset"
+    # of an object store
+    r"|Unable to execute HTTP request|AWSStatus5|AWSServiceIO|AWSClientIO|AWSRequestTimeout"
+)
+# What pyarrow and delta-rs say of an object store, without an errno.
+_TEMPORARY_STORE = re.compile(
+    r"AWS Error (NETWORK_CONNECTION|SLOW_DOWN|THROTTLING|SERVICE_UNAVAILABLE|INTERNAL_FAILURE"
+    r"|REQUEST_TIMEOUT|UNKNOWN)|HTTP error|error sending request|50[0234] "
 )
 _FULL_JAVA = "No space left on device"
 
@@ -71,6 +79,8 @@ def temporary(error: BaseException) -> bool:
     if isinstance(error, SparkReplError | Py4JNetworkError):
         return False
     if isinstance(error, OSError):
+        if not error.errno and _TEMPORARY_STORE.search(str(error)):
+            return True
         return isinstance(error, TimeoutError) or error.errno in _TEMPORARY_ERRNO
     if isinstance(error, Py4JJavaError):
         return bool(_TEMPORARY_JAVA.search(str(error.java_exception)))
@@ -87,13 +97,20 @@ class Retries:
         self,
         most: int,
         stopping: threading.Event,
-        on_retry: Callable[[BaseException, int], None],
+        on_retry: Callable[[BaseException, int, int], None],
     ) -> None:
         self.most, self._stopping, self._on_retry = most, stopping, on_retry
 
-    def run(self, work: Callable[[], T], progress: Callable[[], object] = lambda: None) -> T:
+    def run(
+        self,
+        work: Callable[[], T],
+        progress: Callable[[], object] = lambda: None,
+        *,
+        slot: int = NO_GROUP,
+    ) -> T:
         """The result of ``work``, called anew after each temporary failure. Attempts count from the
-        last change of ``progress()`` on.
+        last change of ``progress()`` on; ``on_retry`` is told of each, with the ``slot`` of the
+        group whose work it is.
 
         Raises what is not temporary as it is; TargetError with MySQL's words when all attempts were
         in vain; Stopped when stop() came in between.
@@ -110,7 +127,7 @@ class Retries:
                 if conflicts == CONFLICTS_MAX:
                     raise _always_beaten(error) from error
                 conflicts += 1
-                self._on_retry(error, conflicts)
+                self._on_retry(error, conflicts, slot)
                 log.info("somebody else's commit came first (%s): planning anew", error)
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:
@@ -127,7 +144,7 @@ class Retries:
                 if attempt == self.most:
                     raise self._in_vain(attempt, error) from error
                 attempt += 1
-                self._on_retry(error, attempt)
+                self._on_retry(error, attempt, slot)
                 log.warning("attempt %d failed, retrying: %s", attempt, _first_line(error))
                 self._pause(min(attempt, PAUSE_MAX_S))
 

@@ -22,7 +22,8 @@ from .binlog.event import Query
 from .binlog.forms import Forms
 from .errors import LogError, SparkReplError, StatementError
 from .position import OFFSET_MASK, RelayPosition
-from .relay.index import Flag, Kind, file_indexes, gtid_name, gtid_text, holding, tail_of
+from .relay.gtid_column import gtid_column
+from .relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
 from .relay.log import RelayFile, open_log
 from .relay.statement import read_statement
 
@@ -89,8 +90,8 @@ class _Run:
     span: Span
 
     @cached_property
-    def gtids(self) -> list[str]:
-        return gtid_text(self.records)
+    def gtids(self) -> pa.Array:
+        return gtid_column(self.records).fill_null("")
 
 
 def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:

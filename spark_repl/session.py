@@ -11,7 +11,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from .java import archive, check_java, class_path, delta_jars
+from .java import archive, check_java, class_path, delta_jars, s3_jars
+from .object_store import canonical, is_remote, spark_settings
 
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -39,19 +40,22 @@ def build_session(
     master: str | None = None,
     settings: Mapping[str, str] = {},
     java_options: str = "",
+    target: str = "",
 ) -> SparkSession:
     """A session with Delta and the applier's settings; ``settings`` win over ours.
 
     Under spark-submit the running session's master and jars are kept. ``java_options`` go to the
-    driver's JVM. Raises SetupError.
+    driver's JVM. ``target``: where tables are to be written or read; one on an object store needs
+    more jars, which are fetched when they are not in the cache yet. Raises SetupError, ConfigError.
     """
+    remote = bool(target) and is_remote(canonical(target))
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    wanted = {**_SETTINGS, **settings}
+    wanted = {**_SETTINGS, **(spark_settings() if remote else {}), **settings}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
         master = master or "local[*]"
-        wanted = {"spark.master": master, **_own_jvm(master, java_options), **wanted}
+        wanted = {"spark.master": master, **_own_jvm(master, java_options, remote), **wanted}
         _launch({"spark.app.name": name, **wanted})
     builder = SparkSession.builder.appName(name)
     for key, value in wanted.items():
@@ -70,19 +74,19 @@ def _launch(settings: Mapping[str, str]) -> None:
         SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _own_jvm(master: str, java_options: str) -> dict[str, str]:
+def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
     """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
     logging = Path(__file__).with_name("log4j2.properties")
     options = [f"-Dlog4j2.configurationFile={logging}", java_options]
     found = {"spark.driver.memory": "1536m"}
     if master.startswith("local["):
         found["spark.driver.host"] = found["spark.driver.bindAddress"] = "127.0.0.1"
-        found["spark.driver.extraClassPath"] = class_path()
+        found["spark.driver.extraClassPath"] = class_path(remote)
         if archive().exists() and not java_options:
             # Java says nothing and starts without it when the archive doesn't fit.
             options.append(f"-XX:SharedArchiveFile={archive()} -Xlog:cds=off -Xlog:cds+dynamic=off")
     else:
-        found["spark.jars"] = ",".join(delta_jars())
+        found["spark.jars"] = ",".join(delta_jars() + (s3_jars() if remote else []))
     if master.startswith("local-cluster"):
         import pyspark
 

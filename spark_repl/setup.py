@@ -1,6 +1,7 @@
 """Set-up, once: Java is checked, Delta's jars are fetched, the class archive is made.
 
-``python -m spark_repl.setup``; every later start is offline and quick.
+``python -m spark_repl.setup``; every later start is offline and quick. ``... setup s3`` fetches the
+jars for a target on S3 too, which else the first start with such a target does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from .errors import SetupError
-from .java import archive, check_java, delta_jars, jar_folder
+from .java import archive, cache_folder, check_java, delta_jars, jar_folder, s3_jars
 
 _TRAINING = Path(__file__).parent / "demo" / "bank"
 
@@ -59,6 +60,8 @@ def train(made: str, target: str) -> None:
 
 def main() -> int:
     """Says what was found and made. Exit code 0."""
+    if sys.argv[1:] == ["s3"]:
+        print(f"{len(s3_jars())} jars of S3A in {cache_folder() / 'jars'}")
     print(f"Java {check_java()}, {len(delta_jars())} Delta jars in {jar_folder()}")
     if not archive().exists():
         try:

@@ -16,10 +16,10 @@ from .sink.control import Control, Cut
 from .sink.layout import Layout
 
 
-def status(target: str, relay: str | None = None) -> dict[str, Any]:
+def status(target: str, relay: str | None = None, state_path: str = "") -> dict[str, Any]:
     """One key per replication table of performance_schema, and ``tables``. Raises TargetError.
 
-    ``relay``: the receiver's folder, for its part.
+    ``relay``: the receiver's folder, for its part; ``state_path``: as in the configuration.
     """
     control = Control.existing(target)
     cuts = control.cuts()
@@ -27,7 +27,11 @@ def status(target: str, relay: str | None = None) -> dict[str, Any]:
     held = control.owner()
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"
-    live = read(Layout(target).status) or {"retries": 0, "coordinator": {}, "workers": []}
+    live = read(Layout(target, state_path).status) or {
+        "retries": 0,
+        "coordinator": {},
+        "workers": [],
+    }
     limit = live.get("xa_age_limit_s", Apply.xa_age_limit_s)
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
     receiver = read_report(relay) if relay else None

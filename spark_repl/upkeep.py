@@ -12,14 +12,16 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from .config import Target
 from .crash_points import reach
 from .errors import SparkReplError
 from .sink import checkpoint
+from .sink.commit import check_files
 from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
 from .sink.direct import LiveFile
+from .sink.replaced import remove_replaced, touch
+from .sink.storage import remove_if_there
 from .sink.tracking import Table, Tracking
 from .workers import HERE_BYTES, Workers
 
@@ -60,7 +62,8 @@ class Upkeep:
             try:
                 if table is not None:
                     self._one(table)
-                self.tracking.control.prune(self.target.cut_retention_hours)
+                if self.tracking.control.prune(self.target.cut_retention_hours):
+                    self._remove_replaced()
             except (SparkReplError, OSError) as error:
                 log.warning("upkeep of %s is put off: %s", name, error)
             except Exception:
@@ -96,8 +99,7 @@ class Upkeep:
             landed = self._replace(table, live, done)
         finally:
             if not landed and done.add is not None:
-                with suppress(FileNotFoundError):
-                    os.remove(os.path.join(table.folder, done.add["path"]))
+                remove_if_there(os.path.join(table.folder, done.add["path"]))
         reach("after_compaction")
 
     def _replace(self, table: Table, planned: object, done: Compacted) -> bool:
@@ -110,6 +112,8 @@ class Upkeep:
             actions = actions_of(done, table.folder, live, vectors=table.has_vectors)
             if not actions:
                 return False
+            if done.add is not None:
+                check_files(table, [done.add["path"]])
             self.tracking.rewritten(table, actions)
         log.info("%s: %d files are now one", table.name, len(done.files))
         return any("add" in action for action in actions)
@@ -121,17 +125,18 @@ class Upkeep:
         try:
             return time.time() - os.path.getmtime(path) > 3600 * self.target.vacuum_hours
         except FileNotFoundError:  # a new table has nothing to remove
-            _touch(path)
+            touch(path)
             return False
 
     def _vacuum(self, table: Table) -> None:
         """Files that no version within the table's retention needs, and their key indexes."""
         self.tracking.delta.vacuum(table.folder)
         self.tracking.key_index(table).forget_gone()
-        _touch(self.tracking.layout.vacuumed(table.path))
+        touch(self.tracking.layout.vacuumed(table.path))
 
-
-def _touch(path: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="ascii"):
-        os.utime(path)
+    def _remove_replaced(self) -> None:
+        """Tables whose place a copy has taken, when the cuts that show them are gone."""
+        if self.target.vacuum_hours:
+            hours = self.target.cut_retention_hours
+            for path in remove_replaced(self.tracking.control, self.tracking.layout, hours):
+                log.info("%s was replaced by a copy, and is in no cut any more: removed", path)

@@ -20,11 +20,12 @@ from unittest.mock import MagicMock, patch
 from spark_repl import Config, coordinator, group, landing, low_water_mark, replica, stager
 from spark_repl.errors import SparkReplError
 from spark_repl.replica import Replica
-from spark_repl.sink import log_replay, xa_store
+from spark_repl.sink import log_replay, storage, xa_store
 from spark_repl.sink.control import Control, Cut
 from spark_repl.sink.delta_log import ConcurrentChangeError, DeltaLog, Snapshot
 from spark_repl.sink.layout import Layout
 from spark_repl.sink.log_replay import Action, read_commit
+from spark_repl.sink.new_file import new_file
 from spark_repl.sink.reader import read
 from tests.binlog_writer import Table
 
@@ -42,7 +43,7 @@ class LocalDelta(DeltaLog):
 
     def version(self, folder: str) -> int:
         for version in itertools.count():
-            if not os.path.exists(_path(folder, version)):
+            if not storage.exists(_path(folder, version)):
                 return version - 1
         raise AssertionError
 
@@ -102,15 +103,15 @@ def _put(
     said: str = "",
 ) -> int:  # fmt: skip
     """Without ``app`` it is a rewrite, which bears no position."""
-    os.makedirs(os.path.join(folder, "_delta_log"), exist_ok=True)
+    storage.make_folder(os.path.join(folder, "_delta_log"))
     info = {"operation": "STREAMING UPDATE" if app else "OPTIMIZE", "userMetadata": said}
     txn = [{"txn": {"appId": app, "version": position}}] if app else []
     lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, *txn]]
-    try:
-        with open(_path(folder, version), "x", encoding="utf-8") as file:
-            file.write("\n".join(lines))
-    except FileExistsError as error:
-        raise ConcurrentChangeError(f"version {version} is there already") from error
+    path = _path(folder, version)
+    if storage.exists(path):
+        raise ConcurrentChangeError(f"version {version} is there already")
+    with new_file(path) as file:
+        file.write("\n".join(lines).encode())
     return version
 
 
@@ -158,7 +159,7 @@ def _without_spark() -> Iterator[None]:
 
 @contextmanager
 def applier(
-    log: Path, target: Path, *, vectors: bool = True, feed: bool = False, **apply: Any
+    log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False, **apply: Any
 ) -> Iterator[Replica]:
     """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
     have deletion ``vectors``, and Delta's change data ``feed``."""
@@ -170,7 +171,7 @@ def applier(
         yield found
 
 
-def run(log: Path, target: Path, *, crash: int = 0, **apply: Any) -> bool:
+def run(log: Path, target: Path | str, *, crash: int = 0, **apply: Any) -> bool:
     """Applies the whole log; False when it was cut off at its ``crash``-th step."""
     CRASHES.left = 0
     try:
@@ -178,6 +179,8 @@ def run(log: Path, target: Path, *, crash: int = 0, **apply: Any) -> bool:
             CRASHES.left = crash
             found.coordinator.end_by_hand()
             found.coordinator.apply(found.index.slice(found.coordinator.position, found.index.end))
+            if found.index.damage:
+                raise found.index.damage  # as the stream does, behind what it could read
     except Crash:
         return False
     finally:
@@ -185,13 +188,13 @@ def run(log: Path, target: Path, *, crash: int = 0, **apply: Any) -> bool:
     return True
 
 
-def rows(target: Path, table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
+def rows(target: Path | str, table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
     """Sorted, read by delta-rs."""
-    found = read(str(target / table.database / table.name), version)
+    found = read(f"{target}/{table.database}/{table.name}", version)
     return sorted(tuple(row.values()) for row in found.to_pylist())
 
 
-def cuts(target: Path) -> list[Cut]:
+def cuts(target: Path | str) -> list[Cut]:
     return Control(Layout(str(target)).control).cuts()
 
 

@@ -17,6 +17,7 @@ from ..errors import SourceLostError, SparkReplError
 from ..relay.connection import begin_query, connect
 from ..relay.dump import TRIED_AGAIN
 from ..sink.columns import Columns, write_file
+from ..sink.storage import remove
 from .source_tables import full_name
 from .text_rows import read_rows, select_list, to_arrow
 
@@ -101,7 +102,7 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
                 parts, size = [], 0
     except SparkReplError as error:
         for add in out.adds:
-            os.remove(os.path.join(task.folder, add["path"]))
+            remove(os.path.join(task.folder, add["path"]))
         raise error.at(table=definition.name) from None
     if parts:
         out.adds.append(_write(task, parts))

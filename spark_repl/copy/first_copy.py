@@ -18,6 +18,7 @@ from ..config import Config
 from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
 from ..relay.connection import DumpConnection, check_source, connect
+from ..sink.commit import check_files
 from ..sink.control import Control, Cut
 from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
 from ..sink.delta_log import DeltaLog
@@ -166,7 +167,7 @@ class FirstCopy:
         control: Control | None = None,
     ) -> None:
         self.config, self._run, self._told = config, run, told
-        self.layout = Layout(config.target.path)
+        self.layout = Layout.of(config.target)
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config.target)
@@ -297,6 +298,7 @@ class FirstCopy:
             view.close()
 
     def _commit(self, table: Table, found: list[Copied], done: int) -> None:
+        check_files(table, [add["path"] for part in found for add in part.adds])
         actions: list[dict[str, Any]] = [{"add": add} for part in found for add in part.adds]
         delta = self.tracking.delta
         delta.commit(table.snapshot, actions, self._app, done, "{}")

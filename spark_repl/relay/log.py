@@ -7,6 +7,7 @@ relay log the source's FORMAT_DESCRIPTION behind them.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -91,10 +92,11 @@ class RelayLog:
 
     def size(self, number: int) -> int:
         """Bytes of the file that may be read: all of it, or up to the published end."""
-        size = Path(self.file(number).path).stat().st_size
+        path = self.file(number).path
         if self.end is None or number != self.end.file_no:
-            return size
-        return min(size, self.end.offset)
+            return os.stat(path).st_size
+        with open(path, "rb") as stream:  # a network file system's stat may be older than the end
+            return min(os.fstat(stream.fileno()).st_size, self.end.offset)
 
     def head(self, number: int) -> FileHead:
         """Raises LogError when the head is cut (``head_complete`` asks) or damaged."""

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from .columns import Columns, read_rows, with_type
 from .new_file import new_file
+from .storage import make_folder
 
 _FOLDER = "_change_data"
 _CHANGE_TYPE = "_change_type"
@@ -46,10 +47,10 @@ def write_changes(
         parts.append(_typed(before, replaced, "update_preimage", "delete"))
     name = f"{_FOLDER}/cdc-{uuid.uuid4()}.zstd.parquet"
     path = os.path.join(folder, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    make_folder(os.path.dirname(path))
     with new_file(path) as file:
         pq.write_table(pa.concat_tables(parts), file, compression="zstd")
-    size = os.path.getsize(path)
+        size = file.tell()
     return {"path": name, "partitionValues": {}, "size": size, "dataChange": False}
 
 

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from .delta_log import DeltaLog, Snapshot
+from .storage import open_input, options
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ def write_if_due(delta: DeltaLog, snapshot: Snapshot) -> bool:
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
     try:
-        table = DeltaTable(snapshot.folder)
+        table = DeltaTable(snapshot.folder, storage_options=options(snapshot.folder))
         table.create_checkpoint()
         table.cleanup_metadata()  # commits beyond delta.logRetentionDuration
     except (DeltaError, OSError) as error:
@@ -40,7 +41,7 @@ def write_if_due(delta: DeltaLog, snapshot: Snapshot) -> bool:
 def last(folder: str) -> int:
     """The version of the last checkpoint; 0 when there is none yet."""
     try:
-        with open(os.path.join(folder, "_delta_log", "_last_checkpoint"), encoding="utf-8") as file:
-            return int(json.load(file)["version"])
+        with open_input(os.path.join(folder, "_delta_log", "_last_checkpoint")) as file:
+            return int(json.loads(file.read())["version"])
     except FileNotFoundError:
         return 0

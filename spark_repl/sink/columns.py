@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from ..errors import SchemaError
 from .new_file import new_file
 from .statistics import statistics
+from .storage import parquet_source
 from .variant import FILE_TYPE, as_type, is_variant
 
 _PLAIN = {
@@ -193,10 +194,11 @@ def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
     table = columns.rename(rows)
     with new_file(path) as file:
         pq.write_table(table, file, compression="zstd", use_dictionary=False)
+        size = file.tell()
     return {
         "path": name,
         "partitionValues": {},
-        "size": os.path.getsize(path),
+        "size": size,
         "modificationTime": int(time.time() * 1000),
         "dataChange": True,
         "stats": statistics(table),
@@ -205,7 +207,10 @@ def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
 
 def open_file(path: str) -> pq.ParquetFile:
     """A data file, perhaps Spark's: its INT96 timestamps are microseconds, as ours are."""
-    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    source = parquet_source(path)
+    # From an object store a column's pieces come in few requests, side by side.
+    ahead = source is not path
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
 
 
 def read_rows(

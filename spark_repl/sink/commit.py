@@ -76,6 +76,15 @@ def removed(old: Action, now: int, *, data_change: bool = True) -> dict[str, Any
     return found
 
 
+def check_files(table: Table, paths: Sequence[str]) -> None:
+    """Raises ConcurrentChangeError when a new file is gone, by somebody's VACUUM."""
+    for path in paths:
+        try:
+            date_ahead(os.path.join(table.folder, path))
+        except FileNotFoundError as error:
+            raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
+
+
 def commit(
     tracking: Tracking, table: Table, written: Sequence[Written], position: int, metadata: str
 ) -> int:
@@ -84,11 +93,7 @@ def commit(
     Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
     files.
     """
-    for path in (path for part in written for path in part.files):
-        try:
-            date_ahead(os.path.join(table.folder, path))
-        except FileNotFoundError as error:
-            raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
+    check_files(table, [path for part in written for path in part.files])
     actions = actions_of(tracking, table, written)
     version = tracking.delta.commit(table.snapshot, actions, tracking.app, position, metadata)
     tracking.landed(table, actions, position)

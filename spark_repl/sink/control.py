@@ -14,7 +14,6 @@ import getpass
 import hashlib
 import json
 import logging
-import os
 import re
 import socket
 import threading
@@ -27,12 +26,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ..errors import FencedError, HistoryError, SparkReplError, TargetError
 from ..gtid import GtidSet
+from . import storage
 from .delta_log import ConcurrentChangeError
 from .layout import Layout
 from .log_replay import commits_after
@@ -119,6 +118,7 @@ class Control:
 
     def __init__(self, path: str, channel: str = "default") -> None:
         self.path, self.channel, self.epoch = path, channel, 0
+        self._options = storage.options(path)
         self._claim = ""  # in the mark of each commit that is made under it
         self._handle: DeltaTable | None = None
         self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
@@ -136,12 +136,17 @@ class Control:
         return control
 
     def exists(self) -> bool:
-        return DeltaTable.is_deltatable(self.path)
+        with storage.named(self.path):
+            return DeltaTable.is_deltatable(self.path, storage_options=self._options)
+
+    def _open(self) -> DeltaTable:
+        with storage.named(self.path):
+            return DeltaTable(self.path, storage_options=self._options)
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
         """All rows of one kind, oldest first. Empty when there is no control table yet."""
         try:
-            table = DeltaTable(self.path)
+            table = self._open()
         except TableNotFoundError:
             return []
         version, rows = self._read
@@ -154,8 +159,7 @@ class Control:
     def _rows_of(self, table: DeltaTable) -> pa.Table:
         """Through Arrow's own file system: delta-rs' is a Python object, which a thread of Arrow's
         may let go when the interpreter has ended, and that aborts the process."""
-        folder = pa.fs.SubTreeFileSystem(self.path, pa.fs.LocalFileSystem())
-        return table.to_pyarrow_table(filesystem=folder)
+        return table.to_pyarrow_table(filesystem=storage.below(self.path))
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")
@@ -188,14 +192,17 @@ class Control:
 
         Raises FencedError, naming the first, when another one is or may be alive.
         """
-        os.makedirs(self.path, exist_ok=True)
+        storage.check_bucket(self.path)
+        storage.make_folder(self.path)
         if not self.exists():
             try:
-                write_deltalake(self.path, _SCHEMA.empty_table(), mode="error")
+                write_deltalake(
+                    self.path, _SCHEMA.empty_table(), mode="error", storage_options=self._options
+                )
             except Exception as error:
                 if not self.exists():
                     raise HistoryError(f"can't create the control table: {error}") from error
-        self._handle = DeltaTable(self.path)
+        self._handle = self._open()
         held = self.owner()
         if held is not None and not (take_over or held[1].is_dead):
             first = held[1]
@@ -238,12 +245,12 @@ class Control:
             self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), said, "append")
             self._checkpoint()
 
-    def prune(self, hours: int) -> None:
+    def prune(self, hours: int) -> bool:
         """Forgets cuts that were promised for ``hours`` and are older, and owners before this one;
-        many small files become one. Raises as ``write``."""
+        many small files become one. Returns whether it was time for that. Raises as ``write``."""
         with self._lock:
             if self._handle is None or self._handle.version() < self._pruned + _PRUNE_EVERY:
-                return
+                return False
             rows = self._rows_of(self._handle)
             oldest = datetime.now(UTC) - timedelta(hours=hours)
             self._commit(_needed(rows, self.epoch, oldest), f"prune {rows.num_rows}", "overwrite")
@@ -252,6 +259,7 @@ class Control:
             self._handle.cleanup_metadata()
             # Somebody may be reading the files of a version before.
             self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
+            return True
 
     def _commit(self, rows: pa.Table, said: str, mode: Literal["append", "overwrite"]) -> None:
         self._read = (-1, [])
@@ -271,7 +279,7 @@ class Control:
     def _look(self, mark: str, error: Exception) -> None:
         """Returns when the commit that failed has landed all the same; raises what it was."""
         assert self._handle is not None
-        before, self._handle = self._handle.version(), DeltaTable(self.path)
+        before, self._handle = self._handle.version(), self._open()
         newer = commits_after(self.path, before, self._handle.version())
         marks = [a["commitInfo"].get(_MARK) for c in newer for a in c if "commitInfo" in a]
         if mark in marks:
@@ -285,6 +293,9 @@ class Control:
         text = str(error)
         if found := _OS_ERROR.search(text):
             raise OSError(int(found[1]), text) from error
+        with storage.named(self.path):
+            if isinstance(error, OSError):
+                raise error
         raise TargetError(f"can't write the control table: {text}", file=self.path) from error
 
     def _fenced(self) -> FencedError:

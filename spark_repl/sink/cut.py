@@ -8,6 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
+from ..object_store import is_remote
+from . import s3a
 from .control import Control, Cut
 from .layout import Layout
 
@@ -79,4 +81,6 @@ def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
 def cut(spark: SparkSession, target: str, at: str = "latest") -> CutReader:
     """All tables below ``target`` at one point: the newest, or the first that holds a GTID set."""
     layout = Layout(target)
+    if is_remote(layout.target):
+        s3a.check(spark._jvm)
     return CutReader(spark, layout, find_cut(Control(layout.control).cuts(), at, target))

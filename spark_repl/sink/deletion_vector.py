@@ -16,7 +16,9 @@ from typing import Any
 from pyroaring import BitMap, BitMap64
 
 from ..errors import TargetError
+from ..object_store import canonical
 from .new_file import new_file
+from .storage import open_input
 
 MAGIC = 1681511377
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -29,8 +31,11 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
     kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "i":
         return _bitmap(_from_z85(where)[: descriptor["sizeInBytes"]], "inline")
-    path = where if kind == "p" else os.path.join(folder, _relative_path(where))
-    with open(path.removeprefix("file:"), "rb") as file:
+    if kind == "p":
+        path = canonical(where.removeprefix("file:"))
+    else:
+        path = os.path.join(folder, _relative_path(where))
+    with open_input(path) as file:
         file.seek(descriptor.get("offset") or 0)
         size = struct.unpack(">I", file.read(4))[0]
         data = file.read(size)

@@ -26,7 +26,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from ..errors import FencedError, SetupError, TargetError
-from . import log_replay
+from ..object_store import is_remote
+from . import log_replay, s3a
 from .log_replay import Action
 
 KNOWN_DELTA = ("4.4.",)
@@ -75,6 +76,7 @@ class DeltaLog:
                 f"Delta {release}: the direct writer knows {', '.join(KNOWN_DELTA)}x",
                 hint="install delta-spark 4.4.0",
             )
+        self._ready = False  # for object stores
         self._none = jvm.scala.Option.empty()
         # Delta takes its settings from the thread's active session.
         self._alone = spark.newSession()._jsparkSession
@@ -82,16 +84,19 @@ class DeltaLog:
         self._to_list = jvm.scala.jdk.javaapi.CollectionConverters
 
     def _log(self, folder: str) -> Any:
+        if is_remote(folder) and not self._ready:
+            s3a.write_once(self._jvm)
+            self._ready = True
         return self._package.DeltaLog.forTable(self._spark._jsparkSession, folder)
 
     def snapshot(self, folder: str) -> Snapshot | None:
         """The newest version of the table at ``folder``; None when there is no table."""
-        if not os.path.isdir(os.path.join(folder, "_delta_log")):
+        if not is_remote(folder) and not os.path.isdir(os.path.join(folder, "_delta_log")):
             return None
         try:
             java = self._log(folder).update(False, self._none, self._none)
         except Py4JJavaError as error:
-            raise _translate(error, folder) from error
+            raise translate(error, folder) from error
         if java.version() < 0:
             return None
         metadata = json.loads(java.metadata().json())["metaData"]
@@ -226,13 +231,14 @@ class DeltaLog:
         try:
             return int(transaction.commit(sequence, operation))
         except Py4JJavaError as error:
-            raise _translate(error, folder) from error
+            raise translate(error, folder) from error
 
     def _action(self, action: Action) -> Any:
         return self._package.actions.Action.fromJson(json.dumps(action))
 
 
-def _translate(error: Py4JJavaError, folder: str) -> Exception:
+def translate(error: Py4JJavaError, folder: str) -> Exception:
+    """What a failed commit means, by the name of Java's exception."""
     name = str(error.java_exception.getClass().getSimpleName())
     if "ConcurrentTransaction" in name:
         return FencedError(
@@ -247,7 +253,10 @@ def _translate(error: Py4JJavaError, folder: str) -> Exception:
             file=folder,
             hint="take them off with ALTER TABLE ... DROP FEATURE, where they were put on",
         )
-    raced = name.startswith(("Concurrent", "MetadataChanged", "ProtocolChanged"))
+    # RemoteFileChanged: S3 had the version already, see ``s3a``.
+    raced = name.startswith(
+        ("Concurrent", "MetadataChanged", "ProtocolChanged", "RemoteFileChanged")
+    )
     if raced or "MAX_COMMIT_RETRIES" in said or "commit attempts" in said:
         return ConcurrentChangeError(f"{name} at {folder}")
     return TargetError(f"Delta refused the commit: {name}: {said}", table=folder)

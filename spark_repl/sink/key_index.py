@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from ..apply.key_hash import NULL_HASH, hash_binary
 from ..binlog.kernels import jit
 from .columns import Columns, flat_parts, one_chunk, open_file, write_file
+from .storage import exists
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -136,7 +137,7 @@ class KeyIndex:
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for name in names:
             data_file = name.removesuffix(".npy").replace("%2F", "/")
-            gone = not os.path.exists(os.path.join(self.table_folder, data_file))
+            gone = not exists(os.path.join(self.table_folder, data_file))
             if name.endswith(".npy") and gone:
                 os.remove(os.path.join(self.folder, name))
 

@@ -1,4 +1,9 @@
-"""Where things lie under a target: ``<target>/<database>/<table>`` our own state in ``_repl``."""
+"""Where things lie: tables at ``<target>/<database>/<table>``, our own state in ``_repl``.
+
+What must not be lost is the target's: tables, control table, bytes of prepared XA branches. All
+else is working state, in ``state_path``: it may be lost at any time, needs rename and mmap, and is
+local where the target is on an object store.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,11 @@ import os
 from collections.abc import Container
 from dataclasses import dataclass
 from urllib.parse import quote
+
+from ..config import Target
+from ..java import cache_folder
+from ..object_store import canonical, is_remote, key_of
+from . import storage
 
 SAFE = "$-_."  # besides letters and digits, which quote() never touches
 
@@ -21,12 +31,24 @@ def encode(name: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Absolute paths below one target."""
+    """Absolute paths, or URIs, of one target. Raises ConfigError for what can't be one."""
 
     target: str
+    state: str = ""
+    """folder of the working state"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "target", os.path.abspath(self.target))
+        object.__setattr__(self, "target", canonical(self.target))
+        object.__setattr__(self, "state", os.path.abspath(self.state or self._usual_state()))
+
+    @classmethod
+    def of(cls, target: Target) -> Layout:
+        return cls(target.path, target.state_path)
+
+    def _usual_state(self) -> str:
+        if is_remote(self.target):
+            return str(cache_folder() / "state" / key_of(self.target))
+        return os.path.join(self.target, "_repl")
 
     def table(self, path: str) -> str:
         return os.path.join(self.target, path)
@@ -40,18 +62,14 @@ class Layout:
         """A path of the table where nothing is yet: with @2, @3, ... behind one that was used."""
         path = first = self.path_of(database, table)
         number = 1
-        while path in used or os.path.exists(self.table(path)):
+        while path in used or storage.exists(self.table(path)):
             number += 1
             path = f"{first}@{number}"
         return path
 
     @property
-    def state(self) -> str:
-        return os.path.join(self.target, "_repl")
-
-    @property
     def control(self) -> str:
-        return os.path.join(self.state, "control")
+        return os.path.join(self.target, "_repl", "control")
 
     @property
     def index(self) -> str:
@@ -69,7 +87,12 @@ class Layout:
     @property
     def xa(self) -> str:
         """Folder of the prepared XA branches' bytes."""
-        return os.path.join(self.state, "xa")
+        return os.path.join(self.target, "_repl", "xa")
+
+    @property
+    def xa_here(self) -> str:
+        """Where workers read them: the same folder, but of an object store a copy."""
+        return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa
 
     @property
     def status(self) -> str:
@@ -82,6 +105,10 @@ class Layout:
     def vacuumed(self, path: str) -> str:
         """A file whose time is that of the table's last VACUUM."""
         return os.path.join(self.state, "vacuumed", path)
+
+    def replaced(self, path: str) -> str:
+        """A file whose time is when it was first seen that nothing names the table."""
+        return os.path.join(self.state, "replaced", path)
 
     def keys(self, path: str) -> str:
         """Folder of the key index of one table."""

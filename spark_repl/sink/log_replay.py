@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from ..errors import TargetError
+from .storage import exists, open_input, parquet_source
 
 Action = dict[str, Any]
 
@@ -36,8 +37,8 @@ def read_commit(folder: str, version: int) -> list[Action] | None:
     """The actions of one commit; None when its file is gone (cleaned up behind a checkpoint)."""
     try:
         path = os.path.join(folder, "_delta_log", f"{version:020d}.json")
-        with open(path, encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines if line.strip()]
+        with open_input(path) as file:
+            return [json.loads(line) for line in file.read().splitlines() if line.strip()]
     except FileNotFoundError:
         return None
 
@@ -108,15 +109,15 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
     """(next version, live files) of the last classic one-file checkpoint up to ``version``."""
     log = os.path.join(folder, "_delta_log")
     try:
-        with open(os.path.join(log, "_last_checkpoint"), encoding="utf-8") as file:
-            said = json.load(file)
+        with open_input(os.path.join(log, "_last_checkpoint")) as file:
+            said = json.loads(file.read())
     except FileNotFoundError:
         return None
     at = int(said["version"])
     path = os.path.join(log, f"{at:020d}.checkpoint.parquet")
-    if at > version or said.get("parts") or said.get("v2Checkpoint") or not os.path.exists(path):
+    if at > version or said.get("parts") or said.get("v2Checkpoint") or not exists(path):
         return None
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(parquet_source(path)) as file:
         if "sidecar" in file.schema_arrow.names:
             sidecars = file.read(columns=["sidecar"]).column("sidecar")
             if sidecars.null_count < len(sidecars):

@@ -1,18 +1,21 @@
 """XaStore: the bytes of prepared XA branches, below ``_repl/xa``, each in a file of its own.
 
 Invariant: a branch that a published cut names has its file, whole and synced; the file goes only
-after a cut without the branch was published.
+after a cut without the branch was published. Where the target is on an object store the file is
+there, and here a copy for the workers to read, fetched again when it is gone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable
 
 from ..apply.xa import Branch
 from ..crash_points import reach
 from ..errors import TargetError
+from . import storage
 
 _COPY_BYTES = 16 << 20
 
@@ -20,17 +23,17 @@ _COPY_BYTES = 16 << 20
 class XaStore:
     """Copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
-    def __init__(self, folder: str, *, keep_all: bool = False) -> None:
-        self.folder = folder
+    def __init__(self, folder: str, here: str = "", *, keep_all: bool = False) -> None:
+        self.folder, self.here = folder, here or folder
         self.keep_all = keep_all  # the applier will go back to an earlier cut
 
     def path(self, position: int) -> str:
-        return os.path.join(self.folder, f"{position:020d}.events")
+        return os.path.join(self.here, f"{position:020d}.events")
 
     def keep(self, branch: Branch) -> Branch:
         """The branch with its bytes durable here. Raises OSError, and TargetError when the relay
         log ends before the branch does."""
-        os.makedirs(self.folder, exist_ok=True)
+        os.makedirs(self.here, exist_ok=True)
         place = self.path(branch.position)
         fresh = place + ".new"
         with open(branch.path, "rb") as source, open(fresh, "wb") as out:
@@ -48,19 +51,40 @@ class XaStore:
             os.fsync(out.fileno())
         reach("xa_keeping")
         os.replace(fresh, place)
-        folder = os.open(self.folder, os.O_RDONLY)
+        folder = os.open(self.here, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+        if self._apart:
+            with open(place, "rb") as source, storage.open_output(self._kept(place)) as out:
+                shutil.copyfileobj(source, out, _COPY_BYTES)
         reach("xa_kept")
         return branch.kept(place)
+
+    @property
+    def _apart(self) -> bool:
+        return self.here != self.folder
+
+    def _kept(self, path: str) -> str:
+        """Where the bytes are durable that lie at ``path`` here."""
+        return os.path.join(self.folder, os.path.basename(path))
+
+    def _fetch(self, path: str) -> None:
+        os.makedirs(self.here, exist_ok=True)
+        with (
+            contextlib.suppress(FileNotFoundError),
+            storage.open_input(self._kept(path)) as source,
+            open(path, "wb") as out,
+        ):
+            shutil.copyfileobj(source, out, _COPY_BYTES)
 
     def check(self, branches: Iterable[Branch]) -> None:
         """Raises TargetError when the bytes of a prepared branch are gone."""
         for branch in branches:
-            size = os.path.getsize(branch.path) if os.path.exists(branch.path) else -1
-            if size != branch.size:
+            if self._apart and _size(branch.path) != branch.size:
+                self._fetch(branch.path)
+            if _size(branch.path) != branch.size:
                 raise TargetError(
                     f"the bytes of the prepared XA branch {branch.xid} are gone",
                     file=branch.path,
@@ -71,16 +95,23 @@ class XaStore:
     def forget(self, branches: Iterable[Branch]) -> None:
         """Removes the files of branches that have ended."""
         for branch in () if self.keep_all else branches:
-            if branch.path.startswith(self.folder):
+            if branch.path.startswith(self.here):
                 reach("xa_forget")
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(branch.path)
+                self._remove(branch.path)
 
     def clean(self, branches: Iterable[Branch]) -> None:
         """At start: removes what no branch of the last cut needs; the log brings it again."""
-        if self.keep_all or not os.path.isdir(self.folder):
+        if self.keep_all:
             return
         wanted = {os.path.basename(branch.path) for branch in branches}
-        for name in os.listdir(self.folder):
+        for name in {*storage.names(self.folder), *storage.names(self.here)}:
             if name not in wanted:
-                os.remove(os.path.join(self.folder, name))
+                self._remove(os.path.join(self.here, name))
+
+    def _remove(self, path: str) -> None:
+        for place in {path, self._kept(path)}:
+            storage.remove_if_there(place)
+
+
+def _size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else -1

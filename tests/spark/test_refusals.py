@@ -11,10 +11,12 @@ from spark_repl.errors import (
     LogError,
     RowError,
     SchemaError,
+    SetupError,
     SparkReplError,
     StatementError,
 )
 from spark_repl.position import RelayPosition
+from spark_repl.sink.s3a import write_once
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import (
     assert_applied_once,
@@ -177,3 +179,9 @@ def test_changed_definition_without_statement(spark, log, target):
     error = stopped(spark, log.folder, target, group_max_transactions=1)
     assert isinstance(error, SchemaError)
     assert_rows(spark, target, A, [(1, "a")])
+
+
+def test_s3_without_its_jars_is_named(spark):
+    with pytest.raises(SetupError, match="not on its class path") as found:
+        write_once(spark._jvm)
+    assert "setup s3" in found.value.hint

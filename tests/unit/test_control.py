@@ -92,7 +92,7 @@ def test_tried_again_it_is_written_once(control, faulty, monkeypatch):
     """The look failed too: the next attempt meets the first one's commit."""
     faulty(BROKEN, lands=True)
 
-    def no_look(path: str) -> DeltaTable:
+    def no_look(path: str, **_: object) -> DeltaTable:
         monkeypatch.setattr(module, "DeltaTable", DeltaTable)
         raise OSError(errno.EIO, "Input/output error")
 

@@ -23,6 +23,7 @@ PACKAGE = "spark_repl"
 LAYERS = (
     ("errors", "crash_points"),
     ("position", "gtid"),
+    ("object_store",),
     ("config",),
     ("binlog",),
     ("relay",),
@@ -31,7 +32,8 @@ LAYERS = (
     ("session",),
     ("row_changes",),
     ("sink",),
-    ("applier_status", "plan"),
+    ("worker_status", "plan"),
+    ("applier_status",),
     (
         "spark_source",
         "snapshot",

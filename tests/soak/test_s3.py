@@ -1,0 +1,91 @@
+"""The main job into a bucket: real Spark, real S3A, killed between two tables, machine lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.s3_server import BUCKET, s3_server
+
+pytestmark = pytest.mark.soak
+
+TARGET = f"s3://{BUCKET}/lake"
+# A JVM has one class path, hence processes of their own.
+_EQUAL = """
+import sys
+from pathlib import Path
+from spark_repl import cut
+from spark_repl.demo.expected import differences, expected_tables
+from spark_repl.session import build_session
+now = cut(build_session(target=sys.argv[1]), sys.argv[1])
+for name, columns, rows in expected_tables(Path(sys.argv[2])):
+    table = now.table(name)
+    assert differences(table.columns, table.collect(), columns, rows)[:5] == [], name
+print("equal:", *now.tables)
+"""
+_RACE = """
+import sys
+from py4j.protocol import Py4JJavaError
+from spark_repl.object_store import canonical
+from spark_repl.session import build_session
+from spark_repl.sink.delta_log import translate
+from spark_repl.sink.s3a import write_once
+spark = build_session(target=sys.argv[1])
+write_once(spark._jvm)
+path = spark._jvm.org.apache.hadoop.fs.Path(canonical(sys.argv[1]) + "/race/0.json")
+files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+first, second = (files.create(path, False) for _ in range(2))  # both see that it isn't there
+first.write(bytearray(b"first"))
+second.write(bytearray(b"second"))
+first.close()
+try:
+    second.close()
+except Py4JJavaError as error:
+    print(type(translate(error, "race")).__name__)
+"""
+
+
+def ran(*command: str, crash: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "SPARK_REPL_CRASH": crash}
+    return subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> object:
+    with s3_server() as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield
+
+
+@pytest.mark.parametrize("writer", ["direct", "merge"])
+def test_killed_without_its_working_state_it_ends_as_the_server(
+    server: object, bank: Path, tmp_path: Path, writer: str
+) -> None:
+    state = tmp_path / "state"
+    config = tmp_path / "replica.toml"
+    config.write_text(
+        f"[relay]\npath = '{bank}'\n[target]\npath = '{TARGET}'\nstate_path = '{state}'\n"
+        f"[apply]\nwriter = '{writer}'\ngroup_max_transactions = 1000\n"
+    )
+    apply = ("-m", "spark_repl", "apply", "--config", str(config))
+    assert ran(*apply, crash="between_tables:2").returncode == -9
+    assert list(state.iterdir())
+    shutil.rmtree(state)
+    again = ran(*apply)
+    assert again.returncode == 0, again.stderr
+    found = ran("-c", _EQUAL, TARGET, str(bank / "expected"))
+    assert "equal: bank.account bank.pending bank.till bank.transfer" in found.stdout, found.stderr
+    assert not (Path.cwd() / "s3:").exists()
+
+
+def test_the_later_of_two_appliers_does_not_write_over_a_version(server: object) -> None:
+    found = ran("-c", _RACE, TARGET)
+    assert found.stdout.split()[-1:] == ["ConcurrentChangeError"], found.stderr
