@@ -221,6 +221,7 @@ def read_head(file: RelayFile) -> FileHead:
             "the file does not begin with a whole FORMAT_DESCRIPTION event: it is cut or damaged",
             file=file.name,
             position=MAGIC_LENGTH,
+            hint="fetch the file again from the server",
         )
     return FileHead(own, source, previous, digest.hexdigest(), length)
 
@@ -336,6 +337,8 @@ def _describe(file: RelayFile, offset: int, event: bytes) -> FormatDescription:
             f"the log is MariaDB's ({description.server_version}): its format is another one"
             " and is not supported",
             file=file.name,
+            position=offset,
+            hint="only logs of MySQL and its forks with the same format are read",
         )
     return description
 
