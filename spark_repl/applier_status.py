@@ -10,32 +10,20 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from .apply.commit_order import WAITING
 from .config import Config
 from .errors import SparkReplError
+from .worker_status import Failure, Shares, WorkerStatus, now
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
-STAGING = "Reading event from the relay log"
-APPLYING = "Applying batch of row changes"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
 # They may last, with nothing behind them that would be written.
 _LASTING = (WAITING_FOR_WORK, DELAYED)
 
 _EVERY_S = 0.5
-_NO_RETRIES = {
-    "RETRIES_COUNT": 0,
-    "LAST_TRANSIENT_ERROR_NUMBER": 0,
-    "LAST_TRANSIENT_ERROR_MESSAGE": "",
-    "LAST_TRANSIENT_ERROR_TIMESTAMP": None,
-}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 @dataclass
@@ -59,113 +47,83 @@ class Counters:
 
 
 class ApplierStatus:
-    """One row per worker; any thread may report. Writes at most twice a second, and at the end."""
+    """Any thread may report. Writes at most twice a second, at what lasts, and at the end."""
 
     def __init__(self, path: str, config: Config) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path = path
         self._lock = threading.Lock()
         self._written = 0.0
-        self._waiting = 0  # groups, for the one before them
         self.retries = self.task_retries = 0
         self.coordinator: dict[str, Any] = {
             "CHANNEL_NAME": config.channel,
             "THREAD_ID": os.getpid(),
             "SERVICE_STATE": "ON",
             "PROCESSLIST_STATE": WAITING_FOR_WORK,
-            "LAST_ERROR_NUMBER": 0,
-            "LAST_ERROR_MESSAGE": "",
-            "LAST_ERROR_TIMESTAMP": None,
+            **Failure().columns("LAST_ERROR"),
             "PROCESSING_TRANSACTION": "",
         }
-        # The workers share each group, so what is said of one is said of all.
-        self._workers, self._xa_age_limit_s = config.apply.workers, config.apply.xa_age_limit_s
-        self.worker: dict[str, Any] = {
-            "SERVICE_STATE": "ON",
-            "PROCESSLIST_STATE": "Waiting for an event from Coordinator",
-            "LAST_ERROR_NUMBER": 0,
-            "LAST_ERROR_MESSAGE": "",
-            "LAST_ERROR_TIMESTAMP": None,
-            "LAST_APPLIED_TRANSACTION": "",
-            "LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP": None,
-            **{f"LAST_APPLIED_TRANSACTION_{name}": value for name, value in _NO_RETRIES.items()},
-            "APPLYING_TRANSACTION": "",
-            "APPLYING_TRANSACTION_START_APPLY_TIMESTAMP": None,
-            **{f"APPLYING_TRANSACTION_{name}": value for name, value in _NO_RETRIES.items()},
-        }
+        self._workers = WorkerStatus(config.apply.workers)
+        self._xa_age_limit_s = config.apply.xa_age_limit_s
 
-    def state(self, text: str, applying: str | None = None) -> None:
-        """What all workers do now, and on which transactions (a GTID set)."""
+    def state(self, text: str, processing: str) -> None:
+        """What the coordinator does now, and on which transactions (a GTID set)."""
         with self._lock:
             self.coordinator["PROCESSLIST_STATE"] = text
-            self.worker["PROCESSLIST_STATE"] = text
-            if applying is not None and self.worker["APPLYING_TRANSACTION"] != applying:
-                self.worker["APPLYING_TRANSACTION"] = applying
-                self.worker["APPLYING_TRANSACTION_START_APPLY_TIMESTAMP"] = _now()
-            if applying is not None:
-                self.coordinator["PROCESSING_TRANSACTION"] = applying
+            self.coordinator["PROCESSING_TRANSACTION"] = processing
         self._write(at_once=text in _LASTING)
 
-    def waits(self, begins: bool) -> None:
-        """A group waits for its turn, or has waited: said of the workers, whatever the one that has
-        its turn does meanwhile."""
+    def works(self, slot: int, shares: Shares, text: str, processing: str) -> None:
+        """What the workers do now that have a share of a group."""
         with self._lock:
-            self._waiting += 1 if begins else -1
+            self._workers.state(slot, shares, text)
+        self.state(text, processing)
+
+    def waits(self, slot: int, begins: bool) -> None:
+        """A group waits for its turn, or has waited."""
+        with self._lock:
+            self._workers.waits(slot, begins)
         self._write(at_once=begins)
 
-    def applied(self, gtids: str) -> None:
+    def applied(self, slot: int, shares: Shares) -> None:
         with self._lock:
-            self.worker["LAST_APPLIED_TRANSACTION"] = gtids
-            self.worker["LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP"] = _now()
-            self.worker["APPLYING_TRANSACTION"] = ""
-            tried = self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"]
-            for name, none in _NO_RETRIES.items():
-                found = self.worker[f"APPLYING_TRANSACTION_{name}"] if tried else none
-                self.worker[f"LAST_APPLIED_TRANSACTION_{name}"] = found
-            self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = 0
+            self._workers.applied(slot, shares)
             self.coordinator["PROCESSING_TRANSACTION"] = ""
         self._write()
 
-    def transient(self, error: BaseException, attempt: int) -> None:
+    def transient(self, error: BaseException, attempt: int, slot: int) -> None:
         """A temporary error, before its ``attempt``-th retry."""
         with self._lock:
             self.retries += 1
-            self.worker["APPLYING_TRANSACTION_RETRIES_COUNT"] = attempt
-            name = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_"
-            self.worker[name + "NUMBER"] = getattr(error, "number", 0)
-            self.worker[name + "MESSAGE"] = str(error).partition("\n")[0]
-            self.worker[name + "TIMESTAMP"] = _now()
+            self._workers.transient(slot, error, attempt)
         self._write(at_once=True)
+
+    def failed(self, workers: Iterable[int], error: BaseException) -> None:
+        """What these workers can't apply: the applier will stop."""
+        with self._lock:
+            self._workers.failed(workers, error)
 
     def stopped(self, error: BaseException | None) -> None:
         with self._lock:
-            for row in (self.coordinator, self.worker):
-                row["SERVICE_STATE"] = "OFF"
-                row["PROCESSLIST_STATE"] = ""
-                if error is not None:
-                    row["LAST_ERROR_NUMBER"] = getattr(error, "number", 0)
-                    row["LAST_ERROR_MESSAGE"] = str(error)
-                    row["LAST_ERROR_TIMESTAMP"] = _now()
+            self.coordinator |= {"SERVICE_STATE": "OFF", "PROCESSLIST_STATE": ""}
+            if error is not None:
+                self.coordinator |= Failure.of(error).columns("LAST_ERROR")
         self._write(at_once=True)
 
     def _write(self, *, at_once: bool = False) -> None:
         with self._lock:
-            now = time.monotonic()
-            if not at_once and now - self._written < _EVERY_S:
+            moment = time.monotonic()
+            if not at_once and moment - self._written < _EVERY_S:
                 return
-            self._written = now
-            channel = self.coordinator["CHANNEL_NAME"]
-            shown = {"PROCESSLIST_STATE": WAITING} if self._waiting else {}
+            self._written = moment
+            channel, service = (self.coordinator[n] for n in ("CHANNEL_NAME", "SERVICE_STATE"))
             found = {
-                "at": _now(),
+                "at": now(),
                 "retries": self.retries,
                 "task_retries": self.task_retries,
                 "xa_age_limit_s": self._xa_age_limit_s,
                 "coordinator": self.coordinator,
-                "workers": [
-                    {"CHANNEL_NAME": channel, "WORKER_ID": number + 1, **self.worker, **shown}
-                    for number in range(self._workers)
-                ],
+                "workers": self._workers.rows(channel, service=service),
             }
             fresh = f"{self.path}.{os.getpid()}.new"
             try:

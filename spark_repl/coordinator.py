@@ -168,7 +168,8 @@ class Coordinator:
             self.landing.mark.by_hand += 1
             if commit:
                 try:
-                    self.landing.count(self.retries.run(partial(self.landing.write, group)))
+                    work = partial(self.landing.write, group)
+                    self.landing.count(self.retries.run(work, slot=group.slot))
                 except RowError as error:
                     raise _by_hand(branch, error) from error
             log.warning("XA %s of %s by hand", "COMMIT" if commit else "ROLLBACK", branch.xid)
@@ -220,9 +221,9 @@ class Coordinator:
         if group.with_rows:
             group.staged = self._staging.submit(self.landing.stage, group)
 
-    def _transient(self, error: BaseException, attempt: int) -> None:
+    def _transient(self, error: BaseException, attempt: int, slot: int) -> None:
         self.counters.retries += 1
-        self.status.transient(error, attempt)
+        self.status.transient(error, attempt, slot)
 
     @property
     def executed(self) -> GtidSet:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .applier_status import APPLYING, STAGING, ApplierStatus, Counters
+from .applier_status import ApplierStatus, Counters
 from .apply.commit_order import CommitOrder
 from .apply.stage import Staged
 from .config import Config
@@ -25,7 +25,7 @@ from .group import GroupWriter, RowFault
 from .gtid import GtidSet
 from .lanes import Lanes, of_tables
 from .low_water_mark import LowWaterMark, cut_behind
-from .plan import Group, Log, Records, count_before, placed
+from .plan import Group, Log, count_before, placed
 from .relay.index import Kind, holding
 from .retry import Retries, disk_full, temporary
 from .sink.control import Cut
@@ -34,6 +34,7 @@ from .sink.tracking import Tracking
 from .stager import Stager
 from .statements import Statements
 from .stops import left_out
+from .worker_status import APPLYING, STAGING
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -80,7 +81,8 @@ class Landing:
         self._statements = Statements(tracking)
 
     def _stage(self, group: Group) -> list[Staged]:
-        self.status.state(STAGING, str(group.gtids))
+        self.stager.share_out(group)
+        self._says(group, STAGING)
         return self.stager.stage(
             group, self.log.relay, self.log.base, self.catch_up, group.executed
         )
@@ -88,7 +90,7 @@ class Landing:
     def stage(self, group: Group) -> list[Staged]:
         """Stages the group; without commit order its tables may begin to write it then."""
         try:
-            staged = self.retries.run(lambda: self._stage(group))
+            staged = self.retries.run(lambda: self._stage(group), slot=group.slot)
         except BaseException:
             if self._lanes:
                 self._lanes.refuse()
@@ -106,24 +108,28 @@ class Landing:
                 self._statement(group)
         except CommitOrderError as error:
             log.warning("%s: %s", group.gtids, error)
+            self.status.failed(group.shares, error)
             raise
         except SparkReplError as error:
             self.order.fail(group.slot)
-            raise self._place(error, group.records) from error
+            raise self._place(error, group) from error
         except BaseException:
             self.order.fail(group.slot)
             raise
         self.order.done(group.slot)
 
     def _statement(self, group: Group) -> None:
+        self._says(group, STAGING)
         self.order.wait(group.slot)
+        self._says(group, APPLYING)
         cut = self.cut(group)
         kind = Kind(int(group.records["kind"][0]))
         reach("before_statement")
         self.retries.run(
             lambda: self._statements.apply(
                 group.records[0], kind, cut, self.log.relay, self.log.base
-            )
+            ),
+            slot=group.slot,
         )
         reach("after_statement")
         self.counters.statements += 1
@@ -138,7 +144,7 @@ class Landing:
                 self._lanes.finish(group)
             self.order.wait(group.slot, ends_branch=bool(group.xa.ended))
             if not self._lanes:
-                self.retries.run(lambda: self.write(group))
+                self.retries.run(lambda: self.write(group), slot=group.slot)
         except (RowFault, DecodeError, LogError) as fault:
             self.order.wait(group.slot)
             self._prefix(group, fault)
@@ -150,7 +156,7 @@ class Landing:
     def _write_part(self, part: Group) -> None:
         """A lane's work: one table's part of a group."""
         try:
-            self.retries.run(lambda: self.write(part))
+            self.retries.run(lambda: self.write(part), slot=part.slot)
         finally:
             self.stager.drop(part)
 
@@ -161,7 +167,7 @@ class Landing:
             staged = group.staged.result()
         if group.tables is not None:
             staged = of_tables(staged, group.tables)
-        self.status.state(APPLYING, str(group.gtids))
+        self._says(group, APPLYING)
         try:
             cut = self.cut(group)
             before = replace(cut, position=group.start, gtid_executed=str(group.executed))
@@ -185,10 +191,11 @@ class Landing:
         if not count:
             return
         part = replace(
-            group, records=group.records[:count], wave=group.wave[:count], staged=None, folder=None
-        )
+            group, records=group.records[:count], wave=group.wave[:count],
+            worker=group.worker[:count], staged=None, folder=None,
+        )  # fmt: skip
         part.xa = self.retries.run(lambda: self.xa.prefix(group.xa, count))
-        self.count(self.retries.run(lambda: self.write(part)))
+        self.count(self.retries.run(lambda: self.write(part), slot=part.slot))
         self.publish(part, self.cut(part))
 
     def cut(self, group: Group) -> Cut:
@@ -208,7 +215,7 @@ class Landing:
         counted.already += group.already
         counted.waves += len(np.unique(group.wave))
         counted.cuts += is_cut
-        self.status.applied(str(group.gtids))
+        self.status.applied(group.slot, group.shares)
         self.on_group(counted, cut.position)
 
     def _publish_cut(self, cut: Cut) -> None:
@@ -217,13 +224,20 @@ class Landing:
         self.retries.run(lambda: self.tracking.control.publish(cut))
         self.catch_up.cut_published(self.tracking.control)
 
-    def _place(self, error: SparkReplError, records: Records) -> SparkReplError:
+    def _place(self, error: SparkReplError, group: Group) -> SparkReplError:
         """Names the transaction: its GTID, file and position; or the owner that fences us off."""
-        single = len(records) == 1 or error.position is not None
+        workers = list(group.shares)
+        single = len(group.records) == 1 or error.position is not None
         if isinstance(error, (RowFault, DecodeError, LogError, StatementError)) and single:
-            record = records[holding(records, error.position)]
-            placed(error, self.log.relay, self.log.base, record)
-        return self.tracking.control.named(error)
+            at = holding(group.records, error.position)
+            placed(error, self.log.relay, self.log.base, group.records[at])
+            workers = [int(group.worker[at])]
+        error = self.tracking.control.named(error)
+        self.status.failed(workers, error)
+        return error
+
+    def _says(self, group: Group, state: str) -> None:
+        self.status.works(group.slot, group.shares, state, str(group.gtids))
 
     def phases(self) -> dict[str, float]:
         """Seconds: staging, and the writer's."""

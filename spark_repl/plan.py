@@ -49,7 +49,8 @@ class Group:
     """Transactions that are committed together. ``last``: the index, in its batch, of the one
     behind the group; ``slot``: its place in the commit order; ``folder``: its staged
     files; ``idempotent``: tables where missing rows and duplicate keys are no errors;
-    ``executed``: all before the group; ``tables``: the only ones to be written (None: all)."""
+    ``executed``: all before the group; ``tables``: the only ones to be written (None: all);
+    ``worker`` [n]: who has each transaction."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -62,6 +63,18 @@ class Group:
     idempotent: Container[str] = frozenset()
     executed: GtidSet = field(default_factory=GtidSet)
     tables: frozenset[str] | None = None
+    worker: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __post_init__(self) -> None:
+        if not len(self.worker):
+            self.worker = np.zeros(len(self.records), np.int32)
+
+    @property
+    def shares(self) -> dict[int, str]:
+        """Worker -> the last transaction that it has."""
+        workers, behind = np.unique(self.worker[::-1], return_index=True)
+        last = len(self.worker) - 1 - behind
+        return {int(k): gtid_name(self.records[i]) for k, i in zip(workers, last, strict=True)}
 
     @property
     def start(self) -> int:
@@ -158,6 +171,14 @@ def placed(error: SparkReplError, relay: RelayLog, base: int, record: Any) -> Sp
     )
 
 
+def share_out(records: Records, wave: npt.NDArray[np.int32], workers: int) -> npt.NDArray[np.int32]:
+    """int32[n]: the worker of each transaction; the first has those without rows."""
+    found = np.zeros(len(records), np.int32)
+    holds = np.isin(records["kind"], WITH_ROWS)
+    found[holds] = assign(wave[holds], records["length"][holds], workers)
+    return found
+
+
 def stage_tasks(
     log: RelayLog,
     base: int,
@@ -171,9 +192,9 @@ def stage_tasks(
     """One task per worker that has work. ``records`` and ``wave`` [n], ``skip`` masks [n].
     ``commits``: the branch of each XA COMMIT, by its index."""
     holds = np.flatnonzero(np.isin(records["kind"], WITH_ROWS))
-    records, wave = records[holds], wave[holds]
+    worker = share_out(records, wave, workers)[holds]
+    records = records[holds]
     skip = {table: mask[holds] for table, mask in skip.items()}
-    worker = assign(wave, records["length"], workers)
     branches = {i: commits[at] for i, at in enumerate(holds.tolist()) if at in commits}
     file_no = records["position"] >> OFFSET_BITS
     file_no[list(branches)] = -1 - np.array(list(branches), np.int64)  # each lies somewhere else

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from .retry import Stopped, temporary
 from .sink.control import Control, Cut
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
 from .sink.delta_log import DeltaLog
-from .sink.history import check_continuity, fingerprints, record, resolve
+from .sink.history import check_continuity, check_same, fingerprints, record, resolve
 from .sink.layout import Layout
 from .sink.tracking import TableOptions, Tracking
 from .sink.xa_store import XaStore
@@ -176,7 +176,7 @@ class Replica:
         while True:
             self.coordinator.end_by_hand()
             self._catch_up()
-            if not self.coordinator.reached_until:
+            if not self._until_is_met():
                 self._streams(follow)
             if not self._copied.is_set() or self._stop.is_set() or self._failed:
                 break
@@ -214,13 +214,23 @@ class Replica:
 
     def _relay_position(self) -> str:
         at = RelayPosition.unpack(self.coordinator.position)
-        number = at.file_no - self.history.base
-        names = {file.number: file.name for file in self.relay.files}
-        return f"{names[number]}:{at.offset}" if number in names else str(at)
+        names = {file.number + self.history.base: file.name for file in self.relay.files}
+        return f"{names[at.file_no]}:{at.offset}" if at.file_no in names else str(at)
+
+    def _until_is_met(self) -> bool:
+        """Also where no batch comes that would say so."""
+        found = self.coordinator
+        if self.until is not None and not found.reached_until:
+            with self._batching:
+                index, position = self._refresh(), found.position
+                if self.until.met(index, position, found.executed, self.relay):
+                    found.reached_until = True
+                    self._stop.set()
+        return found.reached_until
 
     def _tail(self) -> str | None:
         index = self._refresh()
-        if index.damage:
+        if index.damage and not self._stop.is_set():
             raise index.damage
         tail = index.tail
         if tail is None:
@@ -262,7 +272,7 @@ class Replica:
         )  # fmt: skip
         now = fingerprints(self.relay)
         if now.items() - self.history.fingerprints.items():
-            _check_same(self.relay, self.history.fingerprints, now)
+            check_same(self.relay, self.history.fingerprints, now)
             known = {**self.history.fingerprints, **now}
             self.history = replace(self.history, fingerprints=known)
             self.coordinator.log.history = self.history
@@ -321,12 +331,12 @@ class Replica:
         query = writer.start()
         try:
             while not query.awaitTermination(1):
-                if self._is_ending or self.error is not None:
+                if self._is_ending or self.error is not None or self._until_is_met():
                     break
         except Exception as error:  # whatever ended the stream is said once
             if self.error is None and temporary(error):
                 raise
-            self.error = self.error or self.index.damage or translated(error, self.relay_path)
+            self.error = self.error or translated(error, self.relay_path, self.index.damage)
         finally:
             with self._batching:  # stopping the query interrupts what a batch asks of the JVM
                 pass
@@ -385,16 +395,6 @@ def _xa_parts(control: Control, layout: Layout, cut: Cut | None, *, keep_all: bo
     store.check(branch for branch in prepared if branch.position not in dropped)
     store.clean(prepared)
     return XaParts(store, prepared, decisions)
-
-
-def _check_same(relay: RelayLog, before: Mapping[int, str], now: Mapping[int, str]) -> None:
-    for number in before.keys() & now.keys():
-        if before[number] != now[number]:
-            raise LogError(
-                "the file was replaced by another one of the same name while the applier ran",
-                file=relay.file(number).path,
-                hint="stop, and start the applier again",
-            )
 
 
 __all__ = ["Replica", "Result", "resume_offset"]

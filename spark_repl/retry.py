@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+NO_GROUP = -2
 PAUSE_MAX_S = 5
 CONFLICTS_MAX = 60
 _DISK_PAUSE_S = 5
@@ -96,13 +97,20 @@ class Retries:
         self,
         most: int,
         stopping: threading.Event,
-        on_retry: Callable[[BaseException, int], None],
+        on_retry: Callable[[BaseException, int, int], None],
     ) -> None:
         self.most, self._stopping, self._on_retry = most, stopping, on_retry
 
-    def run(self, work: Callable[[], T], progress: Callable[[], object] = lambda: None) -> T:
+    def run(
+        self,
+        work: Callable[[], T],
+        progress: Callable[[], object] = lambda: None,
+        *,
+        slot: int = NO_GROUP,
+    ) -> T:
         """The result of ``work``, called anew after each temporary failure. Attempts count from the
-        last change of ``progress()`` on.
+        last change of ``progress()`` on; ``on_retry`` is told of each, with the ``slot`` of the
+        group whose work it is.
 
         Raises what is not temporary as it is; TargetError with MySQL's words when all attempts were
         in vain; Stopped when stop() came in between.
@@ -119,7 +127,7 @@ class Retries:
                 if conflicts == CONFLICTS_MAX:
                     raise _always_beaten(error) from error
                 conflicts += 1
-                self._on_retry(error, conflicts)
+                self._on_retry(error, conflicts, slot)
                 log.info("somebody else's commit came first (%s): planning anew", error)
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:
@@ -136,7 +144,7 @@ class Retries:
                 if attempt == self.most:
                     raise self._in_vain(attempt, error) from error
                 attempt += 1
-                self._on_retry(error, attempt)
+                self._on_retry(error, attempt, slot)
                 log.warning("attempt %d failed, retrying: %s", attempt, _first_line(error))
                 self._pause(min(attempt, PAUSE_MAX_S))
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .apply.ddl import Statement
 from .apply.row_batches import table_batches
 from .apply.schema_history import SchemaHistory
 from .apply.spans import Span, read_images, slices
@@ -21,7 +22,8 @@ from .binlog.event import Query
 from .binlog.forms import Forms
 from .errors import LogError, SparkReplError, StatementError
 from .position import OFFSET_MASK, RelayPosition
-from .relay.index import Flag, Kind, file_indexes, gtid_name, gtid_text, holding
+from .relay.gtid_column import gtid_column
+from .relay.index import Flag, Kind, file_indexes, gtid_name, holding
 from .relay.log import RelayFile, open_log
 from .relay.statement import read_statement
 
@@ -53,7 +55,9 @@ def read_changes(
 
     Batches of one table come in the log's order, those of several tables by turns: to merge them,
     sort by ``position``. An XA transaction's rows come where it is committed.
+    Only row changes: TRUNCATE, DROP and ALTER TABLE are statements and don't show.
     tables: only these. zero_dates, time_as, geometry_as: as in the configuration's [target].
+    JSON is text always: Arrow has no variant type, and the text loses nothing.
     rows_query: a column of that name has the statement's text, where the server logged it.
     Raises LogError, DecodeError and StatementError, with file, position and GTID.
     """
@@ -81,8 +85,8 @@ class _Run:
     span: Span
 
     @cached_property
-    def gtids(self) -> list[str]:
-        return gtid_text(self.records)
+    def gtids(self) -> pa.Array:
+        return gtid_column(self.records).fill_null("")
 
 
 def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
@@ -118,9 +122,9 @@ def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     """What a transaction without rows of its own means; ``records`` is that one alone."""
     record = records[0]
     kind = Kind(int(record["kind"]))
-    if kind == Kind.QUERY:
-        _see(_query(file, record, b""), state)
-    elif kind == Kind.XA_PREPARE:
+    if kind == Kind.QUERY and _see(_query(file, record, b""), state).changes_rows:
+        kind = Kind.STATEMENT
+    if kind == Kind.XA_PREPARE:
         state.prepared[_xid(file, record)] = file, records
     elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
         found = state.prepared.pop(_xid(file, record), None)
@@ -155,8 +159,8 @@ def _xid(file: RelayFile, record: Any) -> Xid:
     return Xid.parse(_query(file, record, b"XA ").statement)
 
 
-def _see(query: Query, state: _State) -> None:
-    state.history.see(query.text, query.database)
+def _see(query: Query, state: _State) -> Statement:
+    return state.history.see(query)
 
 
 def _run_batches(

@@ -32,7 +32,8 @@ from pyspark.sql.types import StructType
 from .errors import ConfigError
 from .java import cache_index_folder
 from .position import START
-from .relay.index import Kind, TransactionIndex, build_index, gtid_text
+from .relay.gtid_column import gtid_column
+from .relay.index import Kind, TransactionIndex, build_index
 from .relay.log import open_log
 
 SCHEMA = (
@@ -101,11 +102,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @staticmethod
     def _end(index: TransactionIndex) -> int:
-        for file in reversed(index.files):
-            if len(file.records):
-                last: int = int(file.records["end"][-1]) + (index.base << 40)
-                return last
-        return START.packed
+        last = index.before(index.end)
+        return int(last["end"][0]) if len(last) else START.packed
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
@@ -140,7 +138,7 @@ def to_batch(records: Any) -> pa.RecordBatch:
     columns = [
         pa.array(np.ascontiguousarray(records["position"])),
         pa.array(np.ascontiguousarray(records["end"])),
-        pa.array([text or None for text in gtid_text(records)], pa.string()),
+        gtid_column(records),
         pa.array(np.ascontiguousarray(records["last_committed"])),
         pa.array(np.ascontiguousarray(records["sequence_number"])),
         pa.array(_KINDS[records["kind"]].tolist(), pa.string()),

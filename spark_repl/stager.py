@@ -13,7 +13,7 @@ import numpy as np
 from .apply.stage import Staged, stage
 from .config import Config
 from .gtid import GtidSet
-from .plan import Group, Mask, stage_tasks
+from .plan import Group, Mask, share_out, stage_tasks
 from .relay.log import RelayLog
 from .sink.copies import CatchUp
 from .sink.tracking import Tracking
@@ -37,16 +37,19 @@ class Stager:
         self._numbers = itertools.count(1)
         self.clean()
 
+    def share_out(self, group: Group) -> None:
+        """Says which worker has which transaction: one has all of a tiny group."""
+        group.worker = share_out(group.records, group.wave, self._count(group))
+
     def stage(
         self, group: Group, relay: RelayLog, base: int, catch_up: CatchUp, executed: GtidSet
     ) -> list[Staged]:
         """Reads the group from its first position to its last. Raises LogError, DecodeError,
         OSError. ``catch_up``: what tables have from a first copy."""
-        size = int(group.records["length"].sum())
-        here = size <= HERE_BYTES
+        here = _size(group) <= HERE_BYTES
         folder = None if here else self._folder(group)
-        count = self.workers.count
-        shards = count if size > _SHARD_BYTES and self.tables < count else 1
+        count = self._count(group)
+        shards = count if _size(group) > _SHARD_BYTES and self.tables < count else 1
         held = [*self.tracking.ahead.items(), *catch_up.held(executed).items()]
         skip = self._skip(group, held)
         group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
@@ -55,7 +58,7 @@ class Stager:
             base,
             group.records,
             group.wave,
-            1 if here else count,
+            count,
             skip,
             group.xa.commits,
             shards=shards,
@@ -69,6 +72,9 @@ class Stager:
         found = self.workers.run(stage, tasks, here=here)
         self.seconds += time.perf_counter() - began
         return found
+
+    def _count(self, group: Group) -> int:
+        return 1 if _size(group) <= HERE_BYTES else self.workers.count
 
     def _folder(self, group: Group) -> str:
         self.drop(group)  # of an attempt that failed
@@ -100,3 +106,7 @@ class Stager:
     def clean(self) -> None:
         """Removes what is staged of any group, also by a run before this one."""
         shutil.rmtree(self.tracking.layout.staging, ignore_errors=True)
+
+
+def _size(group: Group) -> int:
+    return int(group.records["length"].sum())

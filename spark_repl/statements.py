@@ -7,6 +7,7 @@ from typing import Any
 
 from .apply.ddl import Effect, Statement, classify
 from .apply.stage import same_shape
+from .binlog.event import Query
 from .errors import SchemaError, StatementError
 from .position import OFFSET_BITS
 from .relay.index import Flag, Kind
@@ -39,9 +40,12 @@ class Statements:
         if kind != Kind.QUERY:
             number = 13119 if kind == Kind.INCIDENT else 0
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
-        database, text = self.read(record, relay, base)
-        statement = classify(text, database)
+        query = self.read(record, relay, base)
+        text = query.text
+        statement = classify(text, query.database, query.sql_mode)
         if statement.effect == Effect.CREATE_TABLE:
+            if statement.if_not_exists and query.made_nothing:
+                return
             self._create(statement, text, cut)
         elif self._passes(statement):
             if statement.defaults and statement.tables[0] in self.tracking.tables:
@@ -96,12 +100,11 @@ class Statements:
             user_metadata=user_metadata(cut, self.tracking.control.channel),
         )
 
-    def read(self, record: Any, relay: RelayLog, base: int) -> tuple[str, str]:
-        """(default database, statement) of a record with a Query event."""
+    def read(self, record: Any, relay: RelayLog, base: int) -> Query:
+        """The Query event of a record that has one."""
         file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
         checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
-        query = read_statement(file.path, int(record["query_offset"]), checksum=checksum)
-        return query.database, query.text
+        return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
 
 
 def _short(text: str) -> str:

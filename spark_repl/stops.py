@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .errors import ConfigError, LogError
 from .gtid import GtidSet
 from .position import OFFSET_BITS
-from .relay.index import Kind
+from .relay.index import Kind, TransactionIndex
 from .relay.log import RelayLog
 from .relay.source_places import SourcePlaces, is_received
 
@@ -76,10 +76,24 @@ class Until:
             reached, before = self._places.reached(records, relay, base, place)
             found = np.flatnonzero(reached)
             return int(found[0]) + int(before[found[0]]) if len(found) else None
-        number = next(f.number for f in relay.files if f.name == self.file) + base
-        packed = (number << OFFSET_BITS) + self.offset
+        packed = self._packed(relay, base)
         found = np.flatnonzero(records["end"] >= packed)
         return int(found[0]) + int(records["position"][found[0]] < packed) if len(found) else None
+
+    def met(
+        self, index: TransactionIndex, position: int, executed: GtidSet, relay: RelayLog
+    ) -> bool:
+        """Whether it is reached at ``position``, and no transaction is there that would show it:
+        with an idle source none may come."""
+        if len(index.slice(position, index.end)):
+            return False
+        if self.file and not (self.kind == "source" and is_received(relay)):
+            return index.end >= self._packed(relay, index.base)
+        return self.take(index.before(position), executed, relay, index.base) is not None
+
+    def _packed(self, relay: RelayLog, base: int) -> int:
+        number = next(f.number for f in relay.files if f.name == self.file) + base
+        return (number << OFFSET_BITS) + self.offset
 
     def _after(self, records: Records, executed: GtidSet) -> int | None:
         missing = self.gtids.subtract(executed)

@@ -46,8 +46,9 @@ def _numbers(folder: str) -> list[int]:
         return []
 
 
-def translated(error: Exception, path: str) -> BaseException:
-    """What stopped the stream outside of foreachBatch: errors of the source come as text."""
+def translated(error: Exception, path: str, damage: LogError | None = None) -> BaseException:
+    """What stopped the stream outside of foreachBatch: errors of the source come as text, so that
+    ``damage`` in the log is lost with its place."""
     text = str(error)
     if isinstance(error, ConnectionError | Py4JNetworkError):
         return SparkReplError(
@@ -59,7 +60,9 @@ def translated(error: Exception, path: str) -> BaseException:
         return Ended()
     found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
     if found:
-        return LogError(found.group(2).strip(), hint="see the message of the stream above")
+        return damage or LogError(
+            found.group(2).strip(), hint="see the message of the stream above"
+        )
     return SparkReplError(f"the stream stopped: {text.splitlines()[0]}", file=path)
 
 

@@ -20,6 +20,7 @@ from .sink import checkpoint
 from .sink.commit import check_files
 from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
 from .sink.direct import LiveFile
+from .sink.replaced import remove_replaced, touch
 from .sink.storage import remove_if_there
 from .sink.tracking import Table, Tracking
 from .workers import HERE_BYTES, Workers
@@ -61,7 +62,8 @@ class Upkeep:
             try:
                 if table is not None:
                     self._one(table)
-                self.tracking.control.prune(self.target.cut_retention_hours)
+                if self.tracking.control.prune(self.target.cut_retention_hours):
+                    self._remove_replaced()
             except (SparkReplError, OSError) as error:
                 log.warning("upkeep of %s is put off: %s", name, error)
             except Exception:
@@ -123,17 +125,18 @@ class Upkeep:
         try:
             return time.time() - os.path.getmtime(path) > 3600 * self.target.vacuum_hours
         except FileNotFoundError:  # a new table has nothing to remove
-            _touch(path)
+            touch(path)
             return False
 
     def _vacuum(self, table: Table) -> None:
         """Files that no version within the table's retention needs, and their key indexes."""
         self.tracking.delta.vacuum(table.folder)
         self.tracking.key_index(table).forget_gone()
-        _touch(self.tracking.layout.vacuumed(table.path))
+        touch(self.tracking.layout.vacuumed(table.path))
 
-
-def _touch(path: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="ascii"):
-        os.utime(path)
+    def _remove_replaced(self) -> None:
+        """Tables whose place a copy has taken, when the cuts that show them are gone."""
+        if self.target.vacuum_hours:
+            hours = self.target.cut_retention_hours
+            for path in remove_replaced(self.tracking.control, self.tracking.layout, hours):
+                log.info("%s was replaced by a copy, and is in no cut any more: removed", path)

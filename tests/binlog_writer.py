@@ -101,8 +101,9 @@ class LogWriter:
         """GTID of the ordinal-th transaction (from 0) that this writer wrote."""
         return f"{self.source}:{self._first + ordinal}"
 
-    def ddl(self, statement: str, database: str = "t") -> None:
-        self._transaction([(_QUERY, _query(statement, database))])
+    def ddl(self, statement: str, database: str = "t", status: bytes = b"") -> None:
+        """``status``: the event's status variables."""
+        self._transaction([(_QUERY, _query(statement, database, status))])
 
     def transaction(
         self,
@@ -241,9 +242,10 @@ def _xid_text(xid: Xid) -> str:
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 
-def _query(statement: str, database: str) -> bytes:
+def _query(statement: str, database: str, status: bytes = b"") -> bytes:
     name = database.encode()
-    return struct.pack("<IIBHH", 1, 0, len(name), 0, 0) + name + b"\0" + statement.encode()
+    head = struct.pack("<IIBHH", 1, 0, len(name), 0, len(status)) + status
+    return head + name + b"\0" + statement.encode()
 
 
 def _bits(values: Sequence[bool]) -> bytes:

@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# No test is timed: a busy machine, or a kernel's first compilation, is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 _HERE = Path(__file__).parent
 _BANK = _HERE.parent / "spark_repl" / "demo" / "bank"

@@ -179,6 +179,8 @@ def run(log: Path, target: Path | str, *, crash: int = 0, **apply: Any) -> bool:
             CRASHES.left = crash
             found.coordinator.end_by_hand()
             found.coordinator.apply(found.index.slice(found.coordinator.position, found.index.end))
+            if found.index.damage:
+                raise found.index.damage  # as the stream does, behind what it could read
     except Crash:
         return False
     finally:

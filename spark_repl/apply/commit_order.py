@@ -28,15 +28,15 @@ _TURNED_AWAY = (
 class CommitOrder:
     """A queue of slots. ``dispatch`` is the coordinator's; the rest may be called by any thread.
 
-    ``on_wait`` is told where a wait begins (True) and where it ends.
+    ``on_wait`` is told where a slot's wait begins (True) and where it ends.
     """
 
-    def __init__(self, on_wait: Callable[[bool], None] | None = None) -> None:
+    def __init__(self, on_wait: Callable[[int, bool], None] | None = None) -> None:
         self._turn = threading.Condition()
         self._next = self._head = 0  # slots given out; slots that are done with
         self._failed: int | None = None
         self._done: set[int] = set()
-        self._on_wait = on_wait or (lambda begins: None)
+        self._on_wait = on_wait or (lambda slot, begins: None)
 
     def dispatch(self) -> int:
         """The slot of the next group, in the order of the log."""
@@ -49,9 +49,9 @@ class CommitOrder:
         3030, or 3197 where an XA branch was to end."""
         with self._turn:
             if self._head != slot and self._failed is None:
-                self._on_wait(True)
+                self._on_wait(slot, True)
                 self._turn.wait_for(lambda: self._head == slot or self._failed is not None)
-                self._on_wait(False)
+                self._on_wait(slot, False)
             if self._failed is not None and self._failed < slot:
                 said = (_XA_RETRY, 3197) if ends_branch else (_TURNED_AWAY, 3030)
                 raise CommitOrderError(said[0], number=said[1])

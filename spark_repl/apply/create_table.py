@@ -18,7 +18,7 @@ from .defaults import read_default
 from .sql_tokens import Cursor
 
 _QUERY = ("IGNORE", "REPLACE", "AS", "SELECT", "WITH", "TABLE", "VALUES")
-_SELECT = "CREATE TABLE ... SELECT makes rows from a query"
+SELECT = "CREATE TABLE ... SELECT makes rows from a query"
 _KEYS = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK")
 
 
@@ -71,11 +71,11 @@ def definition(cursor: Cursor, name: str) -> Reading:
     if (body or cursor).at("LIKE"):
         return Reading(None, "CREATE TABLE ... LIKE copies another table's definition", True)
     if body is None or body.at_mark("(") or body.at(*_QUERY):
-        return Reading(None, _SELECT, True)
+        return Reading(None, SELECT, True)
     table = _Table()
     reason = _options(cursor, table)
     if reason:
-        return Reading(None, reason, reason == _SELECT)
+        return Reading(None, reason, reason == SELECT)
     try:
         for part in body.parts():
             _element(part, table)
@@ -83,18 +83,22 @@ def definition(cursor: Cursor, name: str) -> Reading:
                 raise StatementError(f"a column or key is not understood from {part.rest()}")
         database, _, plain = name.partition(".")
         columns = tuple(_finish(column, table) for column in table.columns)
-        return Reading(TableDefinition(database, plain, columns, _key(table)))
+        found = TableDefinition(database, plain, columns, _key(table))
+        found.to_json().encode()
+        return Reading(found)
+    except UnicodeEncodeError:
+        return Reading(None, "the statement is not text in its client's character set")
     except StatementError as error:
         return Reading(None, error.message)
 
 
 def _options(cursor: Cursor, table: _Table) -> str:
-    """Reads the options behind the columns: '' or _SELECT or why they aren't understood."""
+    """Reads the options behind the columns: '' or SELECT or why they aren't understood."""
     while not (cursor.done() or cursor.at_mark(";")):
         if cursor.at(*_QUERY) or cursor.at_mark("("):
-            return _SELECT
+            return SELECT
         if cursor.phrase("PARTITION BY"):
-            return _SELECT if _rest_has_query(cursor) else ""
+            return SELECT if _rest_has_query(cursor) else ""
         if cursor.phrase("START TRANSACTION") or cursor.mark(","):
             continue
         if cursor.word("UNION"):
@@ -105,7 +109,7 @@ def _options(cursor: Cursor, table: _Table) -> str:
                 table.charset = _merged(table.charset, found)
         else:
             start = cursor.rest()
-            return _SELECT if _rest_has_query(cursor) else f"option {start} is not understood"
+            return SELECT if _rest_has_query(cursor) else f"option {start} is not understood"
     return ""
 
 

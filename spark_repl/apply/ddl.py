@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import SparkReplError, StatementError
 from .alter_table import Alteration, alteration
-from .create_table import definition
+from .create_table import SELECT, definition
 from .sql_tokens import Cursor, tokens
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ class Statement:
     defaults: tuple[tuple[str, str | None], ...] = ()
     reason: str = ""
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether it was logged in place of rows: its changes are nowhere else in the log."""
+        return self.verb in _ROW_CHANGES or self.reason == SELECT
+
 
 # Objects of CREATE, ALTER and DROP without rows: the words they are told by.
 _NO_ROWS = (
@@ -63,14 +68,14 @@ _MAINTENANCE = (
 _ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")
 
 
-def classify(statement: str, database: str) -> Statement:
-    """The statement's effect; ``database`` is the session's. Never raises.
+def classify(statement: str, database: str, sql_mode: int = 0) -> Statement:
+    """The statement's effect; ``database`` and ``sql_mode`` are the session's. Never raises.
 
     What isn't understood is UNSUPPORTED, with a reason.
     """
     verb = ""
     try:
-        cursor = Cursor(tokens(statement))
+        cursor = Cursor(tokens(statement, sql_mode))
         first = cursor.peek()
         verb = first.text if first else ""
         found = _classify(cursor, database)

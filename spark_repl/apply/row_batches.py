@@ -12,6 +12,8 @@ import pyarrow as pa
 from ..binlog.json_diff import describe
 from ..binlog.partial_rows import PartialImages, pending_diffs
 from ..binlog.row_images import RowImages
+from ..errors import DecodeError
+from ..position import RelayPosition
 from .lineage import MOVED
 
 Longs = npt.NDArray[np.int64]
@@ -27,14 +29,14 @@ _NAMES = (
 def table_batches(
     images: RowImages,
     records: Any,
-    gtids: Sequence[str],
+    gtids: pa.Array,
     ordinals: Longs,
     zero_dates: str,
     *,
     rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Pairs of entries (``walk``, pairs) become one row with both images. ``records`` and ``gtids``
-    are those of all transactions, of which ``ordinals`` are the images'."""
+    (StringArray) are those of all transactions, of which ``ordinals`` are the images'."""
     names = [*_NAMES, "rows_query"] if rows_query else list(_NAMES)
     heads = np.flatnonzero(images.flags & MOVED == 0)
     paired = np.append(images.flags[1:] & MOVED != 0, False)[heads]
@@ -46,9 +48,15 @@ def table_batches(
         owner = ordinals[images.transaction[head]]
         operation = pa.array(np.where(inserted, 0, np.where(pair, 1, 2)).astype(np.int8))
         new = np.append(True, owner[1:] != owner[:-1])  # they come in the log's order
-        gtid, place = pa.array([gtids[i] for i in owner[new]], pa.string()), np.cumsum(new) - 1
-        old, old_absent, _ = _side(images, before, zero_dates)
-        new, new_absent, diffs = _side(images, after, zero_dates)
+        gtid, place = gtids.take(pa.array(owner[new])), np.cumsum(new) - 1
+        try:
+            old, old_absent, _ = _side(images, before, zero_dates)
+            new, new_absent, diffs = _side(images, after, zero_dates)
+        except DecodeError as error:
+            if error.row is not None:
+                start = records["position"][owner[error.row]]
+                error.at(position=RelayPosition.unpack(int(start)))
+            raise
         yield pa.RecordBatch.from_arrays(
             [
                 _constant(images.definition.name, len(head)),

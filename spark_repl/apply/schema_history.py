@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..binlog.definition import TableDefinition
-from .ddl import Effect, classify
+from ..binlog.event import Query
+from .ddl import Effect, Statement, classify
 
 # Verbs of statements that leave the columns and the key alone, whatever else they do.
 _ROWS_ONLY = ("TRUNCATE TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO")
@@ -22,9 +23,15 @@ class SchemaHistory:
 
     definitions: dict[str, TableDefinition] = field(default_factory=dict)
 
-    def see(self, statement: str, database: str) -> None:
-        """Takes in one logged statement; ``database`` is its session's. Never raises."""
-        found = classify(statement, database)
+    def see(self, query: Query) -> Statement:
+        """Takes in one logged statement. Never raises."""
+        found = classify(query.text, query.database, query.sql_mode)
+        # A table that was there may be another one than the statement describes.
+        if not (found.if_not_exists and query.made_nothing):
+            self._take(found)
+        return found
+
+    def _take(self, found: Statement) -> None:
         if found.effect == Effect.CREATE_TABLE:
             name = found.tables[0]
             if found.if_not_exists and name in self.definitions:

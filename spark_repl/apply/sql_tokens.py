@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..binlog.query_status import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from ..errors import StatementError
 
 WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
@@ -22,6 +23,8 @@ _QUOTED = {
     "'": re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL),
     '"': re.compile(r'"((?:[^"\\]|""|\\.)*)"', re.DOTALL),
 }
+_PLAIN = {mark: re.compile(f"{mark}((?:[^{mark}]|{mark}{mark})*){mark}") for mark in "'\""}
+"""strings in which a backslash is a letter"""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
 # No server has executed the content of a comment for this version or a later one.
@@ -37,8 +40,9 @@ class Token:
     raw: str
 
 
-def tokens(statement: str) -> list[Token]:
-    """The tokens of ``statement``; StatementError if a quote or a comment has no end."""
+def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
+    """The tokens of ``statement``; StatementError if a quote or a comment has no end. ``sql_mode``:
+    the session's, which says what quotes and backslashes mean."""
     out: list[Token] = []
     at, inside = 0, False
     while at < len(statement):
@@ -53,7 +57,7 @@ def tokens(statement: str) -> list[Token]:
         elif inside and statement.startswith("*/", at):
             at, inside = at + 2, False
         else:
-            token, at = _token(statement, at)
+            token, at = _token(statement, at, sql_mode)
             out.append(token)
     if inside:
         raise StatementError("a comment in the statement has no end")
@@ -73,16 +77,18 @@ def _comment_end(statement: str, at: int) -> int:
     return end + 2
 
 
-def _token(statement: str, at: int) -> tuple[Token, int]:
+def _token(statement: str, at: int, sql_mode: int) -> tuple[Token, int]:
     mark = statement[at]
     if mark in _QUOTED:
-        match = _QUOTED[mark].match(statement, at)
+        names = mark == "`" or (mark == '"' and bool(sql_mode & ANSI_QUOTES))
+        plain = mark != "`" and (names or bool(sql_mode & NO_BACKSLASH_ESCAPES))
+        match = (_PLAIN if plain else _QUOTED)[mark].match(statement, at)
         if not match:
             raise StatementError(f"a {mark} in the statement is not closed")
         text = match[1].replace(mark * 2, mark)
-        if mark != "`":
+        if not (names or plain):
             text = _ESCAPE.sub(_unescape, text)
-        return Token(NAME if mark == "`" else STRING, text, match[0]), match.end()
+        return Token(NAME if names else STRING, text, match[0]), match.end()
     if (mark.isdigit() or mark == ".") and (match := _NUMBER.match(statement, at)):
         return Token(NUMBER, match[0], match[0]), match.end()
     if match := _WORD.match(statement, at):
@@ -157,7 +163,7 @@ class Cursor:
             raise StatementError(f"{what} expected before {self.rest()}")
 
     def name(self) -> str:
-        """An identifier; one in double quotes was logged under sql_mode ANSI_QUOTES."""
+        """An identifier; one in double quotes too, where sql_mode is not known."""
         token = self.next()
         if token.kind == WORD:
             return token.raw

@@ -56,6 +56,20 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
     raise DecodeError(f"type {column.type_name} is not decoded by this version")
 
 
+def first_refused(column: Column, values: Values, zero_dates: str) -> int:
+    """The first row that can't be decoded, once ``decode_column`` has refused some."""
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        part = Values(values.buffer, values.offset[low:middle], values.length[low:middle])
+        try:
+            decode_column(column, part, zero_dates)
+            low = middle
+        except DecodeError:
+            high = middle
+    return low
+
+
 def _character(column: Column, values: Values) -> pa.Array:
     if column.collation != BINARY:
         return text.decode(values, column.collation)

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from ..errors import LogError
 from ..gtid import GtidSet, format_gtid, read_varint
+from .query_status import made_nothing, sql_mode, statement_text
 
 HEADER_LENGTH = 19
 CRC_LENGTH = 4
@@ -157,7 +158,17 @@ class Query:
 
     @property
     def text(self) -> str:
-        return self.statement.decode("utf-8", "surrogateescape")
+        return statement_text(self.statement, self.status)
+
+    @property
+    def sql_mode(self) -> int:
+        """What quotes and backslashes mean in ``text`` depends on it."""
+        return sql_mode(self.status)
+
+    @property
+    def made_nothing(self) -> bool:
+        """Of CREATE TABLE IF NOT EXISTS: the table was there. Before 8.0 nobody can tell."""
+        return made_nothing(self.status)
 
 
 @dataclass(frozen=True, slots=True)

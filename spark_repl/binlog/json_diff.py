@@ -50,21 +50,27 @@ def apply_diffs(
 
     DecodeError 3648 when a path isn't there as the operation needs it, 3649 for damaged diffs.
     """
+    parsed: list[tuple[_Diff, ...]] = []
+    for row, data in enumerate(diffs):
+        try:
+            parsed.append(tuple(_parse(data)))
+        except (DecodeError, ValueError) as error:
+            raise _error(CORRUPT, table, column).of_row(row) from error
+    owner = [row for row, found in enumerate(parsed) for _ in found]
     try:
-        parsed = [tuple(_parse(data)) for data in diffs]
         values = iter(_texts([diff.value for found in parsed for diff in found]))
-    except (DecodeError, ValueError) as error:
-        raise _error(CORRUPT, table, column) from error
-    out = []
+    except DecodeError as error:
+        raise _error(CORRUPT, table, column).of_row(owner[error.row or 0]) from error
+    out: list[str] = []
     for document, found in zip(documents, parsed, strict=True):
         try:
             text = document
             for diff in found:
                 text = _apply(text, diff, next(values))
         except (LookupError, ValueError, StopIteration, RecursionError) as error:
-            raise _error(CANNOT_APPLY, table, column) from error
+            raise _error(CANNOT_APPLY, table, column).of_row(len(out)) from error
         if text is None:
-            raise _error(CANNOT_APPLY, table, column)
+            raise _error(CANNOT_APPLY, table, column).of_row(len(out))
         out.append(text)
     return out
 

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from .json_print import put_digits
 from .kernels import Bytes, Int, Ints, jit
 
-# strings/dtoa.cc: with its point outside of these a number is printed with an exponent.
+# strings/dtoa.cc: with its point outside of these a number is printed with an exponent, unless
+# digits stand behind the point (17 digits with the point before the last one).
 _POINT_MAX, _POINT_MIN = 15, -14
 _LONGEST = 40
 
@@ -72,7 +73,7 @@ def _double(source: Bytes, plain: Bytes, out: Bytes, to: Int) -> Int:
     point += sign * exponent
     while size > 0 and plain[size - 1] == 48:
         size -= 1
-    if _POINT_MIN <= point <= _POINT_MAX:
+    if _POINT_MIN <= point <= max(_POINT_MAX, size - 1):
         return _with_point(plain, size, point, out, to)
     out[to] = plain[0]
     to += 1

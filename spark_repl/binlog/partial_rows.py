@@ -131,7 +131,12 @@ class PartialImages(RowImages):
     def _apply(self, column: int, whole: pa.Array, values: Values, rows: Ints) -> pa.Array:
         name, table = self.definition.columns[column].name, self.definition.name
         pieces = [_bytes(values, int(row)) for row in rows]
-        done = apply_diffs(whole.take(pa.array(rows)).to_pylist(), pieces, name, table)
+        try:
+            done = apply_diffs(whole.take(pa.array(rows)).to_pylist(), pieces, name, table)
+        except DecodeError as error:
+            if error.row is not None:
+                error.of_row(int(rows[error.row]))
+            raise
         order = np.arange(len(whole))
         order[rows] = len(whole) + np.arange(len(rows))
         return pa.concat_arrays([whole, pa.array(done, pa.string())]).take(pa.array(order))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DecodeError
-from .columns import decode_column
+from .columns import decode_column, first_refused
 from .definition import TableDefinition
 from .images import key_bytes, key_offsets, locate
 from .kernels import BEGIN, QUERY, QUERY_END, Bytes, Ints, Lengths
@@ -104,6 +104,8 @@ class RowImages:
             array, replaced = decode_column(column, values, policy)
         except DecodeError as error:
             error.message = f"column {column.name}: {error.message}"
+            if error.row is None:
+                error.of_row(first_refused(column, values, policy))
             raise error.at(table=self.definition.name) from error
         self.zero_dates += replaced
         return array

@@ -126,7 +126,7 @@ def _walk_table(
     pairs: bool,
 ) -> RowImages:
     wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
-    bounds = _key_bounds(definition)
+    bounds = np.zeros(0, np.int64) if pairs else _key_bounds(definition)
     size = 1024 + int((events[:, kernels.END] - events[:, kernels.BEGIN]).sum()) // 96
     state = np.zeros(4, np.int64)
     code, (flags, transaction, image, key) = _grown(

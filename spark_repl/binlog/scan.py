@@ -122,7 +122,9 @@ def _scan(
                 n += 1
                 phase = _OUTSIDE
         if phase == _OUTSIDE:
-            state[_CLOSED] = kind == EventType.STOP or kind == EventType.ROTATE
+            ends = kind == EventType.STOP or kind == EventType.ROTATE
+            # In a replica's file the source's ROTATE ends nothing: its own is marked RELAY_LOG.
+            state[_CLOSED] = ends and (not state[_RELAY] or buf[pos + 17] & 0x40)
         pos += length
 
 

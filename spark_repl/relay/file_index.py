@@ -224,11 +224,16 @@ def _classify_compressed(
 
 def _damage(file: RelayFile, buf: np.ndarray, found: Scan) -> LogError | None:
     """Why the scan stopped, if more bytes can't mend it."""
-    if found.stop in (Stop.END, Stop.OPEN, Stop.CUT, Stop.NO_EVENT):
+    if found.stop in (Stop.END, Stop.OPEN, Stop.CUT):
         return None
     code = int(buf[found.bad + 4])
     name, hint = type_name(code), "the file is damaged here: relay verify says more"
-    if found.stop == Stop.UNKNOWN_EVENT:
+    if found.stop == Stop.NO_EVENT:
+        length = int.from_bytes(buf[found.bad + 9 : found.bad + 13], "little")
+        if not length:
+            return None  # space that is yet to be written to
+        message = f"an event can't have {length} bytes"
+    elif found.stop == Stop.UNKNOWN_EVENT:
         message = f"event type {code} is unknown and not marked ignorable: an event from the future"
         hint = "a newer version of spark_repl may know it"
         if 160 <= code <= 171:

@@ -83,6 +83,14 @@ class TransactionIndex:
                 parts.append(index.records[a:b])
         return self._numbered(parts)
 
+    def before(self, end: int) -> np.ndarray:
+        """The last transaction that ends up to ``end``: RECORD[1], or RECORD[0] without one."""
+        for index in reversed(self.files):
+            found = self.slice((self.base + index.number) << OFFSET_BITS, end)[-1:]
+            if len(found):
+                return found
+        return np.zeros(0, RECORD)
+
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
         """The GTIDs of ``slice(start, end)``; anonymous transactions have none."""
         found = self.slice(start, self.end if end is None else end)
@@ -134,12 +142,13 @@ def file_indexes(
     log: RelayLog, index_of: Callable[[RelayFile, bool], FileIndex] | None = None
 ) -> Iterator[FileIndex]:
     """The index of each file, in order. After the last that can be used a LogError is raised, if
-    anything but the last file's tail is missing or damaged. ``index_of`` (file, whether it is the
-    last one) makes an index; default from nothing."""
+    anything but the last file's tail is missing or damaged; what a receiver has published has no
+    tail. ``index_of`` (file, whether it is the last one) makes an index; default from nothing."""
     before = None
     for i, file in enumerate(log.files):
         last = i == len(log.files) - 1
-        if last and not log.head_complete(file.number):
+        growing = last and log.end is None
+        if growing and not log.head_complete(file.number):
             return
         index = index_of(file, last) if index_of else extend(begin(log, file), log)
         if before:
@@ -147,7 +156,7 @@ def file_indexes(
         yield index
         if index.damage:
             raise index.damage
-        if not last:
+        if not growing:
             _require_whole(log, file, index)
         before = index
 
@@ -192,9 +201,18 @@ def _file_index(
 
 
 def _require_whole(log: RelayLog, file: RelayFile, index: FileIndex) -> None:
-    """Only the last file may end in the middle of something."""
-    if index.stop == Stop.END:
+    """Only a last file that nobody publishes may end in the middle of something."""
+    published = log.end.offset if log.end and log.end.file_no == file.number else 0
+    if index.stop == Stop.END and index.scanned >= published:
         return
+    if published:
+        reason = _TAIL_REASONS.get(index.stop, "the file has become shorter")
+        raise LogError(
+            f"{reason}, and the receiver has published it up to {published}",
+            file=file.name,
+            position=index.scanned,
+            hint="start the receiver again: it looks at what is there, and fetches the rest",
+        )
     if index.stop == Stop.OPEN and log.head(file.number).own.is_relay_log:
         raise LogError(
             "a transaction goes on in the next relay log file: that is not supported yet",
@@ -213,11 +231,11 @@ def _require_whole(log: RelayLog, file: RelayFile, index: FileIndex) -> None:
 def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> None:
     """A file cut exactly between two transactions shows only in what the next one says."""
     head = log.head(file.number)
-    if before.closed or head.own.is_relay_log:
+    if before.closed:
         return
     cut = log.file(before.number).name
     message = "the file ends without a ROTATE or STOP event"
-    if head.own.created == 0:
+    if head.own.created == 0 and not head.own.is_relay_log:
         # A file that begins with a server start says so; this one was begun by a rotation.
         raise LogError(
             f"{message}, though the next one was begun by a rotation: it is cut", file=cut,

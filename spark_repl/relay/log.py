@@ -7,6 +7,7 @@ relay log the source's FORMAT_DESCRIPTION behind them.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -42,6 +43,8 @@ _FLAGS_OFFSET = 17
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
 _UUID_SEARCH_EVENTS_MAX = 10_000
 _ATTEMPTS = 200
+# 57 bytes of its own, a byte for each event type, checksum.
+_DESCRIPTION_BYTES_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,11 @@ class RelayLog:
 
     def size(self, number: int) -> int:
         """Bytes of the file that may be read: all of it, or up to the published end."""
-        size = Path(self.file(number).path).stat().st_size
+        path = self.file(number).path
         if self.end is None or number != self.end.file_no:
-            return size
-        return min(size, self.end.offset)
+            return os.stat(path).st_size
+        with open(path, "rb") as stream:  # a network file system's stat may be older than the end
+            return min(os.fstat(stream.fileno()).st_size, self.end.offset)
 
     def head(self, number: int) -> FileHead:
         """Raises LogError when the head is cut (``head_complete`` asks) or damaged."""
@@ -101,8 +105,9 @@ class RelayLog:
         return self._heads[number]
 
     def head_complete(self, number: int) -> bool:
-        """False for a file that was only just begun: no event behind FORMAT_DESCRIPTION yet."""
-        return number in self._heads or len(list(_head_events(self.file(number)))) > 1
+        """False for a file that was only just begun: no event behind FORMAT_DESCRIPTION yet. What
+        is no head at all counts as complete: ``head`` says what is wrong."""
+        return number in self._heads or _head_complete(self.file(number))
 
     def fingerprint(self, number: int) -> str:
         return self.head(number).fingerprint
@@ -340,6 +345,24 @@ def _head_events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
         if not artificial and not described:
             return
         yield header, offset, event
+
+
+def _head_complete(file: RelayFile) -> bool:
+    """Servers before 5.6, and 5.6 without gtid_mode, write no PREVIOUS_GTIDS."""
+    with open(file.path, "rb") as stream:
+        size = stream.seek(0, 2)
+        end = stream.seek(MAGIC_LENGTH)
+        for kind in (EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS):
+            if len(data := stream.read(HEADER_LENGTH)) < HEADER_LENGTH:
+                return False
+            header = parse_header(data)
+            broken = end == MAGIC_LENGTH and header.length > _DESCRIPTION_BYTES_MAX
+            if header.type != kind or broken:
+                return True
+            end = stream.seek(end + header.length)
+            if end > size:
+                return False
+    return True
 
 
 def _events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:

@@ -245,12 +245,12 @@ class Control:
             self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), said, "append")
             self._checkpoint()
 
-    def prune(self, hours: int) -> None:
+    def prune(self, hours: int) -> bool:
         """Forgets cuts that were promised for ``hours`` and are older, and owners before this one;
-        many small files become one. Raises as ``write``."""
+        many small files become one. Returns whether it was time for that. Raises as ``write``."""
         with self._lock:
             if self._handle is None or self._handle.version() < self._pruned + _PRUNE_EVERY:
-                return
+                return False
             rows = self._rows_of(self._handle)
             oldest = datetime.now(UTC) - timedelta(hours=hours)
             self._commit(_needed(rows, self.epoch, oldest), f"prune {rows.num_rows}", "overwrite")
@@ -259,6 +259,7 @@ class Control:
             self._handle.cleanup_metadata()
             # Somebody may be reading the files of a version before.
             self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
+            return True
 
     def _commit(self, rows: pa.Table, said: str, mode: Literal["append", "overwrite"]) -> None:
         self._read = (-1, [])

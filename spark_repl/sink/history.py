@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import HistoryError
+from ..errors import HistoryError, LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.index import Flag, TransactionIndex
@@ -126,3 +126,14 @@ def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
             file=log.path,
             hint="give the older files too",
         )
+
+
+def check_same(log: RelayLog, before: Mapping[int, str], now: Mapping[int, str]) -> None:
+    """Raises LogError for a file that has other contents than it had."""
+    for number in before.keys() & now.keys():
+        if before[number] != now[number]:
+            raise LogError(
+                "the file was replaced by another one of the same name while the applier ran",
+                file=log.file(number).path,
+                hint="stop, and start the applier again",
+            )

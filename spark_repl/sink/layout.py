@@ -106,6 +106,10 @@ class Layout:
         """A file whose time is that of the table's last VACUUM."""
         return os.path.join(self.state, "vacuumed", path)
 
+    def replaced(self, path: str) -> str:
+        """A file whose time is when it was first seen that nothing names the table."""
+        return os.path.join(self.state, "replaced", path)
+
     def keys(self, path: str) -> str:
         """Folder of the key index of one table."""
         return os.path.join(self.state, "keys", path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
@@ -64,6 +65,14 @@ def remove(path: str) -> None:
 def remove_if_there(path: str) -> None:
     with suppress(FileNotFoundError):
         remove(path)
+
+
+def remove_folder(path: str) -> None:
+    """With all that is in it."""
+    if not is_remote(path):
+        shutil.rmtree(path)
+    else:
+        file_system().delete_dir(key_of(path))
 
 
 def names(folder: str) -> list[str]:

@@ -129,6 +129,15 @@ def test_statements_stand_in_their_place(log, target, statement):
     assert rows(target, A) == [(1, "before"), (2, "behind")]
 
 
+def test_a_create_that_made_nothing(log, target):
+    """The table was there before the log, and is another one than the statement describes."""
+    other = "CREATE TABLE IF NOT EXISTS t.c (v INT, id INT PRIMARY KEY)"
+    log.ddl(other, status=b"\x12\xff\0")
+    log.transaction(insert(Table("c"), (1, "x")))
+    run(log.folder, target)
+    assert rows(target, Table("c")) == [(1, "x")]
+
+
 def test_empty_and_skipped_transactions_take_their_slots(log, target):
     """Scenarios 25, 26: an empty transaction and one that is left out are committed and recorded
     in order, like any other."""
@@ -219,6 +228,37 @@ def test_status_of_a_transaction_that_was_tried_again(log, target, faults):
     assert worker["APPLYING_TRANSACTION_RETRIES_COUNT"] == 0
 
 
+def by_worker(target: Path, column: str) -> list[Any]:
+    return [row[column] for row in status(str(target))["replication_applier_status_by_worker"]]
+
+
+def test_status_of_each_worker(log, target, faults):
+    """Scenario 38: each worker's row tells of its own transactions, retries and errors."""
+    run(log.folder, target, workers=3)
+    for parent, key in ((3, 1), (3, 2), (3, 3), (6, 4)):
+        log.parent = parent
+        log.transaction(insert(A, (key, "x" * 30)))
+    log.transaction(delete(A, (1, "x" * 30)))
+    log.transaction(delete(A, (77, "no such")))
+    faults(("t/a",), 1)
+    until, name = Until.parse(f"after-gtids:{log.gtid(5)}"), "LAST_APPLIED_TRANSACTION"
+    with applier(log.folder, target, workers=3) as found:  # three of one wave
+        found.coordinator.until = until
+        found.coordinator.apply(found.index.slice(found.coordinator.position, found.index.end))
+    assert sorted(by_worker(target, name)) == [log.gtid(3), log.gtid(4), log.gtid(5)]
+    assert by_worker(target, f"{name}_RETRIES_COUNT") == [1, 1, 1]
+    assert len({*by_worker(target, "APPLYING_TRANSACTION")}) == 1
+    first = by_worker(target, name)[0]
+    faults(("t/a",), 1)
+    error = stopped(log.folder, target, workers=3, group_max_transactions=1)
+    assert error.number == 1032
+    assert by_worker(target, name) == [log.gtid(7), "", ""] and first != log.gtid(7)
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES") == [1, 0, 0]
+    assert [bool(text) for text in by_worker(target, "LAST_TRANSIENT_ERROR_MESSAGE")] == [1, 0, 0]
+    assert by_worker(target, "LAST_ERROR_NUMBER") == [1032, 0, 0]
+    assert log.gtid(8) in by_worker(target, "LAST_ERROR_MESSAGE")[0]
+
+
 # Retries.
 
 
@@ -236,8 +276,7 @@ def test_several_tables_retry_at_once(log, target, faults, workers, order):
     found = status(str(target))
     assert found["replication_applier_status"][0]["COUNT_TRANSACTIONS_RETRIES"] >= 2
     one = found["replication_applier_status_by_worker"][0]
-    name = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
-    assert "Input/output error" in one[name]
+    assert "Input/output error" in one["LAST_TRANSIENT_ERROR_MESSAGE"]
 
 
 def test_retries_in_vain_release_nobody(log, target, faults):

@@ -141,13 +141,14 @@ def test_every_cut_tail_ends_at_a_boundary(log, tmp_path, kind):
 
 def test_partial_transaction_then_another(log, target):
     """Scenarios 9, 11, 57: a transaction without its end, followed by another one: the boundaries
-    are broken, it is said where, and nothing of it is applied."""
+    are broken, it is said where, and nothing from there on is applied."""
     log.transaction(insert(A, (1, "x")))
     log.transaction(insert(A, (2, "partial")), commit=False)
     log.transaction(insert(A, (3, "x")))
     error = stopped(log.folder, target)
     assert "boundaries are broken" in error.message
     assert error.file is not None and error.position is not None
+    assert rows(target, A) == [(1, "x")]
 
 
 @pytest.mark.parametrize("how", ["skip", "xa commit"])

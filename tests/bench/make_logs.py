@@ -1,14 +1,16 @@
-"""Records the benchmark's logs of wide rows and of bulk inserts, plain and compressed.
+"""Records the benchmarks' logs: one folder each, FOLDER/<name>/binlog.000001.
 
-    python -m tests.bench.make_logs HOST PORT FOLDER
+    python -m tests.bench.make_logs HOST PORT FOLDER [NAME...]
 
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
-throw-away one only. Writes FOLDER/wide.000001, bulk.000001, and packed.000001 (small transactions,
-compressed). The OLTP log is sysbench's, see the README.
+throw-away one only. Names: the functions below; default all but ``rows_10m``. Where rows are
+loaded before what is measured, the place behind them is printed, for ``--prepared``. The OLTP log
+is sysbench's, see the README.
 """
 
 from __future__ import annotations
 
+import random
 import shutil
 import sys
 from pathlib import Path
@@ -76,7 +78,76 @@ def packed(cursor: Any) -> None:
     cursor.execute("SET binlog_transaction_compression = OFF")
 
 
-def main(host: str, port: int, folder: Path) -> None:
+def inserts(cursor: Any) -> None:
+    """Two million rows in transactions of 20,000."""
+    cursor.execute("CREATE TABLE bench.i (id int PRIMARY KEY, k int, c char(120), pad char(60))")
+    for first in range(0, 2_000_000, 20_000):
+        cursor.execute(
+            f"INSERT INTO bench.i {NUMBERS.format(20000)} SELECT {first} + i, i * 7919 % 99991,"
+            " SHA2(i, 256), LEFT(SHA2(i * 7, 256), 60) FROM r"
+        )
+
+
+def spread(cursor: Any, tables: int) -> None:
+    """100,000 changes of single rows in transactions of ten, each of a random table of 10,000."""
+    dice = random.Random(tables)
+    for number in range(tables):
+        cursor.execute(f"CREATE TABLE bench.s{number} (id int PRIMARY KEY, k int, c char(40))")
+        cursor.execute(
+            f"INSERT INTO bench.s{number} {NUMBERS.format(10000)} SELECT i, i, SHA2(i, 160) FROM r"
+        )
+    loaded(cursor)
+    for _ in range(10_000):
+        cursor.execute("BEGIN")
+        for _ in range(10):
+            cursor.execute(
+                f"UPDATE bench.s{dice.randrange(tables)} SET k = k + 1"
+                f" WHERE id = {dice.randrange(1, 10_001)}"
+            )
+        cursor.execute("COMMIT")
+
+
+def spread_8(cursor: Any) -> None:
+    spread(cursor, 8)
+
+
+def spread_100(cursor: Any) -> None:
+    spread(cursor, 100)
+
+
+def updates(cursor: Any, rows: int) -> None:
+    """100,000 updates of random rows, a hundred a transaction, in a table of so many rows."""
+    dice = random.Random(1)
+    cursor.execute("CREATE TABLE bench.u (id int PRIMARY KEY, k int, c char(16))")
+    for first in range(0, rows, 500_000):
+        cursor.execute(
+            f"INSERT INTO bench.u {NUMBERS.format(500000)}"
+            f" SELECT {first} + i, i, LEFT(SHA2(i, 256), 16) FROM r"
+        )
+    loaded(cursor)
+    for _ in range(1000):
+        keys = ", ".join(str(dice.randrange(1, rows + 1)) for _ in range(100))
+        cursor.execute(f"UPDATE bench.u SET k = k + 1 WHERE id IN ({keys})")
+
+
+def rows_1m(cursor: Any) -> None:
+    updates(cursor, 1_000_000)
+
+
+def rows_10m(cursor: Any) -> None:
+    updates(cursor, 10_000_000)
+
+
+def loaded(cursor: Any) -> None:
+    cursor.execute("SHOW BINARY LOG STATUS")
+    name, position = cursor.fetchone()[:2]
+    print(f"  --prepared source:{name}:{position}", flush=True)
+
+
+LOGS = (wide, bulk, packed, inserts, spread_8, spread_100, rows_1m, rows_10m)
+
+
+def main(host: str, port: int, folder: Path, names: list[str]) -> None:
     with (
         pymysql.connect(
             host=host, port=port, user="root", charset="utf8mb4", autocommit=True
@@ -85,7 +156,10 @@ def main(host: str, port: int, folder: Path) -> None:
     ):
         cursor.execute("SET cte_max_recursion_depth = 1000000, sql_mode = ''")
         cursor.execute("SET GLOBAL max_binlog_size = 1073741824")
-        for make in (wide, bulk, packed):
+        for make in LOGS:
+            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-1]}):
+                continue
+            print(make.__name__, flush=True)
             cursor.execute("DROP DATABASE IF EXISTS bench")
             cursor.execute("RESET BINARY LOGS AND GTIDS")
             cursor.execute("CREATE DATABASE bench")
@@ -95,8 +169,10 @@ def main(host: str, port: int, folder: Path) -> None:
             name = cursor.fetchall()[0][0]
             cursor.execute("FLUSH BINARY LOGS")
             cursor.execute("SELECT @@datadir")
-            shutil.copy(Path(cursor.fetchone()[0]) / name, folder / f"{make.__name__}.000001")
+            (folder / make.__name__).mkdir(parents=True, exist_ok=True)
+            place = Path(cursor.fetchone()[0]) / name
+            shutil.copy(place, folder / make.__name__ / "binlog.000001")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from spark_repl import read_changes
@@ -40,7 +41,15 @@ def decimal(precision: int, scale: int) -> Maker:
 
 def real(r: random.Random) -> str:
     return repr(
-        r.choice((0.0, 1.5, r.uniform(-1e9, 1e9), r.gauss(0, 1) * 10.0 ** r.randint(-30, 9)))
+        r.choice(
+            (
+                0.0,
+                1.5,
+                r.uniform(-1e9, 1e9),
+                r.uniform(1e15, 9e15),
+                r.gauss(0, 1) * 10.0 ** r.randint(-30, 9),
+            )
+        )
     )
 
 
@@ -306,3 +315,32 @@ def test_read_changes_and_dump_see_what_mysqlbinlog_sees(
             assert (event.end, event.crc) == (mine[at].end_log_pos, mine[at].crc), (path.name, at)
     changes = sum(batch.num_rows for batch in read_changes(str(folder)))
     assert changes == 40 + 20 + 19
+
+
+@pytest.mark.parametrize(
+    ("charset", "mode", "letter"),
+    [
+        ("latin1", "", "ä"), ("sjis", "", "ソ"), ("gbk", "", "誠"), ("utf8mb4", "", "漢"),
+        ("latin1", "NO_BACKSLASH_ESCAPES", "ä\\\\"), ("sjis", "ANSI_QUOTES", "表"),
+    ],
+)  # fmt: skip
+def test_statements_of_any_session(server: Server, charset: str, mode: str, letter: str) -> None:
+    """With binlog_row_metadata=MINIMAL names and literals are the statement's."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        _fresh(cursor, "CREATE TABLE live.other (id int)")
+        cursor.execute("SET GLOBAL binlog_row_metadata = MINIMAL")
+    connection = pymysql.connect(
+        host="127.0.0.1", port=server.port, user="root", charset=charset, autocommit=True
+    )
+    with connection, connection.cursor() as cursor:
+        cursor.execute(f"SET sql_mode = '{mode}'")
+        kinds = f"`c{letter}` enum('b', '{letter}') CHARACTER SET utf8mb4"
+        cursor.execute(f"CREATE TABLE live.`t{letter[0]}` (id int PRIMARY KEY, {kinds})")
+        cursor.execute(f"INSERT INTO live.`t{letter[0]}` VALUES (1, 2)")
+        cursor.execute(f"SELECT * FROM live.`t{letter[0]}`")
+        want = dict(
+            zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True)
+        )
+        cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
+    (batch,) = read_changes(str(server.folder / "binlog.index"), tables={f"live.t{letter[0]}"})
+    assert batch.column("after").to_pylist() == [want]

@@ -134,7 +134,7 @@ def _storm(
         stop = threading.Event()
         rotating = threading.Thread(target=_rotate, args=(server, config, stop))
         rotating.start()
-        killed, until = set[int](), time.monotonic() + 30 * max(kills, 10)
+        killed, until = set[int](), time.monotonic() + 60 * max(kills, 10)
         while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
             time.sleep(0.3)
             assert run.process.poll() is None

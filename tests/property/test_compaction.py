@@ -41,7 +41,7 @@ def live_rows(folder: Path, add: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for i, row in enumerate(rows) if i not in dead]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FILE, min_size=1, max_size=5))
 def test_what_goes_meanwhile_is_gone_in_the_new_file(
     tmp_path: Path, files: list[tuple[int, set[int], set[int], bool]]

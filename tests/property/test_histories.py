@@ -174,7 +174,7 @@ ANEW = {**CALM, "vectors": False}
 MIXED = [("prepare", 1, 3), ("rows", 9, 3), ("rotate", 0, 0), ("end", 0, 1), ("rows", 1, 3)]
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(STEPS, RUNS, SETTINGS)
 @example(MIXED, [(5, CALM), (7, APART)], CALM)
 @example(MIXED, [(9, ANEW)], APART)

@@ -15,7 +15,7 @@ from spark_repl.sink.key_index import IndexTask, KeyIndex, build, hash_keys
 KEYS = st.lists(st.integers(-6, 6), max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(KEYS, KEYS)
 def test_candidates_are_all_rows_with_the_key(
     tmp_path: Path, stored: list[int], needed: list[int]

@@ -23,7 +23,7 @@ TRANSACTION = st.tuples(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TRANSACTION, min_size=1, max_size=40), st.integers(1, 4), st.integers(10, 100))
 def test_tasks_read_each_transaction_once(
     tmp_path: Path, log: list[tuple[int, int, int, int]], workers: int, slice_bytes: int

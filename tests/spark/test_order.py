@@ -157,6 +157,43 @@ def test_until(spark, log, target):
     assert_applied_once(target)
 
 
+def test_until_ends_a_follower_on_an_idle_source(spark, log, target):
+    # Scenario 12: it is met at the start, or while nothing but a ROTATE comes.
+    log.transaction(insert(A, (1, "x")))
+    run(spark, log.folder, target)
+    config = Config.from_mapping(
+        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
+    )
+    at = f"{log.path.name}:{log.path.stat().st_size}"
+    behind = f"{log.path.name}:{log.path.stat().st_size + 1}"
+    for until in (f"after-gtids:{log.gtid(2)}", f"before-gtids:{log.gtid(2)}", f"source:{at}"):
+        with Replica(spark, config, until=Until.parse(until)) as replica:
+            assert replica.apply(follow=True).counters.transactions == 0
+    with Replica(spark, config, until=Until.parse(f"relay:{behind}")) as replica:
+        threading.Timer(3, log.rotate).start()
+        threading.Timer(40, replica.stop).start()
+        assert replica.apply(follow=True).counters.transactions == 0
+        assert replica.coordinator.reached_until
+
+
+def test_stop_before_damage_is_no_error(spark, log, target):
+    for key in (1, 2, 3):
+        log.transaction(insert(A, (key, "x")))
+    file, at, _ = log.spans[-1]
+    whole = (log.folder / file).read_bytes()
+    (log.folder / file).write_bytes(whole[: at + 4] + bytes([99]) + whole[at + 5 :])
+    config = Config.from_mapping(
+        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
+    )
+    with Replica(spark, config, until=Until.parse(f"after-gtids:{log.gtid(2)}")) as replica:
+        assert replica.apply().counters.transactions == 3
+    delayed = config.override({"apply.delay_s": 100_000_000})
+    with Replica(spark, delayed) as replica:
+        threading.Timer(3, replica.stop).start()
+        assert replica.apply(follow=True).counters.transactions == 0
+    assert_rows(spark, target, A, [(1, "x")])
+
+
 def test_stop_waits_for_the_delay_no_longer(spark, log, target):
     # Scenario 63: SOURCE_DELAY; a stop comes through.
     log.transaction(insert(A, (1, "x")))

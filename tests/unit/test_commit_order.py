@@ -34,19 +34,19 @@ def test_slots_pass_in_order_of_dispatch():
 
 def test_waiting_is_said():
     # Scenario 18: a later transaction is blocked until the earlier one commits; the state shows.
-    said: list[bool] = []
-    order = CommitOrder(said.append)
+    said: list[tuple[int, bool]] = []
+    order = CommitOrder(lambda *found: said.append(found))
     first, second = order.dispatch(), order.dispatch()
     waiting = threading.Thread(target=order.wait, args=(second,))
     waiting.start()
     while not said:
         time.sleep(0.001)
-    assert said == [True]
+    assert said == [(second, True)]
     assert waiting.is_alive()
     order.done(first)
     waiting.join(5)
     assert not waiting.is_alive()
-    assert said == [True, False]
+    assert said == [(second, True), (second, False)]
 
 
 def test_all_behind_a_failed_one_are_turned_away():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from spark_repl.sink.copies import (
     shown_paths,
     standing,
 )
+from spark_repl.sink.layout import Layout
+from spark_repl.sink.replaced import remove_replaced, replaced_paths
 
 _UUID = "11111111-2222-3333-4444-555555555555"
 
@@ -106,3 +110,37 @@ def test_a_copy_of_all_tables_replaces_them(control: Control) -> None:
     assert CatchUp(standing(control).copy).copied == gtids(21)
     record_copy(control, replace(copy, error="no such table"))
     assert standing(control).copy is None
+
+
+def test_folders_of_replaced_tables_go_when_nothing_names_them(
+    control: Control, tmp_path: Path
+) -> None:
+    layout = Layout(str(tmp_path))
+    for path in ("t/a", "t/a@2", "t/a@3", "t/b"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / "_repl/keys" / path).mkdir(parents=True)
+    made(control, "a", "t/a")
+    made(control, "b", "t/b")
+    first = cut(control, 5, a="t/a", b="t/b")
+
+    def removed(hours_later: float = 0) -> list[str]:
+        for noted in (tmp_path / "_repl/replaced").glob("*/*"):
+            os.utime(noted, (0, time.time() - 3600 * hours_later))
+        return remove_replaced(control, layout, 2)
+
+    record_copy(control, Copy(gtids(5), {}, {"t.a": "t/a@2"}, behind=first, error="it is gone"))
+    assert replaced_paths(control) == {"t/a@2"}
+    copy = Copy(gtids(5), {}, {"t.a": "t/a@3"}, behind=first)
+    record_copy(control, copy)  # at work
+    record_copy(control, replace(copy, until=gtids(6)))
+    assert replaced_paths(control) == {"t/a@2"}, "the applier goes back to the cut with t/a"
+    cut(control, 6, a="t/a@3", b="t/b")
+    note_shown(control)
+    assert replaced_paths(control) == {"t/a@2"}, "t/a is in a cut that is promised"
+    control._pruned = -1_000_000
+    assert control.prune(0)
+    assert replaced_paths(control) == {"t/a", "t/a@2"}
+    assert removed() == [] and removed(1.9) == []
+    assert removed(2.1) == ["t/a", "t/a@2"] and removed(9) == []
+    assert {p.name for p in (tmp_path / "t").iterdir()} == {"a@3", "b"}
+    assert {p.name for p in (tmp_path / "_repl/keys/t").iterdir()} == {"a@3", "b"}

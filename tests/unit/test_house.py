@@ -32,7 +32,8 @@ LAYERS = (
     ("session",),
     ("row_changes",),
     ("sink",),
-    ("applier_status", "plan"),
+    ("worker_status", "plan"),
+    ("applier_status",),
     (
         "spark_source",
         "snapshot",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from spark_repl import read_changes
 from spark_repl.apply.schema_history import SchemaHistory
+from spark_repl.binlog.event import Query
 from spark_repl.binlog.rows import walk
-from spark_repl.errors import DecodeError
+from spark_repl.errors import DecodeError, LogError
+from spark_repl.relay.log import open_log
+from tests.binlog_writer import LogWriter, Table, insert
 
 CREATE = """CREATE TABLE d.o (id int unsigned NOT NULL PRIMARY KEY, t time, dt datetime,
  ts timestamp NULL, v varchar(10) CHARACTER SET latin1, e enum('a','b')
@@ -34,7 +39,7 @@ def row(time: int, moment: int, stamp: int) -> bytes:
 
 def decode(statement: str, *rows: bytes, policy: str = "error") -> list[dict[str, Any]]:
     history = SchemaHistory()
-    history.see(statement, "d")
+    history.see(Query(1, 0, 0, "d", statement.encode(), b""))
     body = struct.pack("<Q", 5)[:6] + b"\0\0\x07\x7f" + b"".join(rows)
     data = np.frombuffer(event(19, MAP) + event(23, body), np.uint8)
     (images,) = walk(
@@ -78,3 +83,30 @@ def test_a_history_that_does_not_fit(change: tuple[str, str], words: str) -> Non
         decode(CREATE.replace(*change), row(0, 0, 1))
     assert caught.value.table == "d.o"
     assert caught.value.position == "000001:0"
+
+
+def test_a_log_without_previous_gtids(tmp_path: Path) -> None:
+    """5.5, and 5.6 without gtid_mode: FORMAT_DESCRIPTION is all that a file's head has."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(Table("a").create)
+    log.transaction(insert(Table("a"), (1, "x")))
+    data = log.path.read_bytes()
+    first = 4 + int.from_bytes(data[13:17], "little")
+    second = first + int.from_bytes(data[first + 9 : first + 13], "little")
+    log.path.write_bytes(data[:first] + data[second:])
+    (batch,) = read_changes(str(log.folder))
+    assert batch.column("after").to_pylist() == [{"id": 1, "v": "x"}]
+    log.path.write_bytes(data[:first])
+    assert not open_log(str(log.folder)).head_complete(1)
+
+
+@pytest.mark.parametrize("at", [8, 15])
+def test_a_head_that_is_none(tmp_path: Path, at: int) -> None:
+    """Its type, its length: whatever follows, that is no file that was only just begun."""
+    log = LogWriter(tmp_path / "log")
+    log.transaction(insert(Table("a"), (1, "x")))
+    data = bytearray(log.path.read_bytes())
+    data[at] ^= 0x10
+    log.path.write_bytes(data)
+    with pytest.raises(LogError, match="does not begin with a whole FORMAT_DESCRIPTION"):
+        list(read_changes(str(log.folder)))

@@ -80,7 +80,7 @@ def check(sink: Sink, events: list[bytes]) -> None:
     assert sink.positions[-1] == int.from_bytes(plain[-1][13:17], "little")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_cut_gives_the_same(events: list[bytes], data: st.DataObject) -> None:
     semi_sync = data.draw(st.booleans())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from spark_repl import read_changes
 from spark_repl.errors import DecodeError, StatementError
+from spark_repl.position import RelayPosition
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -94,13 +96,14 @@ def test_minimal_metadata_gives_what_full_metadata_gives() -> None:
 )
 def test_without_names_there_is_no_guess(statements: list[str], words: str) -> None:
     from spark_repl.apply.schema_history import SchemaHistory
+    from spark_repl.binlog.event import Query
     from spark_repl.binlog.rows import walk
     from tests.decoder_log import read_log
 
     args = read_log(FIXTURES / "minimal_metadata" / "binlog.000001", compressed=False)
     history = SchemaHistory()
     for statement in ["CREATE TABLE types.integers (id int PRIMARY KEY)", *statements]:
-        history.see(statement, "types")
+        history.see(Query(1, 0, 0, "types", statement.encode(), b""))
     with pytest.raises(DecodeError, match=words) as caught:
         walk(*args, True, known=history.definitions)
     assert caught.value.table == "types.integers"
@@ -123,13 +126,59 @@ def test_statements_stop(tmp_path: Path) -> None:
     assert "binlog_format=ROW" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["INSERT INTO a VALUES (1)", "LOAD DATA INFILE 'x' INTO TABLE a", "CREATE TABLE b SELECT 1 c"],
+)
+def test_statements_without_begin_stop(tmp_path: Path, statement: str) -> None:
+    """As 5.0 and 5.1 logged a change of tables that have no transactions."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(T.create)
+    log.ddl(statement)
+    with pytest.raises(StatementError, match="changes rows by statements") as caught:
+        rows(log.folder)
+    assert caught.value.gtid == log.gtid(1)
+
+
 def test_errors_name_the_place(tmp_path: Path) -> None:
     target = tmp_path / "log"
     shutil.copytree(FIXTURES / "all_types", target)
     with pytest.raises(DecodeError, match="zero or partial dates") as caught:
         rows(target)
-    assert caught.value.table == "types.zero_dates"
-    assert str(caught.value.file).endswith("binlog.000001")
+    error = caught.value
+    assert (error.table, error.row) == ("types.zero_dates", 0)
+    assert str(error.file).endswith("binlog.000001")
+    dates = rows(target, zero_dates="null", tables={"types.zero_dates"})
+    assert error.position == str(RelayPosition.unpack(dates[0]["position"]))
+    assert error.gtid == dates[0]["gtid"]
+
+
+def test_a_value_that_is_none_is_found_among_many(tmp_path: Path) -> None:
+    """The row's own transaction is named, and the JSON diff's that doesn't apply."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(T.create)
+    for i in range(9):
+        log.transaction(insert(T, (i, "x", 0)), insert(T, (i + 10, "y", 0)))
+    data = bytearray(log.path.read_bytes())
+    where = log.spans[6]
+    at = data.index(b"\1y", where[1])
+    assert at < where[2]
+    data[at + 1] = 0xFF
+    log.path.write_bytes(mended(data, where[1], where[2]))
+    with pytest.raises(DecodeError, match="column v: bytes that are not utf8mb4 text") as caught:
+        rows(log.folder)
+    assert (caught.value.gtid, caught.value.row) == (log.gtid(6), 11)
+    assert caught.value.position == f"000001:{where[1]}"
+
+
+def mended(data: bytearray, start: int, end: int) -> bytes:
+    """The events of one transaction with checksums that fit again."""
+    while start < end:
+        size = int.from_bytes(data[start + 9 : start + 13], "little")
+        crc = zlib.crc32(data[start : start + size - 4])
+        data[start + size - 4 : start + size] = crc.to_bytes(4, "little")
+        start += size
+    return bytes(data)
 
 
 def test_pandas_takes_it() -> None:

@@ -13,8 +13,12 @@ from spark_repl.binlog.scan import scan
 from spark_repl.binlog.transaction import END, Flag, Kind, Stop
 from spark_repl.errors import LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
+from spark_repl.relay.gtid_column import gtid_column
 from spark_repl.relay.index import RECORD, TransactionIndex, build_index, gtid_text
 from spark_repl.relay.log import RelayLog, open_log
+from spark_repl.relay.writer import Limits, RelayWriter
+from tests.binlog_writer import LogWriter, Table, insert
+from tests.dump_stream import receive
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
 RECORDED = sorted(p.parent.name for p in LOGS.glob("*/expected.json"))
@@ -59,6 +63,14 @@ def test_flags_and_stamps(tmp_path: Path) -> None:
     assert (unchecked["flags"] & Flag.CHECKSUM > 0).tolist() == [False] * 5 + [True]
     tagged = gtid_text(index_of(LOGS / "tagged", tmp_path / "d").records)
     assert tagged[-1] == "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaff80:other:9000000000"
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_gtids_as_a_column(name: str, tmp_path: Path) -> None:
+    records = index_of(LOGS / name, tmp_path).records
+    for part in (records, records[:1], records[:0], records[::-1]):
+        assert gtid_column(part).fill_null("").to_pylist() == (gtid_text(part) if len(part) else [])
+    assert gtid_column(records).null_count == (records["gno"] == 0).sum()
 
 
 def test_query_offsets_name_query_events(tmp_path: Path) -> None:
@@ -163,6 +175,11 @@ def test_tail_reasons(tmp_path: Path) -> None:
         "bytes that are no event",
         len(whole),
     )
+    # Zeros may be space that is yet to be written to; these are not.
+    last.write_bytes(whole + bytes(9) + b"\7" + bytes(30))
+    with pytest.raises(LogError, match="an event can't have 7 bytes") as e:
+        index_of(folder, tmp_path / "i")
+    assert (e.value.file, e.value.position) == (last.name, str(len(whole)))
     last.write_bytes(whole[:60])
     index = index_of(folder, tmp_path / "i")
     assert index.tail is not None and index.tail.reason == "the file's head is cut"
@@ -199,6 +216,44 @@ def test_loss_at_a_crash_shows_in_previous_gtids(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: int(records[1]["end"]) & (1 << OFFSET_BITS) - 1])
     with pytest.raises(LogError, match=r"says that .*:3 came before"):
         index_of(folder, tmp_path / "j")
+
+
+def test_a_relay_file_cut_between_transactions_shows_in_previous_gtids(tmp_path: Path) -> None:
+    folder = copy("relay", tmp_path)
+    whole = index_of(folder, tmp_path / "i").records
+    path = folder / "relay.000002"
+    data = path.read_bytes()
+    for record, missing in zip(whole[:3], ("1-3", "2-3", "3"), strict=True):
+        path.write_bytes(data[: int(record["position"]) & (1 << OFFSET_BITS) - 1])
+        with pytest.raises(LogError, match=f"relay.000003 says that .*:{missing} came before") as e:
+            index_of(folder, tmp_path / f"i{missing}")
+        assert e.value.file == path.name
+
+
+def test_what_a_receiver_has_published_is_whole(tmp_path: Path) -> None:
+    """Else a follower would wait for bytes that never come."""
+    source = LogWriter(tmp_path / "source")
+    for key in range(5):
+        source.transaction(insert(Table("a"), (key, "x")))
+    folder = tmp_path / "relay"
+    with RelayWriter(folder, 4711, Limits(1 << 30, 0)) as writer:
+        receive(writer, [source.path])
+    good = index_of(folder, tmp_path / "i").records
+    file = folder / "relay.000001"
+    whole, at = file.read_bytes(), int(good["position"][3]) & (1 << OFFSET_BITS) - 1
+    longer = whole[: at + 10] + b"\xff" + whole[at + 11 :]
+    for data, match in (
+        (longer, "event cut at the end of the file"),
+        (whole[:-20], "the receiver has published"),
+        (whole[:at], "the receiver has published"),
+    ):
+        file.write_bytes(data)
+        log = open_log(str(folder))
+        index = build_index(log, str(tmp_path / "j"), complete=False, up_to_damage=True)
+        assert (index.records == good[: len(index)]).all() and len(index) in (3, 4)
+        assert index.damage and match in index.damage.message and index.tail is None
+    file.write_bytes(whole)
+    assert (index_of(folder, tmp_path / "j").records == good).all()
 
 
 def test_unknown_events(tmp_path: Path) -> None:

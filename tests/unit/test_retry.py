@@ -39,7 +39,7 @@ def failing(times: int, error: BaseException) -> Callable[[], str]:
 def test_waits_as_mysql_does():
     # Scenario 37: retry count, and success in the end.
     clock, seen = Clock(), []
-    retries = Retries(10, clock, lambda error, attempt: seen.append(attempt))
+    retries = Retries(10, clock, lambda error, attempt, slot: seen.append(attempt))
     assert retries.run(failing(7, OSError(errno.EIO, "Input/output error"))) == "done"
     assert clock.pauses == [1, 2, 3, 4, 5, 5, 5]
     assert seen == [1, 2, 3, 4, 5, 6, 7]
@@ -96,7 +96,7 @@ def test_attempts_count_from_the_last_progress():
 
 def test_somebody_elses_commits_have_a_bound_of_their_own():
     clock, seen = Clock(), []
-    retries = Retries(0, clock, lambda error, attempt: seen.append(attempt))
+    retries = Retries(0, clock, lambda error, attempt, slot: seen.append(attempt))
     beaten = ConcurrentChangeError("ConcurrentDeleteReadException", file="t/a")
     assert retries.run(failing(CONFLICTS_MAX, beaten)) == "done"
     assert clock.pauses[:3] == [0, 1, 2]
@@ -114,7 +114,7 @@ def test_stop_interrupts_a_pause():
 
 def test_full_disk_is_waited_for_and_not_counted():
     clock, seen = Clock(), []
-    retries = Retries(0, clock, lambda error, attempt: seen.append(attempt))
+    retries = Retries(0, clock, lambda error, attempt, slot: seen.append(attempt))
     assert retries.run(failing(3, OSError(errno.ENOSPC, "No space left on device"))) == "done"
     assert clock.pauses == [5, 5, 5]
     assert seen == []

@@ -158,6 +158,6 @@ def test_json_diffs(document: str, data: bytes, want: str) -> None:
 )
 def test_diffs_that_do_not_fit(document: str | None, data: bytes, number: int) -> None:
     with pytest.raises(DecodeError) as caught:
-        apply_diffs([document], [data], "j", "d.t")
-    assert caught.value.number == number
+        apply_diffs(['{"a": 1}', document], [diff(0, "$.a", INT7), data], "j", "d.t")
+    assert (caught.value.number, caught.value.row) == (number, 1)
     assert "table t, column j" in caught.value.message

@@ -68,6 +68,30 @@ def test_until_a_position_in_a_transaction_or_at_its_end(made, tmp_path):
     assert taken(made, tmp_path, f"relay:{file}:{end + 1}") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "done", "want"),
+    [
+        ("before-gtids:S:2", 7, True),
+        ("before-gtids:S:9", 7, False),
+        ("after-gtids:S:1-3", 3, False),  # the next transaction will show it
+        ("after-gtids:S:1-7", 7, True),
+        ("after-gtids:S:1-8", 7, False),
+        ("source:bin.000002:4", 6, False),
+        ("source:bin.000002:4", 7, True),
+        ("relay:bin.000003:4", 7, True),  # begun, and nothing is in it
+        ("relay:bin.000003:9999", 7, False),
+    ],
+)
+def test_until_is_met_where_no_transaction_comes(made, tmp_path, text, done, want):
+    # Scenario 12: what is reached when REPLICA is started stops at once.
+    made.rotate()
+    relay = open_log(str(made.folder))
+    index = build_index(relay, str(tmp_path / "index"))
+    until = Until.parse(text.replace("S:", f"{made.source}:"))
+    at = int(index.records["end"][done - 1])
+    assert until.met(index, at, index.gtids(0, at), relay) == want
+
+
 def test_until_that_nobody_understands(made, tmp_path):
     for text in ("S:3", "until:S:3", "relay:bin.000001", "before-gtids:"):
         with pytest.raises(ConfigError):
@@ -91,6 +115,7 @@ def test_delay(made, tmp_path):
     # Scenario 63: a transaction waits until SOURCE_DELAY is over.
     records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records.copy()
     records["commit_time"] = int((time.time() - 10) * 1e6)
+    records["commit_time"][0] = 0  # it is the last one that counts
     assert due_in(records, 5) == 0
     assert 10 < due_in(records, 30) <= 20
     assert due_in(records, 0) == 0
