@@ -38,7 +38,7 @@ def read_commit(folder: str, version: int) -> list[Action] | None:
     try:
         path = os.path.join(folder, "_delta_log", f"{version:020d}.json")
         with open_input(path) as file:
-            return [json.loads(line) for line in file.read().splitlines() if line.strip()]
+            return [json.loads(line) for line in file.read().decode().split("\n") if line.strip()]
     except FileNotFoundError:
         return None
 

@@ -109,6 +109,10 @@ def test_data_files_and_their_key_index(target, tmp_path):
         date_ahead(path)
     index.forget_gone()
     assert not list((tmp_path / "keys").iterdir())
+    beside = write_file(f"{target}@2", columns, ROWS)
+    write_file(target, columns, ROWS)
+    storage.remove_folder(target)
+    assert not storage.names(target) and storage.names(f"{target}@2") == [beside["path"]]
 
 
 def test_deletion_vectors(target):
