@@ -13,7 +13,9 @@ from spark_repl.binlog.transaction import Stop
 from spark_repl.relay.log import open_log
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-LOGS = sorted(p for p in FIXTURES.rglob("*.[0-9]*") if p.read_bytes()[:4] == b"\xfebin")
+LOGS = sorted(
+    p for p in FIXTURES.rglob("*.[0-9]*") if p.is_file() and p.read_bytes()[:4] == b"\xfebin"
+)
 SMALL_BYTES = 8000
 
 
