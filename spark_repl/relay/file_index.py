@@ -50,7 +50,8 @@ RECORD = np.dtype(
         ("spare", "V2"),
     ]
 )
-VERSION = 1
+# 2: of a relay log's file only its own ROTATE, not the source's, says that it is closed.
+VERSION = 2
 _MAGIC = b"SRIX"
 # Magic, version, record size, count, scanned, fingerprint, checksum, closed.
 _HEAD = struct.Struct("<4sHHqq32s??6x")
@@ -123,13 +124,14 @@ def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> Fi
     relay = log.head(index.number).own.is_relay_log
     found = scan(buf, index.scanned, index.checksum, relay=relay)
     records, damage = _records(file, buf, found)
-    scanned, closed = found.resume, found.closed
+    scanned, closed, checksum = found.resume, found.closed, found.checksum
     if len(records) < len(found.numbers):
-        scanned, closed = int(found.numbers[len(records), START]), False
+        bad = found.numbers[len(records)]
+        scanned, closed, checksum = int(bad[START]), False, bool(bad[FLAGS] & Flag.CHECKSUM)
     if len(index.records):
         records = np.concatenate((index.records, records))
     return replace(
-        index, records=records, scanned=scanned, checksum=found.checksum, closed=closed,
+        index, records=records, scanned=scanned, checksum=checksum, closed=closed,
         size=buf.size, stop=found.stop, bad=found.bad, damage=damage or _damage(file, buf, found),
     )  # fmt: skip
 
