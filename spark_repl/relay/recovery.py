@@ -30,7 +30,7 @@ from ..binlog.transaction import GNO, Stop
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import RelayPosition
-from .index_file import STEM, FileList, file_name, read_list, write_list
+from .index_file import STEM, FileList, file_name, locked, read_list, write_list
 from .log import RelayFile, read_head
 from .own_events import log_id_of
 from .published import End, read_end
@@ -59,18 +59,20 @@ class Recovered:
 
 
 def recover(folder: Path) -> Recovered | None:
-    """Puts the folder right, holding its writer's lock; None: no log here yet.
+    """Puts the folder right, holding its writer's lock; None: no log here yet. An applier may
+    be purging it at the same time: one waits for the other.
 
     Raises LogError for damage before the published end, which cutting would hide.
     """
-    end = known_end(folder)
-    files = _list(folder, end)
-    if files is None:
-        return None
-    files, found = _last_file(folder, files, end)
-    if found is None:
-        return None
-    _remove_strays(folder, files)
+    with locked(folder):
+        end = known_end(folder)
+        files = _list(folder, end)
+        if files is None:
+            return None
+        files, found = _last_file(folder, files, end)
+        if found is None:
+            return None
+        _remove_strays(folder, files)
     if end and end.log_id == files.log_id:
         place = RelayPosition(files.numbers[-1], found.size)
         if end.position > place:

@@ -270,10 +270,10 @@ class RelayWriter:
         self._begin_file(number, head)
         with locked(self.folder):
             write_list(self.folder, FileList(self.log_id, (number,)))
-        self._publish(self._whole_end)
-        for old in numbers_in(self.folder):
-            if old != number:
-                (self.folder / file_name(old)).unlink()
+            self._publish(self._whole_end)
+            for old in numbers_in(self.folder):
+                if old != number:
+                    (self.folder / file_name(old)).unlink()
 
     def _begin_file(self, number: int, head: bytes) -> None:
         self.number = number

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from spark_repl.relay import dump
 from spark_repl.relay.connection import addresses, check_gtids, check_identity, password_of
 from spark_repl.relay.intake import Intake
 from spark_repl.relay.purge import purge
+from spark_repl.relay.recovery import recover
 from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import dump as dump_events
@@ -132,6 +135,36 @@ def test_gtids() -> None:
         check_gtids(server, GtidSet.parse(f"{_UUID}:1-2"))
     with pytest.raises(SourceError, match=f"lacks {_UUID}:11 of its own"):
         check_gtids(server, GtidSet.parse(f"{_UUID}:1-11"))
+
+
+def test_a_receiver_that_starts_waits_for_a_purge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The applier purges while a killed receiver is started again: both would remove one file."""
+    log, folder = LogWriter(tmp_path / "source"), tmp_path / "relay"
+    for i in range(60):
+        log.transaction(insert(Table("a"), (i, "x" * 200)))
+    with RelayWriter(folder, 9, Limits(4096)) as writer:
+        receive(writer, [log.path])
+        last = writer.number
+    recover(folder)  # compiles
+    purging, go_on = threading.Event(), threading.Event()
+
+    def pause(_: str) -> None:
+        purging.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr("spark_repl.relay.purge.reach", pause)
+    with ThreadPoolExecutor(2) as beside:
+        purged = beside.submit(purge, folder, last)
+        assert purging.wait(60)
+        recovered = beside.submit(recover, folder)
+        done = wait([recovered], 1).done
+        go_on.set()
+        assert not done
+        assert len(purged.result().files) == last - 1
+        found = recovered.result()
+    assert found is not None and found.files.numbers == (last,)
 
 
 def test_purge(tmp_path: Path) -> None:
