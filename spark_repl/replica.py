@@ -232,10 +232,7 @@ class Replica:
         index = self._refresh()
         if index.damage and not self._stop.is_set():
             raise index.damage
-        tail = index.tail
-        if tail is None:
-            return None
-        return f"{tail.file}:{tail.offset}: {tail.reason} ({tail.size - tail.offset} bytes)"
+        return str(index.tail) if index.tail else None
 
     def stop(self) -> None:
         """Ends ``apply`` after the group that is being committed. Safe from any thread."""

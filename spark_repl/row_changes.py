@@ -23,7 +23,7 @@ from .binlog.forms import Forms
 from .errors import LogError, SparkReplError, StatementError
 from .position import OFFSET_MASK, RelayPosition
 from .relay.gtid_column import gtid_column
-from .relay.index import Flag, Kind, file_indexes, gtid_name, holding
+from .relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
 from .relay.log import RelayFile, open_log
 from .relay.statement import read_statement
 
@@ -59,13 +59,18 @@ def read_changes(
     tables: only these. zero_dates, time_as, geometry_as: as in the configuration's [target].
     JSON is text always: Arrow has no variant type, and the text loses nothing.
     rows_query: a column of that name has the statement's text, where the server logged it.
-    Raises LogError, DecodeError and StatementError, with file, position and GTID.
+    Raises LogError, DecodeError and StatementError, with file, position and GTID. What the last
+    file has behind its last whole transaction is not read: that is logged as a warning, since a
+    server may be writing it just now.
     """
     relay = open_log(path)
     state, forms = _State(), Forms(zero_dates, time_as, geometry_as)
+    index = None
     for index in file_indexes(relay):
         for run in _runs(relay.file(index.number), index.records, state):
             yield from _run_batches(run, state.history, tables, forms, rows_query)
+    if tail := tail_of(relay, index):
+        log.warning("not read: %s", tail)
 
 
 @dataclass

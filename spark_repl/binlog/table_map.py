@@ -41,6 +41,7 @@ _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = 4, 5, 6
 _FORGOTTEN = (
     "a statement that was not seen changed the table: set binlog_row_metadata=FULL on the source"
 )
+_OTHER_SET = "its character set is not utf8mb4, and CREATE TABLE does not name it; or " + _FORGOTTEN
 _SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILITY = range(8, 13)
 
 
@@ -142,7 +143,9 @@ def _check_known(
             raise DecodeError(
                 f"column {known.columns[i].name} is {known.columns[i].type_name} by the statements"
                 f" seen so far, but the log has type {theirs[0]} ({theirs[1]}) in its place",
-                hint=_FORGOTTEN,
+                hint=_OTHER_SET
+                if mine[0] == theirs[0] and mine[0] in CHARACTER_TYPES
+                else _FORGOTTEN,
             )
     if len(have) != len(want):
         raise DecodeError(

@@ -28,6 +28,7 @@ __all__ = [
     "gtid_name",
     "gtid_text",
     "holding",
+    "tail_of",
 ]
 
 _TAIL_REASONS = {
@@ -50,6 +51,9 @@ class Tail:
     reason: str
     size: int
     """bytes of the file"""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}: {self.reason} ({self.size - self.offset} bytes)"
 
 
 @dataclass(frozen=True)
@@ -252,22 +256,26 @@ def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> No
         )  # fmt: skip
 
 
+def tail_of(log: RelayLog, last: FileIndex | None) -> Tail | None:
+    """What the log's end has behind ``last``, the index of its last file that has a head."""
+    file = log.files[-1]
+    if last is None or last.number != file.number:
+        size = log.size(file.number)
+        return Tail(file.name, file.number, min(4, size), "the file's head is cut", size)
+    if last.stop == Stop.END:
+        return None
+    return Tail(file.name, file.number, last.scanned, _TAIL_REASONS[last.stop], last.size)
+
+
 def _assemble(
     log: RelayLog, base: int, files: tuple[FileIndex, ...], damage: LogError | None
 ) -> TransactionIndex:
-    file = log.files[-1]
     tail = None
-    if damage and files:
-        number, scanned = files[-1].number, files[-1].scanned
-    elif damage:
-        number, scanned = log.files[0].number, 0
-    elif files and files[-1].number == file.number:
-        number, scanned = file.number, files[-1].scanned
-        if files[-1].stop != Stop.END:
-            tail = Tail(file.name, number, scanned, _TAIL_REASONS[files[-1].stop], files[-1].size)
+    last = files[-1] if files else None
+    if damage:
+        number, scanned = (last.number, last.scanned) if last else (log.files[0].number, 0)
     else:
-        size = log.size(file.number)
-        number, scanned = file.number, min(4, size)
-        tail = Tail(file.name, number, scanned, "the file's head is cut", size)
+        tail = tail_of(log, last)
+        number, scanned = log.files[-1].number, tail.offset if tail else last.scanned if last else 0
     end = RelayPosition(base + number, scanned).packed
     return TransactionIndex(base, files, end, tail, damage)

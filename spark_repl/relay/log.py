@@ -221,6 +221,7 @@ def read_head(file: RelayFile) -> FileHead:
             "the file does not begin with a whole FORMAT_DESCRIPTION event: it is cut or damaged",
             file=file.name,
             position=MAGIC_LENGTH,
+            hint="fetch the file again from the server",
         )
     return FileHead(own, source, previous, digest.hexdigest(), length)
 
@@ -234,9 +235,13 @@ def _folder(place: Path) -> list[RelayFile]:
         )
     if indexes:
         return _from_index(indexes[0])
-    files = [_relay_file(p) for p in place.iterdir() if p.is_file() and _magic(p) is not None]
+    plain = [p for p in place.iterdir() if p.is_file()]
+    files = [_relay_file(p) for p in plain if _magic(p) is not None]
+    stems = {split_name(f.name)[0] for f in files}
+    # One of theirs by its name, with other bytes in front, is damaged: it is refused later on.
+    files += [_relay_file(p) for p in plain if _has_lost_magic(p, stems)]
     files.sort(key=lambda f: (f.number, f.name))
-    if len(stems := {split_name(f.name)[0] for f in files}) > 1:
+    if len(stems) > 1:
         raise LogError(
             f"{place} holds files of more than one log: {', '.join(sorted(stems))}",
             hint="put each log into a folder of its own, or give an index file",
@@ -289,6 +294,13 @@ def _magic(place: Path) -> bytes | None:
     return magic if magic in (MAGIC, ENCRYPTED_MAGIC) else None
 
 
+def _has_lost_magic(place: Path, stems: set[str]) -> bool:
+    numbered = _SUFFIX.fullmatch(place.name)
+    if numbered is None or numbered[1] not in stems or _magic(place) is not None:
+        return False
+    return place.stat().st_size >= MAGIC_LENGTH
+
+
 def _check_magic(file: RelayFile) -> None:
     magic = _magic(Path(file.path))
     if magic == ENCRYPTED_MAGIC:
@@ -325,6 +337,8 @@ def _describe(file: RelayFile, offset: int, event: bytes) -> FormatDescription:
             f"the log is MariaDB's ({description.server_version}): its format is another one"
             " and is not supported",
             file=file.name,
+            position=offset,
+            hint="only logs of MySQL and its forks with the same format are read",
         )
     return description
 

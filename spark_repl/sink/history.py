@@ -97,6 +97,8 @@ def check_continuity(
             hint="give the folder of the log that was applied before, or use an empty target",
         )
     if lost := executed.subtract(held):
+        if index.damage:
+            raise index.damage  # they may lie behind it
         raise HistoryError(
             f"the log ({files}) is of another server: the target has {lost}, the log has not",
             file=log.path,

@@ -151,6 +151,20 @@ def test_partial_transaction_then_another(log, target):
     assert rows(target, A) == [(1, "x")]
 
 
+def test_damage_in_a_new_log_is_not_taken_for_another_server(log, target, tmp_path):
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    again = LogWriter(tmp_path / "again", created=1)
+    for statement in ("CREATE DATABASE t", A.create, B.create):
+        again.ddl(statement)
+    again.transaction(insert(A, (1, "x")))
+    _, at, _ = again.spans[-1]
+    data = bytearray(again.path.read_bytes())
+    data[at + 4] = 99
+    again.path.write_bytes(data)
+    assert "event type 99 is unknown" in stopped(again.folder, target).message
+
+
 @pytest.mark.parametrize("how", ["skip", "xa commit"])
 def test_no_key_twice_behind_a_decision_by_hand(log, target, how):
     """What somebody left out, or committed by hand, makes rows that the source doesn't have: its

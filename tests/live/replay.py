@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spark_repl.binlog.definition import ColumnType
+from spark_repl.binlog.definition import ColumnType, TableDefinition
 from spark_repl.binlog.forms import USUAL, Forms
 from spark_repl.binlog.partial_images import MOVED
 from spark_repl.binlog.partial_rows import PartialImages
@@ -30,7 +32,7 @@ def server_rows(cursor: Any, database: str, table: str) -> Rows:
     parts = []
     for name, kind in columns:
         form = "HEX({})" if kind in (*_BINARY, *_SHAPES) else "{}"
-        form = {"float": "CAST({} AS double)", "bit": "HEX(CAST({} AS binary))"}.get(kind, form)
+        form = {"float": "{} + 0e0", "bit": "HEX(CAST({} AS binary))"}.get(kind, form)
         parts.append(form.format(name))
     cursor.execute(f"SELECT {', '.join(parts)} FROM {database}.{table}")
     real = [kind in ("float", "double") for _, kind in columns]
@@ -43,9 +45,19 @@ def _numbers(row: Any, real: list[bool]) -> list[Any]:
 
 def replay(server: Server, name: str, forms: Forms = USUAL) -> Rows:
     """The rows of ``name`` after its changes in all logs, laid over each other by the key."""
+    return replay_logs(server.logs(), name, forms)
+
+
+def replay_logs(
+    paths: list[Path],
+    name: str,
+    forms: Forms = USUAL,
+    known: Mapping[str, TableDefinition] | None = None,
+) -> Rows:
     state: dict[Any, list[Any]] = {}
-    for path in server.logs():
-        for images in walk(*read_log(path, compressed=False), True, pairs=True, forms=forms):
+    for path in paths:
+        args = *read_log(path, compressed=False), True
+        for images in walk(*args, pairs=True, forms=forms, known=known):
             if images.definition.name == name:
                 _apply(images, state)
     return sorted(state.values(), key=repr)

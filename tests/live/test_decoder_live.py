@@ -173,7 +173,7 @@ def test_random_values(server: Server, name: str, image: str, tmp_path: Path) ->
         cursor.execute(f"SET binlog_row_image = {image}")
         count = ROWS // 8 if name in _FEW else ROWS
         for first in range(0, count, 50):
-            rows = [_row(rand, i, makers) for i in range(first, first + 50)]
+            rows = [row_of(rand, i, makers) for i in range(first, first + 50)]
             cursor.execute(f"INSERT INTO live.t VALUES {', '.join(rows)}")
             at = rand.randrange(len(makers))
             changed = f"c{at} = {makers[at](rand)}"
@@ -220,7 +220,7 @@ def _fresh(cursor: Any, create: str) -> None:
     cursor.execute(create)
 
 
-def _row(rand: random.Random, number: int, makers: list[Maker]) -> str:
+def row_of(rand: random.Random, number: int, makers: list[Maker]) -> str:
     values = (make(rand) if rand.random() > 0.05 else "NULL" for make in makers)
     return f"({number}, {', '.join(values)})"
 

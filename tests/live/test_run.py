@@ -56,10 +56,14 @@ class Run:
     def wait_for(self, executed: str) -> None:
         until = time.monotonic() + _WAIT_S
         while time.monotonic() < until and self.executed() != executed:
-            if self.process.poll() is not None:
-                raise AssertionError(self.process.communicate()[1].decode()[-3000:])
+            self.check()
             time.sleep(0.2)
         assert self.executed() == executed
+
+    def check(self) -> None:
+        """Raises what it said when it has ended."""
+        if self.process.poll() is not None:
+            raise AssertionError(self.process.communicate()[1].decode()[-3000:])
 
     def wait_for_crash(self) -> None:
         _, err = self.process.communicate(timeout=_WAIT_S)
@@ -128,7 +132,7 @@ def _storm(
     bytes_max, proxy.bytes_max = proxy.bytes_max, 0
     with Load(server, 8, seed=kills) as load:
         while not run.executed():  # a chunk of the copy would never get through
-            assert run.process.poll() is None
+            run.check()
             time.sleep(0.3)
         proxy.bytes_max = bytes_max
         stop = threading.Event()
@@ -137,7 +141,7 @@ def _storm(
         killed, until = set[int](), time.monotonic() + 60 * max(kills, 10)
         while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
             time.sleep(0.3)
-            assert run.process.poll() is None
+            run.check()
             report = read_report(config.relay.path) or {}
             pid = report.get("THREAD_ID")
             if pid and pid not in killed and len(killed) < kills:

@@ -32,12 +32,11 @@ def test_earlier_finds(path: Path) -> None:
         return
 
 
-def test_every_transaction_fed_whole_and_cut() -> None:
-    for piece in pieces()[::7]:
-        if len(piece) > 2000:
-            continue
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.soak)])
+def test_every_transaction_fed_whole_and_cut(step: int) -> None:
+    for piece in pieces()[:: 1 if step == 1 else 7]:
         feed(piece)
-        for size in range(0, len(piece), 5):
+        for size in range(0, len(piece) if len(piece) <= 2000 else 0, step):
             try:
                 feed(piece[:size])
             except SparkReplError:

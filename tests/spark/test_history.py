@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,9 +17,11 @@ from spark_repl.errors import (
     LogError,
     TargetError,
 )
+from spark_repl.group import GroupWriter
 from spark_repl.position import RelayPosition
 from spark_repl.replica import resume_offset
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.spark import lab
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -235,6 +238,36 @@ def test_second_applier_is_fenced(spark, log, target):
         with pytest.raises(FencedError):
             slept.apply()
     assert_rows(spark, target, A, [(1, "a"), (2, "a")])
+
+
+@pytest.mark.usefixtures("either_writer")
+def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target, monkeypatch):
+    """As a process stopped (SIGSTOP) between its plan and its commit: crash/test_fencing.py."""
+    log.transaction(insert(A, (1, "a")))
+    run(spark, log.folder, target)
+    log.transaction(update(A, ((1, "a"), (1, "b"))))
+    config = spark_repl.Config.from_mapping(
+        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)},
+         "apply": {"writer": lab.WRITER}}
+    )  # fmt: skip
+    true, published = GroupWriter._commit, []
+
+    def commit(*args: Any) -> None:
+        if not published:
+            published.append(None)
+            with spark_repl.Replica(spark, config, take_over=True) as second:
+                second.apply()
+            published[:] = cuts(target)
+        true(*args)
+
+    monkeypatch.setattr(GroupWriter, "_commit", commit)
+    with spark_repl.Replica(spark, config) as first:
+        coordinator = first.coordinator
+        with pytest.raises(FencedError, match=f"pid {os.getpid()} on host"):
+            coordinator.apply(first.index.slice(coordinator.position, first.index.end))
+    assert_rows(spark, target, A, [(1, "b")])
+    assert_applied_once(target)
+    assert cuts(target) == published
 
 
 def test_foreign_update_stops(spark, log, target):

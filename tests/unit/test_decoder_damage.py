@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 import zstandard
 
-from spark_repl.binlog.event import parse_format_description
 from spark_repl.binlog.payload import decompress, head_of
 from spark_repl.binlog.rows import walk
-from spark_repl.binlog.scan import scan
 from spark_repl.binlog.table_map import parse_table_map
-from spark_repl.binlog.transaction import Stop
 from spark_repl.errors import DecodeError
 from tests.decoder_log import payloads, read_log
 
@@ -73,32 +70,6 @@ def test_an_incident_has_mysqls_number() -> None:
     with pytest.raises(DecodeError) as caught:
         walk_events(event(26, b"\1\0\0"))
     assert caught.value.number == 13119
-
-
-@pytest.mark.parametrize("name", ["kinds", "tagged", "compressed", "no_checksum", "rotate"])
-def test_a_log_that_arrives_byte_by_byte(name: str) -> None:
-    """More bytes are needed until a transaction is whole; what was found stays."""
-    path = LOG.parents[1] / "logs" / name / "binlog.000001"
-    data = np.fromfile(path, np.uint8)
-    start, checksum = _head(data.tobytes())
-    whole = scan(data, start, checksum)
-    assert whole.stop == Stop.END
-    for size in range(start, len(data)):
-        found = scan(data[:size], start, checksum)
-        assert found.stop in (Stop.END, Stop.OPEN, Stop.CUT)
-        assert np.array_equal(found.numbers, whole.numbers[: len(found.numbers)])
-        rest = scan(data, found.resume, found.checksum)
-        assert len(found.numbers) + len(rest.numbers) == len(whole.numbers)
-    tail = np.concatenate([data, np.zeros(40, np.uint8)])
-    with_tail = scan(tail, start, checksum)
-    assert (with_tail.stop, len(with_tail.numbers)) == (Stop.NO_EVENT, len(whole.numbers))
-
-
-def _head(data: bytes) -> tuple[int, bool]:
-    """(behind FORMAT_DESCRIPTION and PREVIOUS_GTIDS, whether events have a checksum)."""
-    length = struct.unpack_from("<I", data, 13)[0]
-    second = struct.unpack_from("<I", data, 4 + length + 9)[0]
-    return 4 + length + second, parse_format_description(data[4 : 4 + length]).checksum
 
 
 @pytest.mark.parametrize(

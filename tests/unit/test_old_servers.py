@@ -83,6 +83,7 @@ def test_a_history_that_does_not_fit(change: tuple[str, str], words: str) -> Non
         decode(CREATE.replace(*change), row(0, 0, 1))
     assert caught.value.table == "d.o"
     assert caught.value.position == "000001:0"
+    assert ("character set" in str(caught.value.hint)) == ("VARCHAR" in words)
 
 
 def test_a_log_without_previous_gtids(tmp_path: Path) -> None:

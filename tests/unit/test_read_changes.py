@@ -181,6 +181,24 @@ def mended(data: bytearray, start: int, end: int) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(-3, "event cut at the end"), (-31, "transaction cut at the end"), (60, "head is cut")],
+)
+def test_a_tail_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, size: int, words: str
+) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.transaction(insert(T, (1, "x", 0)))
+    whole = log.path.read_bytes()
+    rows(log.folder)
+    assert not caplog.records
+    log.path.write_bytes(whole[:size])
+    assert rows(log.folder) == []
+    (record,) = caplog.records
+    assert words in record.message and "bin.000001:" in record.message
+
+
 def test_pandas_takes_it() -> None:
     table = pa.Table.from_batches(
         read_changes(str(FIXTURES / "row_images"), tables={"images.uniq"})

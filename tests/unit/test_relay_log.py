@@ -115,6 +115,12 @@ def test_what_is_no_binlog(folder: Path) -> None:
     last.write_bytes(b"PK\3\4" + whole[4:])
     with pytest.raises(LogError, match="not a binary log"):
         open_log(str(folder))
+    index = (folder / "binlog.index").read_text()
+    (folder / "binlog.index").unlink()
+    with pytest.raises(LogError, match="not a binary log") as error:
+        open_log(str(folder))  # by its name it is one of this log
+    assert error.value.file == str(last)
+    (folder / "binlog.index").write_text(index)
     last.write_bytes(whole.replace(b"9.7.4-2", b"MariaDB"))
     with pytest.raises(LogError, match="MariaDB"):
         open_log(str(folder)).server(3)

@@ -12,8 +12,10 @@ from spark_repl.errors import ConfigError, LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.index import Kind, build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.writer import Limits, RelayWriter
 from spark_repl.stops import Until, due_in, left_out
 from tests.binlog_writer import LogWriter, Table, insert
+from tests.dump_stream import receive
 
 A = Table("a")
 
@@ -90,6 +92,23 @@ def test_until_is_met_where_no_transaction_comes(made, tmp_path, text, done, wan
     until = Until.parse(text.replace("S:", f"{made.source}:"))
     at = int(index.records["end"][done - 1])
     assert until.met(index, at, index.gtids(0, at), relay) == want
+
+
+def test_until_a_place_of_the_source_in_a_receivers_log(made, tmp_path):
+    folder = tmp_path / "relay"
+    with RelayWriter(folder, 4711, Limits(1 << 30, 0)) as writer:
+        receive(writer, sorted(made.folder.iterdir()))
+    relay = open_log(str(folder))
+    index = build_index(relay, str(tmp_path / "index"))
+    for count, (file, start, end) in enumerate(made.spans):
+        for offset, want in ((start, count), (start + 1, count + 1), (end, count + 1)):
+            until = Until.parse(f"source:{file}:{offset}")
+            until.check(relay)
+            assert until.take(index.records, GtidSet(), relay, 0) == want
+    for offset, want in ((end, True), (end + 1, False)):
+        until = Until.parse(f"source:{file}:{offset}")
+        assert until.met(index, index.end, index.gtids(), relay) == want
+        assert not until.met(index, int(index.records["position"][-1]), GtidSet(), relay)
 
 
 def test_until_that_nobody_understands(made, tmp_path):
