@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import delta.exceptions  # noqa: F401  with it Java's conflicts are PySparkExceptions
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
