@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,38 +135,46 @@ def _storm(
             run.check()
             time.sleep(0.3)
         proxy.bytes_max = bytes_max
-        stop = threading.Event()
-        rotating = threading.Thread(target=_rotate, args=(server, config, stop))
-        rotating.start()
         killed, until = set[int](), time.monotonic() + 60 * max(kills, 10)
-        while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
-            time.sleep(0.3)
-            run.check()
-            report = read_report(config.relay.path) or {}
-            pid = report.get("THREAD_ID")
-            if pid and pid not in killed and len(killed) < kills:
-                time.sleep(dice.random())
-                with suppress(ProcessLookupError):  # it has ended by itself
-                    os.kill(pid, signal.SIGKILL)
-                    killed.add(pid)
-                if len(killed) % 10 == 3:
-                    server.kill()
-                    server.start()
-        stop.set()
-        rotating.join()
+        with _rotating(server, config):
+            while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
+                time.sleep(0.3)
+                run.check()
+                report = read_report(config.relay.path) or {}
+                pid = report.get("THREAD_ID")
+                if pid and pid not in killed and len(killed) < kills:
+                    time.sleep(dice.random())
+                    with suppress(ProcessLookupError):  # it has ended by itself
+                        os.kill(pid, signal.SIGKILL)
+                        killed.add(pid)
+                    if len(killed) % 10 == 3:
+                        server.kill()
+                        server.start()
     assert len(killed) == kills and proxy.cuts >= cuts and load.transactions > 100
     proxy.bytes_max = 0
     run.wait_for(server.executed)
     run.stop()
 
 
-def _rotate(server: Server, config: Config, stop: threading.Event) -> None:
-    """FLUSH LOGS in a loop, PURGE of what was received."""
-    while not stop.wait(0.05):
-        with suppress(pymysql.err.MySQLError, OSError):
-            server.query("FLUSH BINARY LOGS")
-            if at := (read_report(config.relay.path) or {}).get("SOURCE_LOG_FILE"):
-                server.query(f"PURGE BINARY LOGS TO '{at}'")
+@contextmanager
+def _rotating(server: Server, config: Config) -> Iterator[None]:
+    """Meanwhile FLUSH LOGS in a loop, PURGE of what was received."""
+    stop = threading.Event()
+
+    def rotate() -> None:
+        while not stop.wait(0.05):
+            with suppress(pymysql.err.MySQLError, OSError):
+                server.query("FLUSH BINARY LOGS")
+                if at := (read_report(config.relay.path) or {}).get("SOURCE_LOG_FILE"):
+                    server.query(f"PURGE BINARY LOGS TO '{at}'")
+
+    thread = threading.Thread(target=rotate)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @pytest.mark.parametrize(("kills", "cuts"), [(3, 4), pytest.param(50, 100, marks=pytest.mark.soak)])
