@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_RESTART_MAX_S = 30.0
 _STEADY_S = 60.0
 _POLL_S = 0.1
 _STOP_S = 30.0
@@ -143,7 +142,7 @@ class Supervisor:
             if time.monotonic() - began > _STEADY_S:
                 wait = self.config.source.connect_retry_s / 1.0
             self._stop.wait(wait)
-            wait = min(wait * 2, _RESTART_MAX_S)
+            wait = min(wait * 2, self.config.source.connect_retry_max_s)
 
     def _run_once(self) -> int:
         command = [sys.executable, "-m", "spark_repl", "receive", "--config", self.config_file]
