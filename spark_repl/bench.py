@@ -33,8 +33,8 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
             log = open_log(path)
             records = build_index(log, folder).records
             size += int(records["length"].sum())
-            wave = np.arange(len(records), dtype=np.int32)
-            tasks += stage_tasks(log, 0, records, wave, 1, {}, shards=1, folder=None)
+            worker = np.zeros(len(records), np.int32)
+            tasks += stage_tasks(log, 0, records, worker, {}, shards=1, folder=None)
         indexed = time.perf_counter() - began
         seconds, changes = float("inf"), 0
         for _ in range(_ROUNDS):

@@ -183,23 +183,21 @@ def stage_tasks(
     log: RelayLog,
     base: int,
     records: Records,
-    wave: npt.NDArray[np.int32],
-    workers: int,
+    worker: npt.NDArray[np.int32],
     skip: Mapping[str, Mask],
     commits: Mapping[int, Branch] = {},
     **options: Any,
 ) -> list[StageTask]:
-    """One task per worker that has work. ``records`` and ``wave`` [n], ``skip`` masks [n].
+    """One task per worker that has rows. ``records`` and ``worker`` [n], ``skip`` masks [n].
     ``commits``: the branch of each XA COMMIT, by its index."""
     holds = np.flatnonzero(np.isin(records["kind"], WITH_ROWS))
-    worker = share_out(records, wave, workers)[holds]
-    records = records[holds]
+    records, worker = records[holds], worker[holds]
     skip = {table: mask[holds] for table, mask in skip.items()}
     branches = {i: commits[at] for i, at in enumerate(holds.tolist()) if at in commits}
     file_no = records["position"] >> OFFSET_BITS
     file_no[list(branches)] = -1 - np.array(list(branches), np.int64)  # each lies somewhere else
     tasks = []
-    for number in range(workers):
+    for number in np.unique(worker).tolist():
         mine = np.flatnonzero(worker == number)
         spans = tuple(
             _branch_span(branches[int(part[0])], records[part[0]])

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .apply.ddl import Statement
 from .apply.row_batches import table_batches
 from .apply.schema_history import SchemaHistory
 from .apply.spans import Span, read_images, slices
@@ -114,7 +113,7 @@ def _parts(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     for at in np.flatnonzero(records["kind"] == Kind.DDL_ROWS).tolist():
         if at > first:
             yield _run(file, records[first:at])
-        _see(_query(file, records[at], b"CREATE"), state)
+        state.history.see(_query(file, records[at], b"CREATE"))
         first = at
     yield _run(file, records[first:])
 
@@ -127,7 +126,7 @@ def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     """What a transaction without rows of its own means; ``records`` is that one alone."""
     record = records[0]
     kind = Kind(int(record["kind"]))
-    if kind == Kind.QUERY and _see(_query(file, record, b""), state).changes_rows:
+    if kind == Kind.QUERY and state.history.see(_query(file, record, b"")).changes_rows:
         kind = Kind.STATEMENT
     if kind == Kind.XA_PREPARE:
         state.prepared[_xid(file, record)] = file, records
@@ -162,10 +161,6 @@ def _query(file: RelayFile, record: Any, start: bytes) -> Query:
 
 def _xid(file: RelayFile, record: Any) -> Xid:
     return Xid.parse(_query(file, record, b"XA ").statement)
-
-
-def _see(query: Query, state: _State) -> Statement:
-    return state.history.see(query)
 
 
 def _run_batches(

@@ -39,17 +39,18 @@ class Stager:
 
     def share_out(self, group: Group) -> None:
         """Says which worker has which transaction: one has all of a tiny group."""
-        group.worker = share_out(group.records, group.wave, self._count(group))
+        count = 1 if _size(group) <= HERE_BYTES else self.workers.count
+        group.worker = share_out(group.records, group.wave, count)
 
     def stage(
         self, group: Group, relay: RelayLog, base: int, catch_up: CatchUp, executed: GtidSet
     ) -> list[Staged]:
-        """Reads the group from its first position to its last. Raises LogError, DecodeError,
-        OSError. ``catch_up``: what tables have from a first copy."""
-        here = _size(group) <= HERE_BYTES
+        """Reads the group, as it is shared out, from its first position to its last. Raises
+        LogError, DecodeError, OSError. ``catch_up``: what tables have from a first copy."""
+        size, count = _size(group), self.workers.count
+        here = size <= HERE_BYTES
         folder = None if here else self._folder(group)
-        count = self._count(group)
-        shards = count if _size(group) > _SHARD_BYTES and self.tables < count else 1
+        shards = count if size > _SHARD_BYTES and self.tables < count else 1
         held = [*self.tracking.ahead.items(), *catch_up.held(executed).items()]
         skip = self._skip(group, held)
         group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
@@ -57,8 +58,7 @@ class Stager:
             relay,
             base,
             group.records,
-            group.wave,
-            count,
+            group.worker,
             skip,
             group.xa.commits,
             shards=shards,
@@ -72,9 +72,6 @@ class Stager:
         found = self.workers.run(stage, tasks, here=here)
         self.seconds += time.perf_counter() - began
         return found
-
-    def _count(self, group: Group) -> int:
-        return 1 if _size(group) <= HERE_BYTES else self.workers.count
 
     def _folder(self, group: Group) -> str:
         self.drop(group)  # of an attempt that failed

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spark_repl.apply import spans
 from spark_repl.errors import DecodeError
-from spark_repl.plan import stage_tasks
+from spark_repl.plan import share_out, stage_tasks
 from spark_repl.position import OFFSET_BITS
 from spark_repl.relay.index import RECORD, Kind
 
@@ -44,7 +44,8 @@ def test_tasks_read_each_transaction_once(
     relay = SimpleNamespace(file=lambda number: SimpleNamespace(path=str(tmp_path / str(number))))
     wave = np.cumsum([t[0] for t in log]).astype(np.int32)
     left_out = np.array([length % 2 == 0 for _, length, _, _ in log])
-    tasks = stage_tasks(relay, 0, records, wave, workers, {"t": left_out}, shards=1, folder=None)
+    worker = share_out(records, wave, workers)
+    tasks = stage_tasks(relay, 0, records, worker, {"t": left_out}, shards=1, folder=None)
 
     seen: list[int] = []
     with patch.object(spans, "_SLICE_BYTES", slice_bytes):

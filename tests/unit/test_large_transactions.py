@@ -73,8 +73,8 @@ def test_the_applier_folds_over_windows(
 def staged(folder: Path, log: LogWriter) -> dict[str, list[pa.Table]]:
     relay = open_log(str(log.folder))
     records = build_index(relay, str(folder / "index")).records
-    wave = np.zeros(len(records), np.int32)
-    (task,) = stage_tasks(relay, 0, records, wave, 1, {}, shards=1, folder=None)
+    worker = np.zeros(len(records), np.int32)
+    (task,) = stage_tasks(relay, 0, records, worker, {}, shards=1, folder=None)
     assert isinstance(task, StageTask)
     found: dict[str, list[pa.Table]] = {}
     for part in stage(task).parts:
@@ -140,7 +140,7 @@ def test_damage_in_a_large_transaction(
     data[start + a + at] ^= byte
     log.path.write_bytes(data)
     monkeypatch.setattr(spans, "_SLICE_BYTES", 500)
-    (task,) = stage_tasks(relay, 0, records, np.zeros(1, np.int32), 1, {}, shards=1, folder=None)
+    (task,) = stage_tasks(relay, 0, records, np.zeros(1, np.int32), {}, shards=1, folder=None)
     with pytest.raises(DecodeError, match=r"CRC32 is wrong.* in its window \d") as caught:
         stage(task)
     assert caught.value.position == f"000001:{start}"
@@ -156,7 +156,7 @@ def test_a_file_that_became_shorter(
     records = build_index(relay, str(tmp_path / "index")).records
     log.path.write_bytes(log.path.read_bytes()[:-9])
     monkeypatch.setattr(spans, "_SLICE_BYTES", 100)
-    (task,) = stage_tasks(relay, 0, records, np.zeros(1, np.int32), 1, {}, shards=1, folder=None)
+    (task,) = stage_tasks(relay, 0, records, np.zeros(1, np.int32), {}, shards=1, folder=None)
     with pytest.raises(DecodeError, match="shorter than when it was indexed"):
         stage(task)
 
