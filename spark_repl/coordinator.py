@@ -10,10 +10,12 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+
+import numpy as np
 
 from .applier_status import (
     DELAYED,
@@ -29,8 +31,9 @@ from .errors import CommitOrderError, RowError
 from .gtid import GtidSet
 from .landing import Landing
 from .lanes import GROUPS_AHEAD
-from .plan import Group, Log, Planner, Records, branch_group
+from .plan import XA_PARTS, Group, Log, Planner, Records, branch_group
 from .position import RelayPosition
+from .relay.index import TransactionIndex
 from .retry import Retries, Stopped
 from .sink.copies import CatchUp
 from .sink.tracking import Tracking
@@ -112,6 +115,8 @@ class Coordinator:
         )
         self._dispatched = self.executed
         batch = self._planner.batch(records)
+        for text in batch.warnings:
+            log.warning("%s", text)
         self.counters.warnings += batch.warnings
         dispatched: deque[tuple[Group, Future[None]]] = deque()
         group = self._planner.group(batch, 0)
@@ -144,6 +149,20 @@ class Coordinator:
             raise wrong  # everything before it has landed
         self.end_by_hand()
         self.status.state(WAITING_FOR_WORK, "")
+
+    def begin_ahead(self, index: TransactionIndex) -> None:
+        """Has the first group of what a stream will bring staged, while the stream is started.
+        Only where the records are taken as they are in the log."""
+        renewed, held = self.log.history.renewed, self.catch_up.copied
+        if self.until or self.skip or renewed or held or self.config.apply.delay_s:
+            return
+        records = index.slice(self.position, index.end)[: self.config.apply.group_max_transactions]
+        if not len(records) or np.isin(records["kind"], XA_PARTS).any():
+            return
+        group = self._planner.group(self._planner.batch(records), 0)
+        if group is not None and group.with_rows:
+            group.executed, group.idempotent = self.executed, self._idempotent()
+            self._staging.submit(self.landing.head_start.begin, group)
 
     def end_by_hand(self) -> None:
         """Ends the XA branches that somebody has decided about, behind all that is in the tables.
@@ -215,11 +234,14 @@ class Coordinator:
     def _dispatch(self, group: Group) -> None:
         group.slot = self.landing.order.dispatch()
         group.xa = self.retries.run(lambda: self.xa.enter(group.records, self._branches))
-        every = self.config.apply.exec_mode == "idempotent"
-        group.idempotent = EveryTable() if every else self.catch_up.tables(self.executed)
+        group.idempotent = self._idempotent()
         group.executed, self._dispatched = self._dispatched, self._dispatched.union(group.gtids)
         if group.with_rows:
             group.staged = self._staging.submit(self.landing.stage, group)
+
+    def _idempotent(self) -> Container[str]:
+        every = self.config.apply.exec_mode == "idempotent"
+        return EveryTable() if every else self.catch_up.tables(self.executed)
 
     def _transient(self, error: BaseException, attempt: int, slot: int) -> None:
         self.counters.retries += 1

@@ -93,13 +93,15 @@ class GroupWriter:
     ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
+        rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
+        share = rows // (self.workers.count + 1)
         tasks = [
             task
             for name, table in tables.items()
-            for task in self._tasks(table, parts[name], idempotent=name in idempotent)
+            for task in self._tasks(table, parts[name], share, idempotent=name in idempotent)
         ]
+        tasks.sort(key=lambda task: -sum(part.rows for part in task.parts))
         self._complete_indexes(tables.values())
-        rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
         began = time.perf_counter()
         if self._lanes:
             self._lanes.idempotent = idempotent
@@ -174,9 +176,13 @@ class GroupWriter:
             found[name] = table
         return found
 
-    def _tasks(self, table: Table, parts: list[Part], *, idempotent: bool) -> list[WriteTask]:
+    def _tasks(
+        self, table: Table, parts: list[Part], share: int, *, idempotent: bool
+    ) -> list[WriteTask]:
+        """A task a shard, each making a file; one alone for what is about a worker's
+        ``share`` of the group's rows."""
         shards: dict[int, list[Part]] = {}
-        together = any(part.whole for part in parts)
+        together = any(part.whole for part in parts) or sum(part.rows for part in parts) <= share
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files = () if self._lanes else self.tracking.live_files(table)

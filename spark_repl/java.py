@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -121,6 +122,30 @@ def _artifact(name: str) -> str:
     return re.sub(r"-\d[^_]*\.jar$", "", name)
 
 
+def spark_home() -> Path:
+    """Where Spark lies, for a JVM that we start: pyspark's own folder without its zipped Python.
+
+    Spark puts that zip before all else on its Python processes' path, and a zip has no bytecode:
+    each of them would compile pyspark anew, 0.6 s of processor time. Without it they import the
+    installed one, which is the same; the workers' Python may be another one, that has none.
+    """
+    workers = shutil.which(os.environ.get("PYSPARK_PYTHON") or sys.executable)
+    if os.path.dirname(workers or "") != os.path.dirname(sys.executable):
+        return _pyspark()
+    home = cache_folder() / f"spark-{version('pyspark')}-{_place()}"
+    home.mkdir(parents=True, exist_ok=True)
+    for name in ("bin", "jars"):
+        with suppress(FileExistsError):
+            (home / name).symlink_to(_pyspark() / name)
+    return home
+
+
+def _place() -> str:
+    """Tells pyspark's installations apart, also one from the next at the same place."""
+    jars = _pyspark() / "jars"
+    return f"{zlib.crc32(f'{jars} {jars.stat().st_mtime_ns}'.encode()):08x}"
+
+
 def archive() -> Path:
     """The class archive (class data sharing) for this Java and these jars; it may not exist.
 
@@ -129,9 +154,8 @@ def archive() -> Path:
     """
     versions = f"java-{check_java()}-pyspark-{version('pyspark')}-delta-{version('delta-spark')}"
     # Java takes an archive only for the class path that it was made with, and for its very files.
-    jars = _pyspark() / "jars"
-    place = zlib.crc32(f"{jars} {jars.stat().st_mtime_ns}".encode())
-    return cache_folder() / f"{versions}-{place:08x}.jsa"
+    home = zlib.crc32(os.environ.get("SPARK_HOME", str(spark_home())).encode())
+    return cache_folder() / f"{versions}-{_place()}-{home:08x}.jsa"
 
 
 def _fetch(folder: Path, packages: list[str], without: str) -> None:

@@ -23,6 +23,7 @@ from .crash_points import reach
 from .errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
 from .group import GroupWriter, RowFault
 from .gtid import GtidSet
+from .head_start import HeadStart
 from .lanes import Lanes, of_tables
 from .low_water_mark import LowWaterMark, cut_behind
 from .plan import Group, Log, count_before, placed
@@ -77,10 +78,15 @@ class Landing:
         self.order = CommitOrder(status.waits)
         self.writer = GroupWriter(tracking, workers, config)
         self.stager = Stager(config, tracking, workers)
+        self.head_start = HeadStart(self._read, self.stager.drop)
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
         self._statements = Statements(tracking)
 
     def _stage(self, group: Group) -> list[Staged]:
+        found = self.head_start.take(group)
+        return self._read(group) if found is None else found
+
+    def _read(self, group: Group) -> list[Staged]:
         self.stager.share_out(group)
         self._says(group, STAGING)
         return self.stager.stage(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -22,13 +21,12 @@ from .relay.index import RECORD, Kind, gtid_name
 from .relay.log import RelayLog
 from .sink.history import History
 
-log = logging.getLogger(__name__)
-
 Records = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 # Kinds whose row events are applied; ROLLBACK holds some that never happened.
 WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)
+XA_PARTS = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)
 WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 
 
@@ -134,8 +132,6 @@ class Planner:
             f"{text} [position {RelayPosition.unpack(int(records['position'][at]))}]"
             for at, text in found
         ]
-        for text in warnings:
-            log.warning("%s", text)
         return Batch(records, wave, barrier, warnings)
 
     def group(self, batch: Batch, first: int) -> Group | None:

@@ -325,6 +325,7 @@ class Replica:
             if follow
             else writer.trigger(availableNow=True)
         )
+        self.coordinator.begin_ahead(self.index)
         query = writer.start()
         try:
             while not query.awaitTermination(1):

@@ -11,7 +11,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from .java import archive, check_java, class_path, delta_jars, s3_jars
+from .java import archive, check_java, class_path, delta_jars, s3_jars, spark_home
 from .object_store import canonical, is_remote, spark_settings
 
 _SETTINGS = {
@@ -76,6 +76,7 @@ def _launch(settings: Mapping[str, str]) -> None:
 
 def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
     """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
+    os.environ.setdefault("SPARK_HOME", str(spark_home()))
     logging = Path(__file__).with_name("log4j2.properties")
     options = [f"-Dlog4j2.configurationFile={logging}", java_options]
     found = {"spark.driver.memory": "1536m"}
@@ -88,9 +89,6 @@ def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
     else:
         found["spark.jars"] = ",".join(delta_jars() + (s3_jars() if remote else []))
     if master.startswith("local-cluster"):
-        import pyspark
-
         found["spark.driver.host"] = found["spark.driver.bindAddress"] = "127.0.0.1"
-        os.environ.setdefault("SPARK_HOME", os.path.dirname(pyspark.__file__))
     found["spark.driver.extraJavaOptions"] = " ".join(options).strip()
     return found

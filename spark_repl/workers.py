@@ -15,6 +15,8 @@ from .errors import SparkReplError
 T = TypeVar("T")
 R = TypeVar("R")
 
+# Tasks beyond are done by one of Spark's after the other: each of those costs 20 ms.
+_BUNDLES = 4
 # Data files of so many bytes together are rewritten here rather than in a Spark job.
 HERE_BYTES = 1 << 20
 
@@ -29,37 +31,45 @@ class Workers:
         self.spark, self.count, self.task_retries = spark, count, 0
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
-        """Results in the order of the tasks. ``here``: in this process, where a Spark job would
-        cost more than the work. Raises what a task raised, first task first."""
+        """Results in the order of the tasks, of which the heaviest should come first. ``here``: in
+        this process, where a Spark job would cost more than the work. Raises what a task raised,
+        first task first."""
         if here or not tasks:
             return [function(task) for task in tasks]
+        count = min(len(tasks), _BUNDLES * self.count)
+        bundles = [tasks[first::count] for first in range(count)]
         guarded = _Guarded(function)
-        found = self.spark.sparkContext.parallelize(list(tasks), len(tasks)).map(guarded).collect()
+        found = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
         self.task_retries += sum(attempt for attempt, _ in found)
-        for _, result in found:
+        results = [found[i % count][1][i // count] for i in range(len(tasks))]
+        for result in results:
             if isinstance(result, SparkReplError | OSError):
                 raise result
-        return [result for _, result in found]  # type: ignore[misc]
+        return results  # type: ignore[return-value]
 
 
 class _Guarded:
     """Brings our own errors home as values: raised, Spark would turn them into text. Beside the
-    result stands which attempt of Spark's this was, from 0."""
+    results stands which attempt of Spark's this was, from 0."""
 
     def __init__(self, function: Callable[[T], R]) -> None:
         self.function = function
 
-    def __call__(self, task: T) -> tuple[int, R | SparkReplError | OSError]:
+    def __call__(self, tasks: Sequence[T]) -> tuple[int, list[R | SparkReplError | OSError]]:
         _settle()
         context = TaskContext.get()
         attempt = context.attemptNumber() if context else 0
         try:
-            return attempt, self.function(task)  # type: ignore[return-value,arg-type]
-        except (SparkReplError, OSError) as error:
-            return attempt, error
+            return attempt, [self._result(task) for task in tasks]
         finally:
             # Idle workers stay; what Arrow keeps for later tasks would count in each of them.
             pa.default_memory_pool().release_unused()
+
+    def _result(self, task: T) -> R | SparkReplError | OSError:
+        try:
+            return self.function(task)  # type: ignore[return-value,arg-type]
+        except (SparkReplError, OSError) as error:
+            return error
 
 
 def _settle() -> None:

@@ -13,7 +13,7 @@ from .apply.xa import DAMAGED, Branch, Branches, Step, XaGroup, Xid, wrong_state
 from .binlog.event import CRC_LENGTH
 from .errors import SparkReplError, StatementError
 from .gtid import GtidSet
-from .plan import Records, placed
+from .plan import XA_PARTS, Records, placed
 from .position import OFFSET_BITS, OFFSET_MASK
 from .relay.index import Flag, Kind, gtid_text
 from .relay.log import RelayLog
@@ -90,7 +90,7 @@ class XaParts:
         """
         # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
-        places = np.flatnonzero(np.isin(records["kind"], _PARTS) | unended)
+        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS) | unended)
         if not len(places):
             return records, {}, None
         records = records.copy()
@@ -143,7 +143,7 @@ class XaParts:
         """Follows a group's parts. Raises OSError when a branch can't be made durable."""
         if not branches:
             return XaGroup(self.prepared, [], self.prepared)
-        places = np.flatnonzero(np.isin(records["kind"], _PARTS)).tolist()
+        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS)).tolist()
         steps = [
             (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
             for i in places
@@ -185,6 +185,3 @@ def _check_prepared(branch: Branch) -> None:
             raise StatementError(
                 f"an XA_PREPARE event holds an invalid XID: not {branch.xid}", hint=DAMAGED
             )
-
-
-_PARTS = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)

@@ -178,6 +178,7 @@ def run(log: Path, target: Path | str, *, crash: int = 0, **apply: Any) -> bool:
         with applier(log, target, **apply) as found:
             CRASHES.left = crash
             found.coordinator.end_by_hand()
+            found.coordinator.begin_ahead(found.index)
             found.coordinator.apply(found.index.slice(found.coordinator.position, found.index.end))
             if found.index.damage:
                 raise found.index.damage  # as the stream does, behind what it could read

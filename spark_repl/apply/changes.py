@@ -26,6 +26,7 @@ EXISTED, EXISTS, CERTAIN = 1, 2, 4
 CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
 
+@dataclass(frozen=True)
 class EveryTable:
     """All names of tables."""
 

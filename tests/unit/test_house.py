@@ -46,7 +46,7 @@ LAYERS = (
         "stops",
         "stream",
     ),
-    ("upkeep", "copy", "stager"),
+    ("upkeep", "copy", "stager", "head_start"),
     ("group",),
     ("lanes", "low_water_mark"),
     ("landing",),

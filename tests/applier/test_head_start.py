@@ -1,0 +1,93 @@
+"""A stream's first group, staged while the stream is started: used when the batch begins with the
+very same group, and else of no effect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_repl.errors import LogError
+from spark_repl.stager import Stager
+from tests.binlog_writer import LogWriter, Table, delete, insert
+from tests.local_delta import applier, rows, run
+
+A = Table("a")
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many transactions were staged, each time."""
+    true, found = Stager.stage, list[int]()
+
+    def stage(self, group, *args):
+        found.append(len(group.records))
+        return true(self, group, *args)
+
+    monkeypatch.setattr(Stager, "stage", stage)
+    return found
+
+
+def grown(log: LogWriter, target: Path) -> None:
+    """Tables that are there, and three transactions more."""
+    run(log.folder, target)
+    for number in (1, 2, 3):
+        log.transaction(insert(A, (number, "x")))
+
+
+def apply(log: LogWriter, target: Path, change: Callable = lambda records: records) -> list[str]:
+    """Returns what is left of staged files while the applier still holds the target."""
+    with applier(log.folder, target) as found:
+        found.coordinator.begin_ahead(found.index)
+        records = found.index.slice(found.coordinator.position, found.index.end)
+        found.coordinator.apply(change(records))
+        return os.listdir(target / "_repl" / "staging")
+
+
+def test_the_same_group_is_staged_once(log, target, reads):
+    grown(log, target)
+    reads.clear()
+    assert apply(log, target) == []
+    assert reads == [3]
+    assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
+
+
+def test_another_group_is_staged_anew(log, target, reads):
+    grown(log, target)
+    reads.clear()
+    assert apply(log, target, lambda records: records[:2]) == []
+    assert reads == [3, 2]
+    assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
+def test_what_goes_wrong_then_is_met_in_its_turn(log, target, reads, monkeypatch):
+    grown(log, target)
+    true, tried = Stager.stage, []
+
+    def stage(self, group, *args):
+        tried.append(group)
+        if len(tried) == 1:
+            raise LogError("once")
+        return true(self, group, *args)
+
+    monkeypatch.setattr(Stager, "stage", stage)
+    assert apply(log, target) == []
+    assert len(tried) == 2
+    assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
+
+
+def test_groups_whose_meaning_may_change_get_none(log, target, reads):
+    """XA parts are followed group by group; a delayed replica has time."""
+    grown(log, target)
+    log.xa_prepare((b"a", b"b", 1), insert(A, (4, "x")))
+    log.transaction(delete(A, (1, "x")))
+    reads.clear()
+    run(log.folder, target)
+    assert reads == [5]
+    log.transaction(insert(A, (5, "x")))
+    reads.clear()
+    run(log.folder, target, delay_s=1)
+    assert reads == [1]
+    assert rows(target, A) == [(2, "x"), (3, "x"), (5, "x")]
