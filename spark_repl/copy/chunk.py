@@ -7,11 +7,13 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ..binlog.definition import TableDefinition
+from ..binlog.text import gather
 from ..config import Source
 from ..errors import SourceLostError, SparkReplError
 from ..relay.connection import begin_query, connect
@@ -44,6 +46,13 @@ class Copied:
 
     adds: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
+
+
+def load(_: object = None) -> None:
+    """Has a worker load what it needs, a second of work, while its first table is made."""
+    row, end = b"\2\0\0\0\1x", b"\5\0\0\1\xfe\0\0\2\0"
+    for (values,) in read_rows(BytesIO(row + end), 1):
+        gather(values, pa.string())
 
 
 def copy_chunk(task: CopyTask) -> Copied:

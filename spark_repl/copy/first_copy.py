@@ -1,14 +1,17 @@
 """FirstCopy: tables of the source into fresh Delta tables, in chunks, without a lock.
 
-Chunks are committed in order, each commit with the number of its last chunk, so a copy that was
-killed goes on behind what landed. The log from before the copy is applied afterwards (sink/copies).
+A table's chunks are committed in order, each commit with the number of its last chunk, so a copy
+that was killed goes on behind what landed. The log from before the copy is applied afterwards
+(sink/copies).
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -24,7 +27,7 @@ from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
 from ..sink.delta_log import DeltaLog
 from ..sink.layout import Layout
 from ..sink.tracking import Table, TableOptions, Tracking, user_metadata
-from .chunk import Copied, CopyTask, copy_chunk, copy_rows, patiently
+from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .prepared import before_branches
 from .source_tables import (
     SourceTable,
@@ -44,6 +47,7 @@ T = TypeVar("T")
 # Few: a wrong host or port is to be said soon.
 _PLAN_RETRIES = 3
 _LOCK_WAIT_S = 20
+_TABLES_AT_ONCE = 4
 _LOCK_HINT = (
     "a long transaction, or a prepared XA branch (XA RECOVER), has changed the table: end it, and"
     " run the copy again"
@@ -54,7 +58,7 @@ _VIEW_HINT = (
     " GRANT LOCK TABLES ON *.* TO the account"
 )
 
-Run = Callable[[Callable[[CopyTask], Copied], list[CopyTask]], list[Copied]]
+Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,7 @@ class FirstCopy:
         self.tracking = Tracking(self.layout, self.control, DeltaLog(spark), options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0
+        self._counting = threading.Lock()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
         """Raises SourceError, SchemaError, FencedError; started again it goes on."""
@@ -198,11 +203,19 @@ class FirstCopy:
         if copy.bounds:
             tables = self._asked(lambda source: list_tables(source.rows, tuple(copy.bounds)))
         self._expected = sum(table.rows for table in tables)
-        for table in tables:
-            if table.definition.name in copy.views:
-                copy = self._locked(table, copy)
-            else:
-                self._keyed(table, copy)
+        # Side by side, as making a table costs 0.3 s of Delta's, and 3 s the first time.
+        with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
+            pool.submit(self._run, load, [None] * self.config.apply.workers)
+            keyed = [t for t in tables if t.definition.name not in copy.views]
+            waiting = [pool.submit(self._keyed, table, copy) for table in keyed]
+            try:
+                for table in tables:
+                    if table.definition.name in copy.views:
+                        copy = self._locked(table, copy)
+                for done in as_completed(waiting):
+                    done.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
         until = self._asked(lambda source: source.server().executed)
         copy = replace(copy, until=until, rows=self.rows)
         record_copy(self.control, copy)
@@ -305,5 +318,6 @@ class FirstCopy:
         snapshot = delta.snapshot(table.folder)
         assert snapshot is not None
         table.snapshot = snapshot
-        self.rows += sum(part.rows for part in found)
-        self._told(self.rows, max(self._expected, self.rows))
+        with self._counting:
+            self.rows += sum(part.rows for part in found)
+            self._told(self.rows, max(self._expected, self.rows))

@@ -51,13 +51,19 @@ def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
     ``stream`` stands behind the column descriptions. Raises SourceError for the server's error.
     """
     buffer = np.zeros(_BUFFER_BYTES, np.uint8)
-    start = have = 0
+    start = have = rows = 0
     offsets = np.zeros((count, _BATCH_ROWS), np.int64)
     lengths = np.zeros((count, _BATCH_ROWS), np.int32)
     while True:
-        rows, start, code = _split_rows(buffer, start, have, offsets, lengths)
+        rows, start, code = _split_rows(buffer, start, have, offsets, lengths, rows)
+        if code == _NEED and have < len(buffer):  # TLS gives 16 KB at a time
+            got = _read(stream, min(len(buffer) - have, _READ_BYTES))
+            buffer[have : have + len(got)] = np.frombuffer(got, np.uint8)
+            have += len(got)
+            continue
         if rows:
             yield [Values(buffer, offsets[c, :rows], lengths[c, :rows]) for c in range(count)]
+            rows = 0
         if code == _END:
             return
         if code == _ERROR:
@@ -69,15 +75,11 @@ def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
             buffer = np.zeros(max(len(buffer), 2 * len(left_over)), np.uint8)
             buffer[: len(left_over)] = np.frombuffer(left_over, np.uint8)
             start, have = 0, len(left_over)
-            continue
-        left = have - start
-        if code != _FULL:
+        elif code == _NEED:
+            left = have - start
             grown = buffer if left < len(buffer) // 2 else np.zeros(2 * len(buffer), np.uint8)
             grown[:left] = buffer[start:have].copy()
             buffer, start, have = grown, 0, left
-            got = _read(stream, min(len(buffer) - have, _READ_BYTES))
-            buffer[have : have + len(got)] = np.frombuffer(got, np.uint8)
-            have += len(got)
 
 
 def _read(stream: Stream, size: int) -> bytes:
@@ -119,11 +121,11 @@ def _columns(data: Any, pos: Any, offsets: np.ndarray, lengths: np.ndarray, row:
 
 @njit(cache=True, nogil=True)
 def _split_rows(
-    data: np.ndarray, start: int, have: int, offsets: np.ndarray, lengths: np.ndarray
+    data: np.ndarray, start: int, have: int, offsets: np.ndarray, lengths: np.ndarray, rows: int
 ) -> Any:
-    """(rows, offset behind them, why it ends)."""
+    """(rows, offset behind them, why it ends); ``rows`` are there already."""
     at: Any = np.int64(start)
-    for row in range(offsets.shape[1]):
+    for row in range(rows, offsets.shape[1]):
         if have - at < 4:
             return row, at, _NEED
         length = read_uint(data, at, 3)

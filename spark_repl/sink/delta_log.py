@@ -115,11 +115,11 @@ class DeltaLog:
 
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
         """The version of the last ``txn`` action of ``app``; None when it never committed."""
-        found = log_replay.last_txn(snapshot.folder, snapshot.version, app)
-        if found is None:
+        try:
+            return log_replay.last_txn(snapshot.folder, snapshot.version, app)
+        except LookupError:  # Delta reconstructs the state: up to 5 s
             known = self._to_list.asJava(snapshot.java.transactions())
-            found = next((int(v) for name, v in known.items() if name == app), None)
-        return found
+            return next((int(v) for name, v in known.items() if name == app), None)
 
     def advance(self, previous: Snapshot) -> Snapshot:
         """The newest version after a commit of ours, which changes no metadata."""

@@ -60,14 +60,17 @@ def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
 
 
 def last_txn(folder: str, version: int, app: str) -> int | None:
-    """The ``txn`` version of ``app`` at a table version, from the newest commits."""
+    """The ``txn`` version of ``app`` at a table version, from the newest commits; None when it has
+    none. Raises LookupError when they don't reach back far enough to tell."""
     for number in range(version, max(-1, version - _LOOK_BACK), -1):
         actions = read_commit(folder, number)
         if actions is None:
-            return None
+            raise LookupError(f"version {number} is gone")
         for action in actions:
             if action.get("txn", {}).get("appId") == app:
                 return int(action["txn"]["version"])
+    if version >= _LOOK_BACK:
+        raise LookupError(f"nothing in {_LOOK_BACK} versions")
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl.sink import log_replay
@@ -60,3 +61,7 @@ def test_last_txn(spark: SparkSession, tmp_path: Path) -> None:
     assert snapshot is not None
     assert delta.last_txn(snapshot, "us") == 2
     assert delta.last_txn(snapshot, "others") is None
+    assert log_replay.last_txn(str(folder), 2, "others") is None, "without Delta's reconstruction"
+    (folder / "_delta_log" / f"{0:020d}.json").unlink()
+    with pytest.raises(LookupError):
+        log_replay.last_txn(str(folder), 2, "others")
