@@ -131,6 +131,9 @@ class Coordinator:
                 # What follows a statement may need the definitions that it makes.
                 while len(dispatched) >= (self._ahead if group.with_rows else 1):
                     dispatched.popleft()[1].result()
+                # Spark serves jobs in the order they come in: files first, so that the next group
+                # is read while these are committed.
+                group.writing.wait()
                 group = self._planner.group(batch, group.last)
             for _, landing in dispatched:
                 landing.result()

@@ -63,10 +63,17 @@ class GroupWriter:
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(
-        self, staged: list[Staged], before: Cut, cut: Cut, *, idempotent: Container[str]
+        self,
+        staged: list[Staged],
+        before: Cut,
+        cut: Cut,
+        *,
+        idempotent: Container[str],
+        begins: Callable[[], None],
     ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; returns row changes per table.
-        ``before``: where the group begins, ``cut``: where it ends.
+        ``before``: where the group begins, ``cut``: where it ends. ``begins`` is called when
+        everything is planned and the workers are needed.
 
         Raises RowFault (lowest failing transaction first) before anything is committed.
         """
@@ -79,7 +86,7 @@ class GroupWriter:
                 parts.setdefault(piece.table, []).append(piece)
         with ExitStack() as held:
             tables = self._tables(staged, parts, before, held)
-            self._write(tables, parts, cut, idempotent=idempotent)
+            self._write(tables, parts, cut, idempotent=idempotent, begins=begins)
         self._upkeep.look(tables)
         return changes
 
@@ -90,6 +97,7 @@ class GroupWriter:
         cut: Cut,
         *,
         idempotent: Container[str],
+        begins: Callable[[], None],
     ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
@@ -106,6 +114,7 @@ class GroupWriter:
         if self._lanes:
             self._lanes.idempotent = idempotent
         reach("planned")
+        begins()
         written = self.workers.run(self._function, tasks, here=rows <= _HERE_ROWS)
         faults = [fault for part in written for fault in part.violations]
         if self._lanes and not faults:

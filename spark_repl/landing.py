@@ -122,6 +122,8 @@ class Landing:
         except BaseException:
             self.order.fail(group.slot)
             raise
+        finally:
+            group.writing.set()
         self.order.done(group.slot)
 
     def _statement(self, group: Group) -> None:
@@ -147,6 +149,7 @@ class Landing:
             staged = group.staged.result()
             reach("staged")
             if self._lanes:
+                group.writing.set()
                 self._lanes.finish(group)
             self.order.wait(group.slot, ends_branch=bool(group.xa.ended))
             if not self._lanes:
@@ -177,7 +180,9 @@ class Landing:
         try:
             cut = self.cut(group)
             before = replace(cut, position=group.start, gtid_executed=str(group.executed))
-            self.writer.write(staged, before, cut, idempotent=group.idempotent)
+            self.writer.write(
+                staged, before, cut, idempotent=group.idempotent, begins=group.writing.set
+            )
         except Exception as error:
             if temporary(error) or disk_full(error):
                 group.staged = None

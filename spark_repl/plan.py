@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,8 @@ class Group:
     executed: GtidSet = field(default_factory=GtidSet)
     tables: frozenset[str] | None = None
     worker: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    writing: Event = field(default_factory=Event)
+    """set when its files begin to be written, or never will be"""
 
     def __post_init__(self) -> None:
         if not len(self.worker):
