@@ -26,6 +26,7 @@ from .relay.published import read_end
 from .relay.purge import Purged, clear, purge
 from .relay.receiver import Receiver
 from .relay.report import read_report
+from .retry import Stopped
 from .sink.control import Control
 from .sink.copies import last_copy, standing
 from .sink.layout import Layout
@@ -187,14 +188,17 @@ def snapshot(
     return _copy(session(), config, take_over=take_over)
 
 
-def _copy(spark: SparkSession, config: Config, *, take_over: bool) -> CopyResult:
+def _copy(
+    spark: SparkSession, config: Config, *, take_over: bool, stop: threading.Event | None = None
+) -> CopyResult:
     from .copy.first_copy import FirstCopy
     from .progress import CopyProgress
     from .workers import Workers
 
     workers = Workers(spark, config.apply.workers)
     with CopyProgress() as progress:
-        return FirstCopy(spark, config, workers.run, progress.told).copy(take_over=take_over)
+        copy = FirstCopy(spark, config, workers.run, progress.told, stop=stop)
+        return copy.copy(take_over=take_over)
 
 
 def _is_new(config: Config) -> bool:
@@ -266,7 +270,10 @@ def _follow(
             master=master or f"local[{config.apply.workers}]", target=config.target.path
         )
         if first:
-            _copy(spark, config, take_over=take_over)
+            try:
+                _copy(spark, config, take_over=take_over, stop=stop)
+            except Stopped:
+                return None
         with Progress(config) as progress:
             applier = Replica(spark, config, progress.group, take_over=take_over)
             replica.append(applier)

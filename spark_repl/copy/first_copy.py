@@ -21,6 +21,7 @@ from ..config import Config
 from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
 from ..relay.connection import DumpConnection, check_source, connect
+from ..retry import Stopped
 from ..sink.commit import check_files
 from ..sink.control import Control, Cut
 from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
@@ -160,7 +161,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
 
 class FirstCopy:
     """Does what was planned. ``run`` gives tasks to the workers; ``told`` hears (rows, of).
-    ``control``: of the applier that owns the target, when it runs in this process."""
+    ``control``: of the applier that owns the target, when it runs in this process. ``stop`` ends it
+    between two chunks."""
 
     def __init__(
         self,
@@ -169,8 +171,10 @@ class FirstCopy:
         run: Run,
         told: Callable[[int, int], None],
         control: Control | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         self.config, self._run, self._told = config, run, told
+        self._stop, self._ending = stop or threading.Event(), threading.Event()
         self.layout = Layout.of(config.target)
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
@@ -181,7 +185,7 @@ class FirstCopy:
         self._counting = threading.Lock()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
-        """Raises SourceError, SchemaError, FencedError; started again it goes on."""
+        """Raises SourceError, SchemaError, FencedError, Stopped; started again it goes on."""
         began = time.perf_counter()
         planned = last_copy(self.control)
         assert planned is not None
@@ -210,12 +214,16 @@ class FirstCopy:
             waiting = [pool.submit(self._keyed, table, copy) for table in keyed]
             try:
                 for table in tables:
-                    if table.definition.name in copy.views:
+                    if table.definition.name in copy.views and not self._stop.is_set():
                         copy = self._locked(table, copy)
                 for done in as_completed(waiting):
                     done.result()
-            finally:
+            except BaseException:  # Ctrl-C too: the others stop where they are
+                self._ending.set()
                 pool.shutdown(cancel_futures=True)
+                raise
+        if self._stop.is_set():
+            raise Stopped
         until = self._asked(lambda source: source.server().executed)
         copy = replace(copy, until=until, rows=self.rows)
         record_copy(self.control, copy)
@@ -264,7 +272,7 @@ class FirstCopy:
         key = quoted(definition.columns[definition.primary_key[0]].name)
         chunks = wheres(key, copy.bounds[definition.name])
         step = self.config.apply.workers * 2
-        while done < len(chunks):
+        while done < len(chunks) and not (self._ending.is_set() or self._stop.is_set()):
             part = chunks[done : done + step]
             found = self._run(copy_chunk, [self._task(table, where) for where in part])
             done += len(part)

@@ -18,6 +18,7 @@ from spark_repl.copy.first_copy import FirstCopy, plan_copy
 from spark_repl.errors import SourceError
 from spark_repl.live import executed_of
 from spark_repl.relay.log import open_log
+from spark_repl.retry import Stopped
 from spark_repl.workers import Workers
 
 from .receiving import Running, config_for
@@ -154,17 +155,56 @@ def test_killed_copy_goes_on(
     runs = list[int]()
 
     def run(function: Any, tasks: list[Any]) -> list[Any]:
-        runs.append(len(tasks))
-        if len(runs) == 2:
-            raise SourceError("killed")
-        return [copy_chunk(task) for task in tasks]
+        if function is copy_chunk:
+            runs.append(len(tasks))
+            if len(runs) == 2:
+                raise SourceError("killed")
+        return [function(task) for task in tasks]
 
+    landed = [0]
     with pytest.raises(SourceError, match="killed"):
-        FirstCopy(spark, config, run, lambda rows, expected: None).copy()
+        FirstCopy(spark, config, run, lambda rows, expected: landed.append(rows)).copy()
     server.query("UPDATE t.a SET v = 'y' WHERE id < 500", "DELETE FROM t.a WHERE id > 900")
     found = FirstCopy(spark, config, run, lambda rows, expected: None).copy()
-    assert found.rows < 1000
+    assert landed[-1]
+    assert found.rows == 900 - landed[-1]
     _catch_up(spark, config, server.executed)
     with Replica(spark, config) as replica:  # keys of new rows need no look-up any more
         assert replica.tracking.tables["t.a"].complete
     assert _rows(spark, config, "t.a") == rows_of(server, "t.a")
+
+
+def test_stopped_copy_goes_on(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Between two chunks, not at the end of a table of millions of rows."""
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 100)
+    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 100)
+    server = make_server()
+    config = config_for(server, tmp_path)
+    server.query("CREATE DATABASE t")
+    for name in ("a", "b"):
+        server.query(
+            f"CREATE TABLE t.{name} (id INT PRIMARY KEY)",
+            f"INSERT INTO t.{name} WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
+            " WHERE i < 1000) SELECT i FROM r",
+        )
+    plan_copy(config)
+    stop, runs = threading.Event(), list[int]()
+
+    def run(function: Any, tasks: list[Any]) -> list[Any]:
+        if function is copy_chunk:
+            runs.append(len(tasks))
+            stop.set()
+        return [function(task) for task in tasks]
+
+    landed = [0]
+    with pytest.raises(Stopped):
+        FirstCopy(spark, config, run, lambda rows, expected: landed.append(rows), stop=stop).copy()
+    assert len(runs) <= 2
+    found = FirstCopy(spark, config, run, lambda rows, expected: None).copy()
+    assert 0 < found.rows == 2000 - landed[-1]
+    _catch_up(spark, config, server.executed)
+    for name in ("a", "b"):
+        assert _rows(spark, config, f"t.{name}") == rows_of(server, f"t.{name}")
