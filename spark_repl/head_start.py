@@ -13,27 +13,27 @@ import numpy as np
 
 from .apply.stage import Staged
 from .plan import Group
+from .stager import Stager
 
 
 class HeadStart:
-    """``begin`` and ``take`` are for the one thread that stages. ``stage`` reads a group, ``drop``
-    removes what it has left on disk."""
+    """``begin`` and ``take`` are for the one thread that stages. ``read`` reads a group as it is
+    shared out. Nothing is said of it in the status, where it has no slot yet."""
 
-    def __init__(
-        self, stage: Callable[[Group], list[Staged]], drop: Callable[[Group], None]
-    ) -> None:
-        self._stage, self._drop = stage, drop
+    def __init__(self, read: Callable[[Group], list[Staged]], stager: Stager) -> None:
+        self._read, self._stager = read, stager
         self._found: tuple[Group, list[Staged]] | None = None
 
     def begin(self, group: Group) -> None:
-        """Stages the group. Raises what ``stage`` does: nobody has to listen, it is said again when
+        """Stages the group. Raises what ``read`` does: nobody has to listen, it is said again when
         the group is staged in its turn."""
         self._forget()
         try:
-            self._found = group, self._stage(group)
+            self._stager.share_out(group)
+            self._found = group, self._read(group)
         finally:
             if self._found is None:
-                self._drop(group)
+                self._stager.drop(group)
 
     def take(self, group: Group) -> list[Staged] | None:
         """What was staged of this very group, once; whose it is then."""
@@ -49,7 +49,7 @@ class HeadStart:
 
     def _forget(self) -> None:
         if self._found is not None:
-            self._drop(self._found[0])
+            self._stager.drop(self._found[0])
             self._found = None
 
 

@@ -122,22 +122,30 @@ def _artifact(name: str) -> str:
     return re.sub(r"-\d[^_]*\.jar$", "", name)
 
 
-def spark_home() -> Path:
-    """Where Spark lies, for a JVM that we start: pyspark's own folder without its zipped Python.
+def spark_home() -> str:
+    """Where Spark lies, for a local JVM that we start: ``$SPARK_HOME``, or pyspark's own folder
+    without its zipped Python.
 
     Spark puts that zip before all else on its Python processes' path, and a zip has no bytecode:
     each of them would compile pyspark anew, 0.6 s of processor time. Without it they import the
     installed one, which is the same; the workers' Python may be another one, that has none.
     """
+    if "SPARK_HOME" in os.environ:
+        return os.environ["SPARK_HOME"]
+    own = _pyspark()
     workers = shutil.which(os.environ.get("PYSPARK_PYTHON") or sys.executable)
     if os.path.dirname(workers or "") != os.path.dirname(sys.executable):
-        return _pyspark()
-    home = cache_folder() / f"spark-{version('pyspark')}-{_place()}"
-    home.mkdir(parents=True, exist_ok=True)
-    for name in ("bin", "jars"):
-        with suppress(FileExistsError):
-            (home / name).symlink_to(_pyspark() / name)
-    return home
+        return str(own)
+    home = cache_folder().absolute() / f"spark-{version('pyspark')}-{_place()}"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for name in ("bin", "jars", "conf"):
+            if (own / name).exists() and not (home / name).exists():
+                with suppress(FileExistsError):  # another process's, just now
+                    (home / name).symlink_to(own / name)
+    except OSError:  # a cache that can't be written
+        return str(own)
+    return str(home)
 
 
 def _place() -> str:
@@ -154,7 +162,7 @@ def archive() -> Path:
     """
     versions = f"java-{check_java()}-pyspark-{version('pyspark')}-delta-{version('delta-spark')}"
     # Java takes an archive only for the class path that it was made with, and for its very files.
-    home = zlib.crc32(os.environ.get("SPARK_HOME", str(spark_home())).encode())
+    home = zlib.crc32(spark_home().encode())
     return cache_folder() / f"{versions}-{_place()}-{home:08x}.jsa"
 
 

@@ -78,17 +78,18 @@ class Landing:
         self.order = CommitOrder(status.waits)
         self.writer = GroupWriter(tracking, workers, config)
         self.stager = Stager(config, tracking, workers)
-        self.head_start = HeadStart(self._read, self.stager.drop)
+        self.head_start = HeadStart(self._read, self.stager)
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
         self._statements = Statements(tracking)
 
     def _stage(self, group: Group) -> list[Staged]:
         found = self.head_start.take(group)
+        if found is None:
+            self.stager.share_out(group)
+        self._says(group, STAGING)
         return self._read(group) if found is None else found
 
     def _read(self, group: Group) -> list[Staged]:
-        self.stager.share_out(group)
-        self._says(group, STAGING)
         return self.stager.stage(
             group, self.log.relay, self.log.base, self.catch_up, group.executed
         )

@@ -24,6 +24,7 @@ from .errors import FencedError, SourceLostError, SparkReplError, TargetError
 from .gtid import GtidSet
 from .relay.index_file import replace_file
 from .replica import Replica
+from .retry import Stopped
 from .sink.control import Control
 from .sink.copies import Copy, last_copy, record_copy, standing
 from .sink.layout import Layout
@@ -82,7 +83,9 @@ def copy_stopped(
         control.release()
 
 
-def _copy(spark: SparkSession, config: Config, control: Control) -> CopyResult:
+def _copy(
+    spark: SparkSession, config: Config, control: Control, stop: threading.Event | None = None
+) -> CopyResult:
     told = [time.monotonic()]
 
     def tell(rows: int, expected: int) -> None:
@@ -90,7 +93,8 @@ def _copy(spark: SparkSession, config: Config, control: Control) -> CopyResult:
             told[0] = time.monotonic()
             log.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
 
-    return FirstCopy(spark, config, Workers(spark, config.apply.workers).run, tell, control).copy()
+    run = Workers(spark, config.apply.workers).run
+    return FirstCopy(spark, config, run, tell, control, stop).copy()
 
 
 class Recopier:
@@ -115,7 +119,7 @@ class Recopier:
             try:
                 if more or self._requests():
                     more = self._one()
-            except FencedError:  # the applier has ended, and gave the target back
+            except (FencedError, Stopped):  # the applier has ended, and gave the target back
                 return
             except SourceLostError as error:
                 log.warning("copying again: %s", error)
@@ -139,7 +143,7 @@ class Recopier:
             return True  # the applier has to show it first
         log.warning("copying again: %s", ", ".join(copy.bounds))
         try:
-            _copy(self.spark, self.config, control)
+            _copy(self.spark, self.config, control, self._stop)
         except (SourceLostError, FencedError):
             raise
         except SparkReplError as error:

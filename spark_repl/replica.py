@@ -325,7 +325,8 @@ class Replica:
             if follow
             else writer.trigger(availableNow=True)
         )
-        self.coordinator.begin_ahead(self.index)
+        if not self._is_ending:
+            self.coordinator.begin_ahead(self.index)
         query = writer.start()
         try:
             while not query.awaitTermination(1):

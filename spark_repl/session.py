@@ -28,7 +28,9 @@ _SETTINGS = {
     "spark.speculation": "false",
     # Buffers of workers on large pages: a page of 4 KB costs a virtual machine 10 us when it is
     # first touched, a fifth of all processor time of a load of inserts. (malloc's, and Arrow's.)
-    "spark.executorEnv.GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "spark.executorEnv.GLIBC_TUNABLES": ":".join(
+        [*filter(None, [os.environ.get("GLIBC_TUNABLES")]), "glibc.malloc.hugetlb=1"]
+    ),
     "spark.executorEnv.MIMALLOC_ALLOW_LARGE_OS_PAGES": "1",
     # Hadoop's local file system forks shell commands without libhadoop; the raw one doesn't.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -87,7 +89,8 @@ def _launch(settings: Mapping[str, str]) -> None:
 
 def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
     """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
-    os.environ.setdefault("SPARK_HOME", str(spark_home()))
+    if master.startswith("local"):  # YARN hands the zipped Python on
+        os.environ["SPARK_HOME"] = spark_home()
     logging = Path(__file__).with_name("log4j2.properties")
     options = [f"-Dlog4j2.configurationFile={logging}", _LATE_C2, java_options]
     found = {"spark.driver.memory": "1536m"}

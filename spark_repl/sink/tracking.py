@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
 _COPIED = "copied"  # complete from the first cut on that shows the copy
 _FOREIGN = "foreign"  # rows of the control table: tables whose rows others have changed
+_READ_AT_ONCE = 4  # tables
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,12 @@ class Tracking:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
         changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
         self._shown, self._decided = shown_paths(self.control), self.control.makes_rows_differ()
-        for name, path in current_paths(self.control).items():
-            folder = self.layout.table(path)
-            snapshot = self.delta.snapshot(folder)
+        known = current_paths(self.control)
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            found = pool.map(self.delta.snapshot, map(self.layout.table, known.values()))
+            snapshots = dict(zip(known, found, strict=True))
+        for name, path in known.items():
+            folder, snapshot = self.layout.table(path), snapshots[name]
             at_cut = cut.tables.get(name) if cut else None
             if at_cut is not None and at_cut.path != path:
                 at_cut = None  # the cut shows what was there before a copy

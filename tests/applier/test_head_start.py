@@ -43,6 +43,8 @@ def apply(log: LogWriter, target: Path, change: Callable = lambda records: recor
         found.coordinator.begin_ahead(found.index)
         records = found.index.slice(found.coordinator.position, found.index.end)
         found.coordinator.apply(change(records))
+        said = found.coordinator.status._workers.rows("", service="ON")
+        assert {row["APPLYING_TRANSACTION"] for row in said} == {""}, "as if it went on for ever"
         return os.listdir(target / "_repl" / "staging")
 
 

@@ -1,0 +1,57 @@
+"""Where a JVM of ours finds Spark: without the zipped Python, wherever that can be had."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_repl.java import spark_home
+
+OWN = Path(pytest.importorskip("pyspark").__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_all_but_the_zipped_python(cache: Path) -> None:
+    home = Path(spark_home())
+    assert home.parent == cache
+    assert (home / "bin" / "spark-submit").samefile(OWN / "bin" / "spark-submit")
+    assert sorted(os.listdir(home / "jars")) == sorted(os.listdir(OWN / "jars"))
+    assert not (home / "python").exists()
+    assert spark_home() == str(home), "a second time"
+
+
+def test_a_relative_cache_gives_an_absolute_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPARK_REPL_CACHE", "here")
+    assert os.path.isabs(spark_home())
+
+
+def test_what_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert spark_home() == "/opt/spark"
+
+
+def test_another_python_may_have_no_pyspark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = tmp_path / "python3"
+    other.symlink_to(sys.executable)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(other))
+    assert spark_home() == str(OWN)
+
+
+def test_a_cache_that_cant_be_written(cache: Path) -> None:
+    cache.write_text("in the way")
+    assert spark_home() == str(OWN)
