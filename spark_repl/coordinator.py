@@ -159,8 +159,8 @@ class Coordinator:
         renewed, held = self.log.history.renewed, self.catch_up.copied
         if self.until or self.skip or renewed or held or self.config.apply.delay_s:
             return
-        records = index.slice(self.position, index.end)
-        records = records[: self.config.apply.group_max_transactions].copy()  # of all, a part
+        most = self.config.apply.group_max_transactions
+        records = index.slice(self.position, index.end, most)
         if not len(records) or np.isin(records["kind"], XA_PARTS).any():
             return
         group = self._planner.group(self._planner.batch(records), 0)

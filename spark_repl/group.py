@@ -101,14 +101,14 @@ class GroupWriter:
     ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
-        rows = sum(piece.rows for pieces in parts.values() for piece in pieces)
+        rows = sum(_rows(pieces) for pieces in parts.values())
         share = rows // (self.workers.count + 1)
         tasks = [
             task
             for name, table in tables.items()
             for task in self._tasks(table, parts[name], share, idempotent=name in idempotent)
         ]
-        tasks.sort(key=lambda task: -sum(part.rows for part in task.parts))
+        tasks.sort(key=lambda task: -_rows(task.parts))
         self._complete_indexes(tables.values())
         began = time.perf_counter()
         if self._lanes:
@@ -191,7 +191,7 @@ class GroupWriter:
         """A task a shard, each making a file; one alone for what is about a worker's
         ``share`` of the group's rows."""
         shards: dict[int, list[Part]] = {}
-        together = any(part.whole for part in parts) or sum(part.rows for part in parts) <= share
+        together = any(part.whole for part in parts) or _rows(parts) <= share
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files = () if self._lanes else self.tracking.live_files(table)
@@ -296,6 +296,10 @@ class GroupWriter:
                 hint = "apply the log from the table's creation on; " + hint
         place = RelayPosition.unpack(found.position)
         return RowFault(message, number=found.number, position=place, table=table.name, hint=hint)
+
+
+def _rows(parts: Iterable[Part]) -> int:
+    return sum(part.rows for part in parts)
 
 
 def _by_table(tables: dict[str, Table], written: list[Written]) -> dict[str, list[Written]]:

@@ -39,8 +39,8 @@ class HeadStart:
         """What was staged of this very group, once; whose it is then."""
         if self._found is None:
             return None
-        (early, staged), same = self._found, _same(self._found[0], group)
-        if not same:
+        early, staged = self._found
+        if not _same(early, group):
             self._forget()
             return None
         self._found = None

@@ -29,7 +29,7 @@ _SETTINGS = {
     # Buffers of workers on large pages: a page of 4 KB costs a virtual machine 10 us when it is
     # first touched, a fifth of all processor time of a load of inserts. (malloc's, and Arrow's.)
     "spark.executorEnv.GLIBC_TUNABLES": ":".join(
-        [*filter(None, [os.environ.get("GLIBC_TUNABLES")]), "glibc.malloc.hugetlb=1"]
+        filter(None, (os.environ.get("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1"))
     ),
     "spark.executorEnv.MIMALLOC_ALLOW_LARGE_OS_PAGES": "1",
     # Hadoop's local file system forks shell commands without libhadoop; the raw one doesn't.

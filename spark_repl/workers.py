@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -45,17 +45,17 @@ class Workers:
         for result in results:
             if isinstance(result, SparkReplError | OSError):
                 raise result
-        return results  # type: ignore[return-value]
+        return results
 
 
 class _Guarded:
     """Brings our own errors home as values: raised, Spark would turn them into text. Beside the
     results stands which attempt of Spark's this was, from 0."""
 
-    def __init__(self, function: Callable[[T], R]) -> None:
+    def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
 
-    def __call__(self, tasks: Sequence[T]) -> tuple[int, list[R | SparkReplError | OSError]]:
+    def __call__(self, tasks: Sequence[Any]) -> tuple[int, list[Any]]:
         _settle()
         context = TaskContext.get()
         attempt = context.attemptNumber() if context else 0
@@ -65,9 +65,9 @@ class _Guarded:
             # Idle workers stay; what Arrow keeps for later tasks would count in each of them.
             pa.default_memory_pool().release_unused()
 
-    def _result(self, task: T) -> R | SparkReplError | OSError:
+    def _result(self, task: Any) -> Any:
         try:
-            return self.function(task)  # type: ignore[return-value,arg-type]
+            return self.function(task)
         except (SparkReplError, OSError) as error:
             return error
 

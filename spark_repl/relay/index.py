@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,17 +75,19 @@ class TransactionIndex:
     def __len__(self) -> int:
         return sum(len(index.records) for index in self.files)
 
-    def slice(self, start: int, end: int) -> np.ndarray:
-        """Records of the transactions that begin at or behind ``start`` and end up to ``end``."""
+    def slice(self, start: int, end: int, most: int | None = None) -> np.ndarray:
+        """Records of the transactions that begin at or behind ``start`` and end up to ``end``; of
+        them the first ``most``."""
         shift = self.base << OFFSET_BITS
         first, last = start - shift, end - shift
-        parts = []
+        parts, left = list[np.ndarray](), sys.maxsize if most is None else most
         for index in self.files:
             lowest = index.number << OFFSET_BITS
-            if last > lowest and first < lowest + (1 << OFFSET_BITS):
+            if left and last > lowest and first < lowest + (1 << OFFSET_BITS):
                 a = np.searchsorted(index.records["position"], first)
                 b = np.searchsorted(index.records["end"], last, "right")
-                parts.append(index.records[a:b])
+                parts.append(index.records[a:b][:left])
+                left -= len(parts[-1])
         return self._numbered(parts)
 
     def before(self, end: int) -> np.ndarray:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.copy import source_tables
+
 from .receiving import processes
 from .server import Server, copy_of
 
@@ -22,6 +24,17 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Server:
     found = Server(Path(folder), tmp_path_factory.mktemp("mysql") / "data", 1)
     found.initialise()
     return found
+
+
+@pytest.fixture
+def chunk_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """``chunk_rows(100)``: a copy's chunks have so many rows, and one."""
+
+    def install(rows: int) -> None:
+        monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", rows)
+        monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", rows)
+
+    return install
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 
 from spark_repl import Replica, cut
 from spark_repl.config import Config
-from spark_repl.copy import source_tables
 from spark_repl.copy.chunk import copy_chunk
 from spark_repl.copy.first_copy import FirstCopy, plan_copy
 from spark_repl.errors import SourceError
@@ -62,10 +61,9 @@ def _rows(spark: SparkSession, config: Config, table: str) -> list[tuple[Any, ..
 
 def test_copy_under_load(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    chunk_rows: Callable[[int], None],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 400)
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 400)
+    chunk_rows(400)
     server = make_server()
     config = config_for(server, tmp_path)
     with Load(server, 1):
@@ -140,10 +138,9 @@ def test_copied_values_are_as_decoded_ones(
 
 def test_killed_copy_goes_on(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    chunk_rows: Callable[[int], None],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 100)
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 100)
+    chunk_rows(100)
     server = make_server()
     config = config_for(server, tmp_path)
     server.query(
@@ -176,11 +173,10 @@ def test_killed_copy_goes_on(
 
 def test_stopped_copy_goes_on(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    chunk_rows: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Between two chunks, not at the end of a table of millions of rows."""
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 100)
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 100)
+    chunk_rows(100)
     server = make_server()
     config = config_for(server, tmp_path)
     server.query("CREATE DATABASE t")

@@ -12,7 +12,6 @@ import pytest
 
 from spark_repl import Replica, cut
 from spark_repl.config import Config
-from spark_repl.copy import source_tables
 from spark_repl.errors import RowError, SourceError
 from spark_repl.live import executed_of, snapshot
 from spark_repl.recopy import Recopier, ask_and_wait
@@ -30,11 +29,10 @@ if TYPE_CHECKING:
 
 def test_copied_again_while_others_go_on(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    chunk_rows: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Also an XA branch that is prepared before and committed during the copy."""
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MIN", 200)
-    monkeypatch.setattr(source_tables, "_CHUNK_ROWS_MAX", 200)
+    chunk_rows(200)
     server = make_server()
     config = config_for(server, tmp_path)
     with Load(server, 1):

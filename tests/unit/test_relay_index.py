@@ -100,6 +100,8 @@ def test_base_and_slice(tmp_path: Path) -> None:
         for end in (*records["end"].tolist(), moved.end):
             want = records[(records["position"] >= start) & (records["end"] <= end)]
             assert (moved.slice(start, end) == want).all()
+            for most in (0, 1, len(want) // 2, len(want) + 1):
+                assert (moved.slice(start, end, most) == want[:most]).all()
     closed_end = RelayPosition(3, (LOGS / "rotate/binlog.000003").stat().st_size)
     assert plain.end == closed_end.packed
 
