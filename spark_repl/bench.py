@@ -17,6 +17,7 @@ from .config import Config
 from .plan import stage_tasks
 from .relay.index import build_index
 from .relay.log import open_log
+from .sink.layout import Layout
 from .stops import Until
 
 _ROUNDS = 3
@@ -59,15 +60,18 @@ def bench_apply(
     group_bytes: int,
     writer: str,
     prepared: Until | None = None,
+    *,
+    fresh_index: bool = False,
 ) -> dict[str, Any]:
     """The whole job into fresh targets, ``runs`` times in one session; the last run is reported.
-    ``prepared``: what lies before it is in the tables already, and not timed."""
+    ``prepared``: what lies before it is in the tables already, and not timed; with ``fresh_index``
+    without their key index, which is made anew within the time."""
     from .replica import Replica
     from .session import build_session
 
     spark = build_session(master=f"local[{workers}]")
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, _Memory() as memory:
+    with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
             settings = {
@@ -83,6 +87,8 @@ def bench_apply(
             if prepared is not None:
                 with Replica(spark, config, until=prepared) as replica:
                     replica.apply()
+                if fresh_index:
+                    shutil.rmtree(Layout.of(config.target).keys(""))
             began = time.perf_counter()
             with Replica(spark, config) as replica:
                 started = time.perf_counter() - began
@@ -104,7 +110,7 @@ def bench_apply(
     return found
 
 
-class _Memory:
+class Memory:
     """Peak of the process tree's proportional set size (shared pages counted once), in MiB.
 
     Linux walks all pages for it, a quarter of a core at four looks a second: so only where the
@@ -116,7 +122,7 @@ class _Memory:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> _Memory:
+    def __enter__(self) -> Memory:
         self._thread.start()
         return self
 

@@ -1,4 +1,4 @@
-"""``bench receive``, ``bench latency``: what a live source and this machine do together."""
+"""``bench receive``, ``snapshot``, ``latency``: what a live source and this machine do together."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from .applier_status import Counters
+from .bench import Memory
 from .config import Config
-from .errors import SetupError, SourceError
-from .gtid import GtidSet
-from .live import Supervisor, wait_for_log
+from .errors import ConfigError, SetupError, SourceError
+from .live import Supervisor, present_gtids, wait_for_log
 from .relay.connection import connect, password_of
 from .relay.index import build_index
 from .relay.log import open_log
+from .relay.published import read_end
 from .relay.receiver import Receiver
 from .session import build_session
 
 _POLL_S = 0.002
+_LOOK_S = 0.0002  # the published end is looked at, as by every reader: nothing wakes one
 _WARM_UP_S = 20.0
+_SETTLE_S = 2.0
 
 
 def bench_receive(config: Config, mysqlbinlog: str = "", runs: int = 1) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def bench_receive(config: Config, mysqlbinlog: str = "", runs: int = 1) -> dict[
 
 def _receive(config: Config) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        executed, purged = _gtids(config)
+        executed, purged = present_gtids(config)
         receiver = Receiver(config.override({"relay.path": folder}), purged)
         done: list[float] = []
         watching = threading.Thread(
@@ -101,22 +104,74 @@ def _raw(config: Config, mysqlbinlog: str) -> float:
         return time.perf_counter() - began
 
 
-def _gtids(config: Config) -> tuple[GtidSet, GtidSet]:
-    connection = connect(config.source)
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
-            ((executed, purged),) = cursor.fetchall()
-    finally:
-        connection.close()
-    return GtidSet.parse(executed), GtidSet.parse(purged)
-
-
 def _watch(receiver: Receiver, want: int, done: list[float]) -> None:
     while receiver.writer.published_transactions < want:
         time.sleep(_POLL_S)
     done.append(time.perf_counter())
     receiver.stop()
+
+
+def bench_steady(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
+    """How long transactions take from the source's commit to the published end of a relay log,
+    under the load that the source has meanwhile. The receiver is a process of its own; it begins
+    where the source is, in an empty ``relay.path``. The source dates a commit before its own fsync,
+    which so counts too.
+
+    Needs the source's clock to be this machine's. Raises SourceError, ConfigError.
+    """
+    folder = config.relay.path
+    if read_end(folder) is not None:
+        raise ConfigError(
+            "the folder holds a relay log already", file=folder,
+            hint="give a configuration whose relay.path is a new folder",
+        )  # fmt: skip
+    ends: list[tuple[float, int]] = []  # when an end was seen first, its packed position
+    with Supervisor(config, config_file, "--from-end") as receiver:
+        while read_end(folder) is None and receiver.error is None:
+            time.sleep(_POLL_S)
+        begin = time.time() + _SETTLE_S
+        last = 0
+        while time.time() < begin + seconds and receiver.error is None:
+            end = read_end(folder)
+            if end is not None and end.position.packed != last:
+                last = end.position.packed
+                ends.append((time.time(), last))
+            time.sleep(_LOOK_S)
+        if receiver.error is not None:
+            raise receiver.error
+    with tempfile.TemporaryDirectory() as index:
+        records = build_index(open_log(folder), index).records
+    return _reported(_latencies(_since(records, begin), ends), seconds)
+
+
+def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
+    """Copies all tables of the source, ``runs`` times in one session, each into a fresh target. The
+    first run's JVM is cold; the last one is reported, and the first one's speed beside it.
+
+    Raises what ``snapshot`` raises.
+    """
+    from .copy.first_copy import FirstCopy, plan_copy
+    from .workers import Workers
+
+    spark = None
+    speeds = list[int]()
+    with Memory() as memory:
+        for _ in range(max(1, runs)):
+            with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as target:
+                fresh = config.override({"target.path": target, "target.state_path": ""})
+                plan_copy(fresh)
+                spark = spark or build_session(master=f"local[{config.apply.workers}]")
+                run = Workers(spark, config.apply.workers).run
+                found = FirstCopy(spark, fresh, run, lambda *_: None).copy()
+            speeds.append(found.rows_per_s)
+    return {
+        "tables": found.tables,
+        "rows": found.rows,
+        "seconds": round(found.seconds, 3),
+        "rows_per_s": speeds[-1],
+        "cold_rows_per_s": speeds[0],
+        "peak_pss_mib": memory.peak_mib,
+    }
 
 
 def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
@@ -143,25 +198,31 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
             records = replica.index.records
         if receiver.error is not None:
             raise receiver.error
-    first = int(np.searchsorted(records["commit_time"], begin * 1e6))
-    took = _latencies(records[first:], shown)
+    return {**_reported(_latencies(_since(records, begin), shown), seconds), "cuts": len(shown)}
+
+
+def _since(records: Any, begin: float) -> Any:
+    return records[int(np.searchsorted(records["commit_time"], begin * 1e6)) :]
+
+
+def _reported(took: npt.NDArray[np.float64], seconds: int) -> dict[str, Any]:
     if not len(took):
         raise SourceError("nothing was committed on the source", hint="put it under load meanwhile")
-    half, most, worst = (round(float(at), 3) for at in np.quantile(took, (0.5, 0.99, 1)))
+    half, nine, most, worst = (float(at) for at in np.quantile(took, (0.5, 0.9, 0.99, 1)))
     return {
         "transactions": len(took),
         "transactions_per_s": round(len(took) / seconds),
-        "p50_s": half,
-        "p99_s": most,
-        "max_s": worst,
-        "cuts": len(shown),
+        "p50_s": round(half, 4),
+        "p90_s": round(nine, 4),
+        "p99_s": round(most, 4),
+        "max_s": round(worst, 4),
     }
 
 
 def _latencies(records: Any, shown: list[tuple[float, int]]) -> npt.NDArray[np.float64]:
-    """Seconds from each commit to the first cut at or behind its end, of those that have one."""
+    """Seconds from each commit to the first place shown at or behind its end, where one was."""
     moment = np.array([at for at, _ in shown])
-    cut = np.searchsorted([position for _, position in shown], records["end"])
-    seen = cut < len(shown)
-    found: npt.NDArray[np.float64] = moment[cut[seen]] - records["commit_time"][seen] / 1e6
+    place = np.searchsorted([position for _, position in shown], records["end"])
+    seen = place < len(shown)
+    found: npt.NDArray[np.float64] = moment[place[seen]] - records["commit_time"][seen] / 1e6
     return found

@@ -35,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SparkReplError as error:
         report(error)
         return 1
+    except KeyboardInterrupt:
+        print("Interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -129,6 +132,7 @@ def _live(command: Any) -> None:
     copy.add_argument("--table", metavar="DB.TABLE", action="append", default=[])
     receive = command("receive", _receive, "the receiver alone: from the server to the relay log")
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
+    receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
     for parser in (run, copy, receive):
         parser.add_argument("--config", metavar="FILE", required=True)
         parser.add_argument("--verbose", action="store_true")
@@ -147,6 +151,13 @@ def _bench(command: Any, commands: Any) -> None:
     receive.add_argument("--config", required=True, metavar="FILE")
     receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
     receive.add_argument("--runs", type=int, default=1, help="the best one counts")
+    receive.add_argument(
+        "--steady", type=int, default=0, metavar="SECONDS",
+        help="instead: from the source's commit to the published end, under its own load",
+    )  # fmt: skip
+    copy = command("snapshot", _bench_snapshot, "copy all tables into fresh targets", kinds)
+    copy.add_argument("--config", required=True, metavar="FILE")
+    copy.add_argument("--runs", type=int, default=2, help="the first one is cold")
     latency = command(
         "latency", _bench_latency, "from the source's commit to the cut, under its own load", kinds
     )
@@ -154,6 +165,9 @@ def _bench(command: Any, commands: Any) -> None:
     latency.add_argument("--seconds", type=int, default=60)
     apply = command("apply", _bench_apply, "apply a log into fresh targets", kinds)
     apply.add_argument("--prepared", metavar="U", help="as apply --until: not timed up to there")
+    apply.add_argument(
+        "--fresh-index", action="store_true", help="behind it the key index is made anew, timed"
+    )
     apply.add_argument("--relay", required=True, metavar="DIR")
     apply.add_argument("--workers", type=int, default=2)
     apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
@@ -227,14 +241,18 @@ def _snapshot(options: argparse.Namespace) -> int:
     config.check_supported()
     from .live import snapshot
 
+    if odd := [name for name in options.table if not all(name.partition("."))]:
+        raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
     found = snapshot(
         config, tuple(options.table), master=options.master, take_over=options.take_over
     )
+    if not found.seconds:
+        print("Nothing was copied: the first copy is done already", file=sys.stderr)
     said = {
         "tables": found.tables,
         "rows": found.rows,
         "seconds": round(found.seconds, 3),
-        "rows_per_s": round(found.rows / max(found.seconds, 1e-3)),
+        "rows_per_s": found.rows_per_s,
         "start": str(found.start),
         "high_water_mark": str(found.until),
     }
@@ -246,16 +264,25 @@ def _receive(options: argparse.Namespace) -> int:
     config = load(options.config)
     config.check_supported()
     from .live import receive
+    from .relay.report import has_said
 
-    inspect.emit(receive(config, parent=options.supervised), options.json)
+    try:
+        found = receive(config, parent=options.supervised, from_end=options.from_end)
+    except SparkReplError as error:
+        if options.supervised and has_said(config.relay.path, error):
+            return 1  # the supervisor says it
+        raise
+    inspect.emit(found, options.json)
     return 0
 
 
 def _purge(options: argparse.Namespace) -> int:
     from .live import purge_applied
+    from .sink.control import Control
 
     config = load(options.config) if options.config else Config()
     target = inspect.target_of(options)
+    Control.existing(target)
     found = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
     inspect.emit({"files": list(found.files), "bytes": found.bytes}, options.json)
     return 0
@@ -275,10 +302,23 @@ def _bench_decode(options: argparse.Namespace) -> int:
 
 
 def _bench_receive(options: argparse.Namespace) -> int:
-    from .bench_live import bench_receive
+    from .bench_live import bench_receive, bench_steady
 
-    found = bench_receive(load(options.config), options.mysqlbinlog, options.runs)
+    config = load(options.config)
+    if options.steady:
+        found = bench_steady(config, options.config, options.steady)
+    else:
+        found = bench_receive(config, options.mysqlbinlog, options.runs)
     inspect.emit(found, options.json)
+    return 0
+
+
+def _bench_snapshot(options: argparse.Namespace) -> int:
+    from .bench_live import bench_snapshot
+
+    config = load(options.config)
+    config.check_supported()
+    inspect.emit(bench_snapshot(config, options.runs), options.json)
     return 0
 
 
@@ -295,6 +335,8 @@ def _bench_apply(options: argparse.Namespace) -> int:
     from .bench import bench_apply
     from .stops import Until
 
+    if options.fresh_index and not options.prepared:
+        raise ConfigError("--fresh-index needs --prepared: a new target has no index")
     found = bench_apply(
         options.relay,
         options.workers,
@@ -304,6 +346,7 @@ def _bench_apply(options: argparse.Namespace) -> int:
         options.group_bytes,
         options.writer,
         Until.parse(options.prepared) if options.prepared else None,
+        fresh_index=options.fresh_index,
     )
     inspect.emit(found, options.json)
     return 0

@@ -32,7 +32,8 @@ def _integer(low: int, high: int = 2**63 - 1) -> Rule:
 
 def _choice(*words: str) -> Rule:
     def check(value: Any) -> str | None:
-        return None if value in words else f"must be one of {', '.join(words)}, not {value!r}"
+        named = ", ".join(filter(None, words))
+        return None if value in words else f"must be one of {named}, not {value!r}"
 
     return check
 
@@ -143,7 +144,8 @@ class Apply:
     """How transactions are applied: workers, writer, failures, and the bounds of a group."""
 
     workers: int = _key(2, _integer(1, 1024))
-    writer: str = _key("direct", _choice("direct", "merge"))
+    writer: str = _key("", _choice("direct", "merge", ""))
+    """"": the best that the runtime has"""
     delay_s: int = _key(0, _integer(0, 2**31 - 1))
     preserve_commit_order: bool = _key(True, _flag)
     transaction_retries: int = _key(10, _integer(0))
@@ -270,7 +272,7 @@ def _together(config: Mapping[str, Any]) -> list[str]:
     """Rules over several keys."""
     target, apply = config.get("target", Target()), config.get("apply", Apply())
     faults = _connecting(config.get("source", Source()))
-    if target.json_as == "variant" and apply.writer != "direct":
+    if target.json_as == "variant" and apply.writer == "merge":
         faults.append('target.json_as = "variant" needs apply.writer = "direct"')
     return faults
 

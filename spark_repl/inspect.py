@@ -16,7 +16,7 @@ from .java import cache_index_folder
 from .metrics import metrics
 from .relay.index import build_index
 from .relay.log import open_log
-from .relay.verify import dump, list_files, verify_log
+from .relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from .sink.control import Control, Cut
 from .sink.cut import find_cut, published
 from .sink.layout import Layout
@@ -95,18 +95,23 @@ def show_status(options: argparse.Namespace) -> int:
     for one in found["replication_connection_status"]:
         doing = f", {one['SERVICE_DOING']}" if one["SERVICE_DOING"] else ""
         print(f"receiver: {one['SERVICE_STATE']}{doing}, source {one['SOURCE_HOST']},"
+              f" {one['SOURCE_LOG_FILE']}:{one['READ_SOURCE_LOG_POS']},"
               f" received {one['RECEIVED_TRANSACTION_SET']}")  # fmt: skip
         if one["LAST_ERROR_MESSAGE"]:
-            print(f"receiver's last error: {one['LAST_ERROR_MESSAGE']}")
-    for name in ("gtid_executed", "relay_position", "cuts"):
-        print(f"{name}: {found[name]}")
+            print(f"receiver's last error, {one['LAST_ERROR_TIMESTAMP']}: "
+                  f"{one['LAST_ERROR_MESSAGE']}")  # fmt: skip
+    print(f"gtid_executed: {found['gtid_executed']}")
+    if found["relay_position"]:
+        print(f"relay_position: {found['relay_position']}")
+    print(f"cuts: {found['cuts']}")
     for branch in found["xa_recover"]:
         old = " (old: is its XA COMMIT lost?)" if branch["old"] else ""
         print(
             f"prepared: {branch['gtrid']},{branch['bqual']},{branch['format_id']}"
             f" {branch['bytes']} bytes, {branch['age_s']} s{old}"
         )
-    print(f"source: {found['source'].get('file')}:{found['source'].get('position')}")
+    if found["source"].get("file") and not found["replication_connection_status"]:
+        print(f"source: {found['source']['file']}:{found['source']['position']}")
     rows = [(n, t["path"], str(t["version"]), t["position"]) for n, t in found["tables"].items()]
     print_table(("table", "path", "version", "position"), rows)
     return 0
@@ -180,12 +185,14 @@ def list_relay(options: argparse.Namespace) -> int:
 
 
 def dump_relay(options: argparse.Namespace) -> int:
+    damaged = False
     for line in dump(open_log(options.dir)):
+        damaged |= line.info.startswith(WRONG_CHECKSUM)
         if options.json:
             print(json.dumps(asdict(line), default=str))
         else:
             print(f"{line.file}:{line.offset:<10} {line.type:<22} {line.length:>9}  {line.info}")
-    return 0
+    return 1 if damaged else 0
 
 
 def verify_relay(options: argparse.Namespace) -> int:

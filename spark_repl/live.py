@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from .config import Config
 from .errors import LogError, PurgedError, SourceError, SparkReplError
 from .gtid import GtidSet
 from .position import OFFSET_BITS
+from .relay.connection import DumpConnection
 from .relay.log import RelayLog, open_log
 from .relay.published import read_end
 from .relay.purge import Purged, clear, purge
@@ -53,6 +55,16 @@ def executed_of(config: Config) -> GtidSet | None:
     return standing(Control(Layout(config.target.path).control, config.channel)).executed
 
 
+def present_gtids(config: Config) -> tuple[GtidSet, GtidSet]:
+    """What the source has executed, and purged. Raises SourceError."""
+    connection = DumpConnection(config.source)
+    try:
+        server = connection.server()
+        return server.executed, server.purged
+    finally:
+        connection.close()
+
+
 def applied_file(config: Config, relay: RelayLog) -> int:
     """The number of the file where the applier stands: those before are not needed any more.
 
@@ -77,16 +89,15 @@ def purge_applied(config: Config) -> Purged:
     return purge(Path(config.relay.path), applied_file(config, relay))
 
 
-def receive(config: Config, *, parent: int = 0) -> dict[str, Any]:
-    """Runs the receiver in this process until SIGTERM, or until ``parent`` is gone.
+def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
+    """Runs the receiver in this process until SIGTERM, or until ``parent`` is gone. A new log
+    begins behind what the target has; with ``from_end`` behind what the source has.
 
     Raises SourceError when the source refuses, LogError when the relay log can't be written.
     """
-    receiver = Receiver(
-        config, executed_of(config), keep_on=lambda: not parent or os.getppid() == parent
-    )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: receiver.stop())
+    begin = present_gtids(config)[0] if from_end else executed_of(config)
+    receiver = Receiver(config, begin, keep_on=lambda: not parent or os.getppid() == parent)
+    _at_signals(lambda *_: receiver.stop())
     began = time.perf_counter()
     receiver.run()
     return {
@@ -98,10 +109,18 @@ def receive(config: Config, *, parent: int = 0) -> dict[str, Any]:
 
 
 class Supervisor:
-    """Keeps the receiver's process running; ``error`` is set when it refused to go on."""
+    """Keeps the receiver's process running; ``error`` is set when it refused to go on. ``ending``:
+    this process was asked to end, and whoever asked may have asked the receiver too."""
 
-    def __init__(self, config: Config, config_file: str) -> None:
-        self.config, self.config_file = config, config_file
+    def __init__(
+        self,
+        config: Config,
+        config_file: str,
+        *options: str,
+        ending: threading.Event | None = None,
+    ) -> None:
+        self.config, self.config_file, self.options = config, config_file, options
+        self._ending = ending or threading.Event()
         self.error: SourceError | None = None
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -137,7 +156,12 @@ class Supervisor:
                 said = read_report(self.config.relay.path) or {}
                 text = said.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
                 kind = PurgedError if said.get("LAST_ERROR_KIND") == _PURGED else SourceError
-                self.error = kind(f"the receiver stopped: {text}", hint="see its message above")
+                self.error = kind(
+                    f"the receiver stopped: {text}",
+                    hint=said.get("LAST_ERROR_HINT") or "see its message above",
+                )
+                return
+            if code == 0 and self._ending.wait(_POLL_S):
                 return
             log.warning("the receiver ended with %s: it is started again", code)
             if time.monotonic() - began > _STEADY_S:
@@ -148,9 +172,10 @@ class Supervisor:
     def _run_once(self) -> int:
         command = [sys.executable, "-m", "spark_repl", "receive", "--config", self.config_file]
         self._process = subprocess.Popen(
-            [*command, "--supervised", str(os.getpid())],
+            [*command, "--supervised", str(os.getpid()), *self.options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            process_group=0,  # a terminal's Ctrl-C is the parent's to hear
         )
         self.starts += 1
         return self._process.wait()
@@ -227,8 +252,7 @@ def run(
         for one in replica:
             one.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    _at_signals(end)
     from .copy.first_copy import plan_copy
 
     first = _is_new(config) and config.source.auto_position
@@ -247,6 +271,11 @@ def run(
         first = True
 
 
+def _at_signals(do: Callable[..., None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, do)
+
+
 def _follow(
     config: Config,
     config_file: str,
@@ -258,7 +287,7 @@ def _follow(
     first: bool,
 ) -> Result | None:
     """Until ``stop``, or until the receiver has refused and what it received is applied."""
-    with Supervisor(config, config_file) as receiver:
+    with Supervisor(config, config_file, ending=stop) as receiver:
         if not wait_for_log(config, receiver, stop):
             return None
         from .progress import Progress

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -73,9 +75,24 @@ def build_session(
     builder = SparkSession.builder.appName(name)
     for key, value in wanted.items():
         builder = builder.config(key, value)
+    interrupted = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
+    if interrupted not in (None, signal.default_int_handler, signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, interrupted)  # a new SparkContext took it for itself
     session.sparkContext.setLogLevel("ERROR")
+    _end_quietly(session.sparkContext)
     return session
+
+
+def _end_quietly(context: SparkContext) -> None:
+    """Where the JVM ends first, pyspark's thread for accumulators would print a traceback."""
+    server: Any = context._accumulatorServer
+
+    def handle_error(*request: Any) -> None:
+        if not isinstance(sys.exception(), EOFError):
+            type(server).handle_error(server, *request)
+
+    server.handle_error = handle_error
 
 
 def _launch(settings: Mapping[str, str]) -> None:

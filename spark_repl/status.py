@@ -17,11 +17,13 @@ from .sink.layout import Layout
 
 
 def status(target: str, relay: str | None = None, state_path: str = "") -> dict[str, Any]:
-    """One key per replication table of performance_schema, and ``tables``. Raises TargetError.
+    """One key per replication table of performance_schema, and ``tables``. Raises TargetError
+    where there is neither an applier's target nor a receiver's log.
 
     ``relay``: the receiver's folder, for its part; ``state_path``: as in the configuration.
     """
-    control = Control.existing(target)
+    receiver = read_report(relay) if relay else None
+    control = Control(Layout(target).control) if receiver else Control.existing(target)
     cuts = control.cuts()
     last = cuts[-1] if cuts else None
     held = control.owner()
@@ -34,7 +36,6 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
     }
     limit = live.get("xa_age_limit_s", Apply.xa_age_limit_s)
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
-    receiver = read_report(relay) if relay else None
     return {
         "replication_connection_status": [receiver] if receiver else [],
         "replication_applier_status": [

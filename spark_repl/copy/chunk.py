@@ -77,7 +77,7 @@ def patiently(source: Source, action: Callable[[], T], *, retries: int | None = 
         try:
             return action()
         except SourceLostError as error:
-            log.warning("copying: %s; tried again", error)
+            log.warning("%s; tried again", error)
             wait = source.connect_retry_s * 2.0 ** min(attempt, 30)
             time.sleep(min(wait, source.connect_retry_max_s))
     try:

@@ -25,11 +25,12 @@ from ..retry import Stopped
 from ..sink.commit import check_files
 from ..sink.control import Control, Cut
 from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
-from ..sink.delta_log import DeltaLog
 from ..sink.layout import Layout
+from ..sink.public_log import open_table_log
 from ..sink.tracking import Table, TableOptions, Tracking, user_metadata
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .prepared import before_branches
+from .privileges import VIEW_HINT, check_privileges
 from .source_tables import (
     SourceTable,
     chunk_ends,
@@ -53,11 +54,6 @@ _LOCK_HINT = (
     "a long transaction, or a prepared XA branch (XA RECOVER), has changed the table: end it, and"
     " run the copy again"
 )
-_VIEW_HINT = (
-    "a table without a key, or whose log holds parts of rows (binlog_row_image,"
-    " binlog_row_value_options), can only be copied under a momentary lock:"
-    " GRANT LOCK TABLES ON *.* TO the account"
-)
 
 Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
 
@@ -69,6 +65,10 @@ class CopyResult:
     seconds: float
     start: GtidSet
     until: GtidSet
+
+    @property
+    def rows_per_s(self) -> int:
+        return round(self.rows / max(self.seconds, 1e-3))
 
 
 def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False) -> Copy:
@@ -142,6 +142,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             for table in tables
             if needs_view(table.definition, server.variables)
         )
+        check_privileges(connection.rows, views)
         bounds = {
             t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
             for t in tables
@@ -179,7 +180,8 @@ class FirstCopy:
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config.target)
-        self.tracking = Tracking(self.layout, self.control, DeltaLog(spark), options)
+        delta, self.config = open_table_log(spark, config)
+        self.tracking = Tracking(self.layout, self.control, delta, options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0
         self._counting = threading.Lock()
@@ -327,7 +329,7 @@ class FirstCopy:
                     raise
                 raise SourceError(  # also one that else is tried again
                     error.message, number=error.number, table=source.definition.name,
-                    hint=_LOCK_HINT if error.number == 1205 else _VIEW_HINT,
+                    hint=_LOCK_HINT if error.number == 1205 else VIEW_HINT,
                 ) from None  # fmt: skip
             executed = connection.server().executed
             with view.cursor() as cursor:

@@ -69,7 +69,11 @@ def password_of(source: Source) -> str:
                 capture_output=True, text=True, check=True, timeout=_COMMAND_TIMEOUT_S,
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as error:
-            raise ConfigError(f"source.password_command failed: {error}") from error
+            said = str(getattr(error, "stderr", "") or "").strip() or str(error)
+            raise ConfigError(
+                f"source.password_command failed: {said}",
+                hint="it has to print the password, on one line, and end with 0",
+            ) from error
         return ran.stdout.split("\n", 1)[0].rstrip("\r")
     return source.password
 
@@ -136,7 +140,12 @@ def _tls(source: Source) -> dict[str, Any]:
         if source.tls_cert:
             context.load_cert_chain(source.tls_cert, source.tls_key)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"can't use the certificates of [source]: {error}") from error
+        given = {"tls_ca": source.tls_ca, "tls_cert": source.tls_cert, "tls_key": source.tls_key}
+        named = ", ".join(f'source.{key} = "{value}"' for key, value in given.items() if value)
+        raise ConfigError(
+            f"can't use {named}: {error.strerror or error}",
+            hint="each names a file in PEM format, that this account may read",
+        ) from error
     return {"ssl": context}
 
 
@@ -155,7 +164,8 @@ def _connect_error(source: Source, error: pymysql.err.MySQLError) -> SourceError
         return SourceLostError(f"can't connect to {place}: {error}")
     found = error_of(number, f"can't connect to {place}: {text}")
     if isinstance(found, SourceLostError):
-        found.hint = "is the source up, and source.host and source.port right?"
+        where = "source.socket" if source.socket else "source.host and source.port"
+        found.hint = f"is the source up, and {where} right?"
     return found
 
 
@@ -345,5 +355,6 @@ def check_gtids(server: Server, have: GtidSet) -> None:
             f" {server.host} lacks {extra} of its own. It was RESET, restored from a backup, or its"
             " last binary log was lost in a crash",
             number=1236,
-            hint="point to a server that has them, or begin with a new target and relay folder",
+            hint="point to a server that has them, or begin with a new target and relay folder:"
+            " GTIDs that are given out again would name other rows in the cuts that are there",
         )

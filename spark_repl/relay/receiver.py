@@ -38,6 +38,7 @@ _IDENTITY = "receiver.uuid"
 _BURST_BYTES, _BURST_S = 16 << 20, 0.02
 _TICK_S = 0.5
 _FULL_CHECK_BYTES = 1 << 20
+_LOOKS_IN_SPACE = 16
 
 
 class Receiver:
@@ -190,13 +191,17 @@ class Receiver:
 
     def _receive(self, connection: DumpConnection, intake: Intake) -> None:
         heard = ticked = self._oldest = time.monotonic()
-        self._burst_from = self._since_check = 0
+        self._burst_from, self._since_check, waits = 0, -_FULL_CHECK_BYTES, False
         while not self.stopping:
             if self._is_full(intake):
+                if not waits:
+                    log.warning("relay.space_limit_bytes is reached: waiting for a purge")
+                waits = True
                 self.report.write("ON", self.writer, "waiting for space")
                 self._stop.wait(0.1)
                 heard = time.monotonic()
                 continue
+            waits = False
             count = connection.read_into(intake.splitter.space(), self._patience())
             now = time.monotonic()
             if count:
@@ -251,9 +256,9 @@ class Receiver:
 
     def _is_full(self, intake: Intake) -> bool:
         """Looks when enough was written to matter."""
-        if not self.config.relay.space_limit_bytes or (
-            intake.bytes - self._since_check < _FULL_CHECK_BYTES and not self._full
-        ):
+        limit = self.config.relay.space_limit_bytes
+        enough = min(_FULL_CHECK_BYTES, limit // _LOOKS_IN_SPACE)
+        if not limit or (intake.bytes - self._since_check < enough and not self._full):
             return False
         self._since_check = intake.bytes
         self._full = self.writer.is_full()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ class Report:
     server: Server | None = None
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
-    error: tuple[int, str, str, float] = (0, "", "", 0.0)
+    error: dict[str, Any] = field(default_factory=lambda: _said(SparkReplError(""), "", 0.0))
     _counted: int = 0
 
     def connected(self, server: Server) -> None:
@@ -39,12 +39,10 @@ class Report:
         self.last_heartbeat = max(self.last_heartbeat, intake.last_heartbeat)
 
     def failed(self, error: SparkReplError) -> None:
-        kind, now = type(error).__name__, datetime.now(UTC).timestamp()
-        self.error = (error.number, str(error), kind, now)
+        self.error = _said(error, type(error).__name__, datetime.now(UTC).timestamp())
 
     def write(self, state: str, writer: RelayWriter, doing: str = "") -> None:
         """``state``: ON, CONNECTING or OFF, as SERVICE_STATE."""
-        number, text, kind, at = self.error
         found = {
             "CHANNEL_NAME": self.channel,
             "SOURCE_UUID": self.server.uuid if self.server else "",
@@ -55,10 +53,7 @@ class Report:
             "COUNT_RECEIVED_HEARTBEATS": self.received_heartbeats,
             "LAST_HEARTBEAT_TIMESTAMP": _text(self.last_heartbeat),
             "RECEIVED_TRANSACTION_SET": str(writer.received),
-            "LAST_ERROR_NUMBER": number,
-            "LAST_ERROR_MESSAGE": text,
-            "LAST_ERROR_KIND": kind,
-            "LAST_ERROR_TIMESTAMP": _text(at),
+            **self.error,
             "SOURCE_LOG_FILE": writer.source_file,
             "READ_SOURCE_LOG_POS": writer.source_position,
             "RELAY_LOG_ID": writer.log_id,
@@ -71,6 +66,16 @@ class Report:
         part.replace(self.folder / NAME)
 
 
+def _said(error: SparkReplError, kind: str, at: float) -> dict[str, Any]:
+    return {
+        "LAST_ERROR_NUMBER": error.number,
+        "LAST_ERROR_MESSAGE": str(error),
+        "LAST_ERROR_KIND": kind,
+        "LAST_ERROR_HINT": error.hint or "",
+        "LAST_ERROR_TIMESTAMP": _text(at),
+    }
+
+
 def read_report(folder: str | Path) -> dict[str, Any] | None:
     """What the receiver said last; None where none ever ran. A dead process's is OFF."""
     try:
@@ -81,6 +86,12 @@ def read_report(folder: str | Path) -> dict[str, Any] | None:
     if pid is not None and not _alive(pid):
         found |= {"THREAD_ID": None, "SERVICE_STATE": "OFF"}
     return found
+
+
+def has_said(folder: str | Path, error: SparkReplError) -> bool:
+    """Whether the report's last error is this one."""
+    said = read_report(folder) or {}
+    return bool(said.get("LAST_ERROR_MESSAGE") == str(error))
 
 
 def _alive(pid: int) -> bool:

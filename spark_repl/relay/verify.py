@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binlog.crc import verify_events
+from ..binlog.crc import event_crc, verify_events
 from ..binlog.event import (
     CRC_LENGTH,
     HEADER_LENGTH,
@@ -30,6 +30,7 @@ from .index import TransactionIndex, gtid_text
 from .log import RelayFile, RelayLog
 
 _GTID_TYPES = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
+WRONG_CHECKSUM = "(wrong checksum)"
 _INFO_CHARACTERS_MAX = 200
 
 
@@ -193,6 +194,8 @@ def _dump_file(file: RelayFile, start: int, end: int | None) -> Iterator[EventLi
         has_crc = checksum or header.type == EventType.FORMAT_DESCRIPTION
         crc = int.from_bytes(event[-CRC_LENGTH:], "little") if has_crc else None
         info = _info(event, checksum)
+        if crc is not None and event_crc(event) != crc:
+            info = f"{WRONG_CHECKSUM} {info}"
         yield EventLine(
             file.name, offset, header.name, length, header.end_log_pos, header.server_id, info, crc
         )

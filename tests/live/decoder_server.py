@@ -7,7 +7,6 @@ SPARK_REPL_MYSQL names a folder with a server's ``bin`` (as the tools of this pr
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ from typing import Any
 
 import pymysql
 import pytest
+
+from .server import free_port
 
 _START_SECONDS_MAX = 60
 
@@ -54,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         options.append("--user=root")
     mysqld = [str(base / "bin" / "mysqld"), "--no-defaults", *options]
     subprocess.run([*mysqld, "--initialize-insecure"], check=True, capture_output=True)
-    port = _free_port()
+    port = free_port()
     started = subprocess.Popen(
         [
             *mysqld, f"--port={port}", "--bind-address=127.0.0.1", "--mysqlx=OFF",
@@ -72,12 +73,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     finally:
         started.terminate()
         started.wait(_START_SECONDS_MAX)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:

@@ -25,13 +25,23 @@ CREATE USER 'repl'@'%' IDENTIFIED BY 'repl';
 GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, LOCK TABLES, XA_RECOVER_ADMIN ON *.*
   TO 'repl'@'%';
 CREATE USER 'poor'@'%' IDENTIFIED BY 'poor';
+CREATE USER 'blind'@'%' IDENTIFIED BY 'blind';
+GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'blind'@'%';
+CREATE USER 'reader'@'%' IDENTIFIED BY 'reader';
+GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO 'reader'@'%';
 """
 
 
+# Below the ports that Linux gives to outgoing connections: a server that is killed finds its
+# port free again, however many connections were made meanwhile.
+_PORTS = range(16_000, 32_000)
+
+
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    while True:
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", random.SystemRandom().choice(_PORTS)))
+            return int(found.getsockname()[1])
 
 
 class Server:
@@ -73,6 +83,7 @@ class Server:
             f"--pid-file={self.data / 'pid'}", "--skip-name-resolve", "--secure-file-priv=",
             *self.options,
         ]  # fmt: skip
+        self._unlock()
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -90,6 +101,12 @@ class Server:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+        self._unlock()
+
+    def _unlock(self) -> None:
+        """mysqld refuses to start where a killed server's lock names a pid that lives again."""
+        for left in (self.socket, Path(f"{self.socket}.lock")):
+            left.unlink(missing_ok=True)
 
     stop = kill
 

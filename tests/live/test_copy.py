@@ -18,6 +18,7 @@ from spark_repl.errors import SourceError
 from spark_repl.live import executed_of
 from spark_repl.relay.log import open_log
 from spark_repl.retry import Stopped
+from spark_repl.sink import delta_log
 from spark_repl.workers import Workers
 
 from .receiving import Running, config_for
@@ -38,6 +39,7 @@ _VALUES = """({}, -7, 65535, -8388608, 4294967295, -123456789.01234, 0.1, 1e-300
     '{{"k": [1, 2.5, "é"]}}',
     ST_GeomFromText('POINT(10 20)', 4326), 12345678901234567890123456789012345678901234.125,
     STRING_TO_VECTOR('[1,2.5,-3]'))"""
+_POOR = ("blind", "reader")
 _NULLS = "({}" + ", NULL" * 26 + ")"
 
 
@@ -134,6 +136,33 @@ def test_copied_values_are_as_decoded_ones(
     have, want = (frame.orderBy("id").collect() for frame in (one, two))
     assert repr(have) == repr(want)  # a VariantVal is equal to itself alone
     assert open_log(config.relay.path).previous_gtids()
+
+
+def test_copied_through_public_apis(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Where Delta's internals are not those that we know."""
+    monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
+    test_copied_values_are_as_decoded_ones(make_server, spark, tmp_path, {})
+
+
+def test_what_the_account_may_not_do_is_said_first(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """Tables that it doesn't see would be empty in the target, and be taken for complete."""
+    server = make_server()
+    server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY)")
+    accounts = {name: {"source__user": name, "source__password": name} for name in _POOR}
+    blind, reader = (config_for(server, tmp_path / n, **a) for n, a in accounts.items())
+    with pytest.raises(SourceError, match="may not read all tables"):
+        plan_copy(blind)
+    plan_copy(reader)
+    server.query("CREATE TABLE t.bag (n INT)")
+    reader = config_for(server, tmp_path / "again", **accounts["reader"])
+    with pytest.raises(SourceError, match="may not lock the table") as caught:
+        plan_copy(reader)
+    assert caught.value.table == "t.bag"
 
 
 def test_killed_copy_goes_on(

@@ -214,7 +214,7 @@ def test_purged_and_copied_anew(
     with Load(server, 1, seed=6):
         time.sleep(3)
     run.wait_for(server.executed)
-    run.stop()
+    run.interrupt()
     check_tables(spark, config, server, ["t.a", "t.b", "t.new"])
     assert "t.gone" not in cut(spark, config.target.path).tables
 

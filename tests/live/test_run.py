@@ -43,7 +43,7 @@ class Run:
         file.write_text(toml(config))
         command = [sys.executable, "-m", "spark_repl", "run", "--config", str(file), "--json"]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
             env={**os.environ, "SPARK_REPL_CRASH": crash},
         )  # fmt: skip
         processes.append(self.process)
@@ -71,8 +71,17 @@ class Run:
 
     def stop(self) -> dict[str, Any]:
         self.process.send_signal(signal.SIGTERM)
+        return self._ended()
+
+    def interrupt(self) -> dict[str, Any]:
+        """As Ctrl-C does, which Spark's JVM hears too."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        return self._ended()
+
+    def _ended(self) -> dict[str, Any]:
         out, err = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, err.decode()[-3000:]
+        assert b"Traceback" not in err, err.decode()[-3000:]
         found: dict[str, Any] = json.loads(out.splitlines()[-1])
         return found
 

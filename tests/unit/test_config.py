@@ -36,7 +36,7 @@ def test_example_is_supported_by_this_version() -> None:
 def test_empty_mapping_gives_the_defaults_and_they_are_frozen() -> None:
     config = Config.from_mapping({})
     assert config == Config()
-    assert (config.apply.writer, config.apply.workers, config.channel) == ("direct", 2, "default")
+    assert (config.apply.writer, config.apply.workers, config.channel) == ("", 2, "default")
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.apply.workers = 3  # type: ignore[misc]
 
