@@ -31,7 +31,7 @@ from .errors import CommitOrderError, RowError
 from .gtid import GtidSet
 from .landing import Landing
 from .lanes import GROUPS_AHEAD
-from .plan import XA_PARTS, Group, Log, Planner, Records, branch_group
+from .plan import XA_PARTS, Group, Log, Planner, Records, branch_group, changed
 from .position import RelayPosition
 from .relay.index import TransactionIndex
 from .retry import Retries, Stopped
@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 
 # Groups between their dispatch and their cut: one commits while the next is staged and waits.
 _DISPATCHED_MAX = 2
+# Of the log, in groups, for a head start: the bounds of two depend on what follows them.
+_LOOKED_AT = 5
 # XA branches ended by hand at one place: fewer than any transaction has bytes.
 _BY_HAND_MAX = 50
 
@@ -154,19 +156,16 @@ class Coordinator:
         self.status.state(WAITING_FOR_WORK, "")
 
     def begin_ahead(self, index: TransactionIndex) -> None:
-        """Has the first group of what a stream will bring staged, while the stream is started.
+        """Has the first groups of what a stream will bring staged, while the stream is started.
         Only where the records are taken as they are in the log."""
         renewed, held = self.log.history.renewed, self.catch_up.copied
         if self.until or self.skip or renewed or held or self.config.apply.delay_s:
             return
-        most = self.config.apply.group_max_transactions
+        most = self.config.apply.group_max_transactions * _LOOKED_AT
         records = index.slice(self.position, index.end, most)
-        if not len(records) or np.isin(records["kind"], XA_PARTS).any():
-            return
-        group = self._planner.group(self._planner.batch(records), 0)
-        if group is not None and group.with_rows:
-            group.executed, group.idempotent = self.executed, self._idempotent()
-            self._staging.submit(self.landing.head_start.begin, group)
+        if len(records) and not np.isin(records["kind"], XA_PARTS).any():
+            begin = self.landing.head_start.begin
+            self._staging.submit(begin, records, self.executed, self._idempotent())
 
     def end_by_hand(self) -> None:
         """Ends the XA branches that somebody has decided about, behind all that is in the tables.
@@ -201,7 +200,7 @@ class Coordinator:
 
     def _wanted(self, records: Records) -> Records:
         """Without what the target has already, what is behind --until, what is left out."""
-        records = records[records["end"] > self.position]
+        records = records[int(np.searchsorted(records["end"], self.position, "right")) :]
         if self.until is not None:
             most = self.until.take(records, self.executed, self.log.relay, self.log.base)
             if most is not None:
@@ -232,15 +231,17 @@ class Coordinator:
         self._wait_seconds += time.perf_counter() - began
         if failed:
             return  # raised in its turn, by _land
-        changes = sum(sum(part.changes.values()) for part in group.staged.result())
-        self._planner.observe(group, changes)
+        self._planner.observe(group, changed(group.staged.result()))
 
     def _dispatch(self, group: Group) -> None:
         group.slot = self.landing.order.dispatch()
         group.xa = self.retries.run(lambda: self.xa.enter(group.records, self._branches))
         group.idempotent = self._idempotent()
         group.executed, self._dispatched = self._dispatched, self._dispatched.union(group.gtids)
-        if group.with_rows:
+        if group.with_rows and self.landing.head_start.has(group):
+            group.staged = Future()
+            group.staged.set_result(self.landing.stage(group))
+        elif group.with_rows:
             group.staged = self._staging.submit(self.landing.stage, group)
 
     def _idempotent(self) -> Container[str]:

@@ -26,7 +26,7 @@ from .gtid import GtidSet
 from .head_start import HeadStart
 from .lanes import Lanes, of_tables
 from .low_water_mark import LowWaterMark, cut_behind
-from .plan import Group, Log, count_before, placed
+from .plan import Group, Log, changed, count_before, placed
 from .relay.index import Kind, holding
 from .retry import Retries, disk_full, temporary
 from .sink.control import Cut
@@ -78,7 +78,7 @@ class Landing:
         self.order = CommitOrder(status.waits)
         self.writer = GroupWriter(tracking, workers, config)
         self.stager = Stager(config, tracking, workers)
-        self.head_start = HeadStart(self._read, self.stager)
+        self.head_start = HeadStart(self._read, self.stager, config.apply)
         self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
         self._statements = Statements(tracking)
 
@@ -191,10 +191,9 @@ class Landing:
         return staged
 
     def count(self, staged: list[Staged]) -> None:
-        changes = [part.changes for part in staged]
-        self.stager.tables = max(1, len({name for found in changes for name in found}))
+        self.stager.learn(staged)
         self.counters.task_retries = self.status.task_retries = self.workers.task_retries
-        self.counters.row_changes += sum(sum(found.values()) for found in changes)
+        self.counters.row_changes += changed(staged)
         self.counters.zero_dates += sum(part.zero_dates for part in staged)
 
     def _prefix(self, group: Group, fault: SparkReplError) -> None:

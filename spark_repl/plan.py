@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Event
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .apply.schedule import GroupLimits, RowEstimate, assign, groups, waves
+from .apply.schedule import GroupLimits, RowEstimate, assign, first_group, waves
 from .apply.stage import Span, Staged, StageTask
 from .apply.xa import Branch, XaGroup
 from .config import Apply
@@ -141,16 +141,33 @@ class Planner:
         """The group that begins with transaction ``first``; None behind the last one."""
         if first == len(batch.records):
             return None
-        most = slice(first, first + self._limits.transactions + 1)
-        sizes = batch.records["uncompressed"][most]
+        most = slice(first, first + 2 * self._limits.transactions)
+        barrier, sizes = batch.barrier[most], batch.records["uncompressed"][most]
         rows = self._estimate.rows(sizes)
-        last = first + int(groups(batch.barrier[most], sizes, rows, self._limits)[1])
+        last = first + first_group(barrier, sizes, rows, self._limits)
         return Group(batch.records[first:last], batch.wave[first:last], last)
 
     def observe(self, group: Group, changes: int) -> None:
         """Corrects the estimate by the row changes that a group was found to hold."""
         size = int(group.records["uncompressed"].sum())
         self._estimate = self._estimate.observe(size, changes)
+
+
+def changed(staged: Iterable[Staged]) -> int:
+    """Row changes."""
+    return sum(sum(part.changes.values()) for part in staged)
+
+
+def same_group(one: Group, other: Group) -> bool:
+    """Whether staging ``one`` has staged ``other`` too."""
+    return (
+        len(one.records) == len(other.records)
+        and one.records.tobytes() == other.records.tobytes()  # NumPy compares field by field
+        and np.array_equal(one.wave, other.wave)
+        and one.executed == other.executed
+        and one.idempotent == other.idempotent
+        and not other.xa.commits
+    )
 
 
 def count_before(records: Records, position: str | None) -> int:

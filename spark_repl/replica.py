@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import numpy as np
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,9 +28,9 @@ from .relay.log import RelayLog, open_log
 from .retry import Stopped, temporary
 from .sink.control import Control, Cut
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
-from .sink.delta_log import DeltaLog
 from .sink.history import check_continuity, check_same, fingerprints, record, resolve
 from .sink.layout import Layout
+from .sink.public_log import open_table_log
 from .sink.tracking import TableOptions, Tracking
 from .sink.xa_store import XaStore
 from .spark_source import MySQLRelaySource
@@ -121,9 +120,10 @@ class Replica:
         note_shown(control)
         cuts, stands = control.cuts(), standing(control)
         cut, copy = stands.begin, stands.copy
+        delta, self.config = open_table_log(self.spark, self.config)
         direct = self.config.apply.writer == "direct"
         options = replace(TableOptions.of(self.config.target), direct=direct)
-        self.tracking = Tracking(self.layout, control, DeltaLog(self.spark), options)
+        self.tracking = Tracking(self.layout, control, delta, options)
         self.tracking.load(cut)
         highest = max(
             [t.position for t in self.tracking.tables.values()]
@@ -355,15 +355,14 @@ class Replica:
 
     def _apply_batch(self, frame: DataFrame) -> None:
         try:
-            found = self.coordinator.retries.run(frame.select("position", "end").toArrow)
-            if not found.num_rows:
+            whole = frame.selectExpr("min(position)", "max(end)", "count(*)")
+            ((first, last, count),) = self.coordinator.retries.run(whole.collect)
+            if not count:
                 return
-            first = int(np.min(found.column("position").to_numpy()))
-            last = int(np.max(found.column("end").to_numpy()))
             records = self._refresh().slice(first, last)
-            if len(records) != found.num_rows:
+            if len(records) != count:
                 raise LogError(
-                    f"the stream says {found.num_rows} transactions, the log has {len(records)}",
+                    f"the stream says {count} transactions, the log has {len(records)}",
                     file=self.relay_path,
                     position=RelayPosition.unpack(first),
                     hint="was a file replaced while the applier ran?",

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import StreamingQueryException
 
 from .errors import FencedError, SparkReplError, TargetError
-from .sink.delta_log import ConcurrentChangeError
+from .sink.table_log import ConcurrentChangeError
 
 log = logging.getLogger(__name__)
 

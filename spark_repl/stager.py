@@ -73,6 +73,10 @@ class Stager:
         self.seconds += time.perf_counter() - began
         return found
 
+    def learn(self, staged: Iterable[Staged]) -> None:
+        """How many tables a group had: the next one is likely to have as many."""
+        self.tables = max(1, len({name for part in staged for name in part.changes}))
+
     def _folder(self, group: Group) -> str:
         self.drop(group)  # of an attempt that failed
         # Retries stage in a thread of their own: one step gives one number to one group.

@@ -20,13 +20,14 @@ from unittest.mock import MagicMock, patch
 from spark_repl import Config, coordinator, group, landing, low_water_mark, replica, stager
 from spark_repl.errors import SparkReplError
 from spark_repl.replica import Replica
-from spark_repl.sink import log_replay, storage, xa_store
+from spark_repl.sink import log_replay, public_log, storage, xa_store
 from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.delta_log import ConcurrentChangeError, DeltaLog, Snapshot
+from spark_repl.sink.delta_log import DeltaLog
 from spark_repl.sink.layout import Layout
 from spark_repl.sink.log_replay import Action, read_commit
 from spark_repl.sink.new_file import new_file
 from spark_repl.sink.reader import read
+from spark_repl.sink.table_log import ConcurrentChangeError, Snapshot
 from tests.binlog_writer import Table
 
 _PROTOCOL = {
@@ -73,13 +74,13 @@ class LocalDelta(DeltaLog):
     def create(
         self, folder: str, schema_string: str, configuration: dict[str, str], app: str,
         position: int, user_metadata: str,
-    ) -> int:  # fmt: skip
+    ) -> None:  # fmt: skip
         metadata = {
             "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
             "schemaString": schema_string, "partitionColumns": [], "configuration": configuration,
         }  # fmt: skip
         actions = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
-        return _put(folder, 0, actions, app, position, user_metadata)
+        _put(folder, 0, actions, app, position, user_metadata)
 
     def commit(
         self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
@@ -150,7 +151,7 @@ def _without_spark() -> Iterator[None]:
     with ExitStack() as stack:
         for module in (coordinator, group, landing, low_water_mark, xa_store):
             stack.enter_context(patch.object(module, "reach", CRASHES))
-        stack.enter_context(patch.object(replica, "DeltaLog", LocalDelta))
+        stack.enter_context(patch.object(public_log, "DeltaLog", LocalDelta))
         stack.enter_context(patch.object(replica, "Workers", _Here))
         stack.enter_context(patch.object(stager, "HERE_BYTES", 0))
         stack.enter_context(patch.object(stager, "_SHARD_BYTES", 0))

@@ -214,6 +214,32 @@ def groups(
     return boundaries
 
 
+def first_group(
+    barrier: npt.NDArray[np.bool_],
+    uncompressed: Ints,
+    rows: npt.NDArray[np.float64],
+    limits: GroupLimits,
+) -> int:
+    """Where the first group ends. What is left before the next barrier is cut in the middle where
+    it makes two groups: the few transactions of a small last one cost as many commits as many do.
+    """
+    most = int(groups(barrier, uncompressed, rows, limits)[1])
+    stops = np.flatnonzero(barrier[1:])
+    upto = int(stops[0]) + 1 if len(stops) else len(barrier)
+    if most == upto or barrier[0]:
+        return most
+    size, weight = np.cumsum(uncompressed[:upto]), np.cumsum(rows[:upto])
+    # The second group is bounded like any other.
+    least = max(
+        upto - limits.transactions,
+        int(np.searchsorted(size, size[-1] - limits.bytes)) + 1,
+        int(np.searchsorted(weight, weight[-1] - limits.rows)) + 1,
+        1,
+    )
+    middle = int(np.searchsorted(size, size[-1] / 2)) + 1
+    return most if least > most else min(max(middle, least), most)
+
+
 @jit
 def _groups(
     barrier: Any, uncompressed: Any, rows: Any, most: Any, most_rows: Any, size: Any

@@ -14,8 +14,8 @@ import os
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from .delta_log import DeltaLog, Snapshot
 from .storage import open_input, options
+from .table_log import Snapshot, TableLog
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ NEVER = "1000000000"
 """``delta.checkpointInterval`` of our tables: no commit of theirs writes a checkpoint."""
 
 
-def write_if_due(delta: DeltaLog, snapshot: Snapshot) -> bool:
+def write_if_due(delta: TableLog, snapshot: Snapshot) -> bool:
     """Writes a checkpoint of the newest version when the last one lies ``EVERY`` commits back."""
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False

@@ -60,6 +60,11 @@ def field_json(field: pa.Field) -> dict[str, Any]:
     return {"name": field.name, "type": kind, "nullable": field.nullable, "metadata": {}}
 
 
+def quoted(name: str) -> str:
+    """As Spark's SQL and its column expressions take it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def schema_json(schema: pa.Schema) -> str:
     """The schemaString of a new table. NOT NULL is the source's, but for dates: a zero date may
     become NULL (zero_dates = "null")."""
@@ -119,13 +124,15 @@ class Columns:
 
 
 def _plain(kind: Any) -> Any:
-    """A Delta type without what column mapping adds to the fields of a struct."""
+    """A Delta type without what column mapping adds to the fields of a struct, all nullable."""
     if isinstance(kind, dict) and kind["type"] == "struct":
         fields = [
             {**f, "type": _plain(f["type"]), "nullable": True, "metadata": {}}
             for f in kind["fields"]
         ]
         return {"type": "struct", "fields": fields}
+    if isinstance(kind, dict) and kind["type"] == "array":
+        return {**kind, "elementType": _plain(kind["elementType"]), "containsNull": True}
     return kind
 
 

@@ -12,11 +12,11 @@ from pyroaring import BitMap
 
 from ..errors import TargetError
 from . import deletion_vector
-from .delta_log import ConcurrentChangeError
 from .direct import Written
 from .log_replay import Action
 from .new_file import date_ahead
 from .statistics import loosened
+from .table_log import ConcurrentChangeError
 from .tracking import Table, Tracking
 
 

@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType
 from ..binlog.definition import ColumnType, TableDefinition
 from ..binlog.json_diff import apply_diffs
 from ..errors import DecodeError
+from .columns import quoted
 from .gaps import Gaps
 
 _WANTED, _ORIGIN, _DIFFS, _OLD = "__wanted", "__origin", "__diffs", "__old"
@@ -58,7 +59,7 @@ def completed(
     width = len(definition.columns)
     key = definition.primary_key
     names = [target.columns[i] for i in range(width)]
-    old = target.select(*[F.col(_quoted(n)).alias(f"{_OLD}{i}") for i, n in enumerate(names)])
+    old = target.select(*[F.col(quoted(n)).alias(f"{_OLD}{i}") for i, n in enumerate(names)])
     old = old.withColumn("__hit", F.lit(True))
     on = [frame[f"{_ORIGIN}{i}"] == old[f"{_OLD}{at}"] for i, at in enumerate(key)]
     joined = frame.join(old, on, "left")
@@ -96,7 +97,3 @@ def _patched(document: str | None, diffs: bytes | None, column: str, table: str)
         return apply_diffs([document], [diffs], column, table)[0]
     except DecodeError:
         return None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

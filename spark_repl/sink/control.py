@@ -32,10 +32,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from ..errors import FencedError, HistoryError, SparkReplError, TargetError
 from ..gtid import GtidSet
 from . import storage
-from .delta_log import ConcurrentChangeError
 from .layout import Layout
 from .log_replay import commits_after
 from .owner import Owner
+from .table_log import ConcurrentChangeError
 
 log = logging.getLogger(__name__)
 

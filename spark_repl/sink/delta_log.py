@@ -19,68 +19,42 @@ import json
 import os
 import time
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from ..errors import FencedError, SetupError, TargetError
+from ..errors import SetupError, TargetError
 from ..object_store import is_remote
 from . import log_replay, s3a
 from .log_replay import Action
+from .table_log import ALONE, ConcurrentChangeError, Snapshot, TableLog, fenced
 
 KNOWN_DELTA = ("4.4.",)
 
 
-class ConcurrentChangeError(TargetError):
-    """Somebody else's commit touched the files that ours removes: plan anew on a fresh snapshot."""
+class UnknownDeltaError(SetupError):
+    """There is a Delta, but not one whose internals this module knows."""
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """One version of one table."""
+class DeltaLog(TableLog):
+    """The log through Delta's internals; commits are made on the snapshot they were planned on."""
 
-    folder: str
-    version: int
-    metadata_id: str
-    schema_string: str
-    configuration: dict[str, str]
-    java: Any = field(repr=False, compare=False)
-    features: frozenset[str] = frozenset()
-    partition_columns: tuple[str, ...] = ()
-
-    def has(self, property_name: str) -> bool:
-        """Whether a property is true."""
-        return self.configuration.get(property_name, "").lower() == "true"
-
-
-class DeltaLog:
-    """Opens snapshots of tables and commits actions to them. One per Spark session."""
+    direct = True
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        super().__init__(spark)
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._package = jvm.org.apache.spark.sql.delta
-        try:
-            release = str(getattr(getattr(jvm.io.delta, "package$"), "MODULE$").VERSION())
-        except (Py4JJavaError, TypeError) as error:
-            raise SetupError(
-                "Delta Lake is not on Spark's class path",
-                hint="run python -m spark_repl.setup once, or pass the Delta jars to spark-submit"
-                " with --packages",
-            ) from error
-        if not release.startswith(KNOWN_DELTA):
-            raise SetupError(
-                f"Delta {release}: the direct writer knows {', '.join(KNOWN_DELTA)}x",
-                hint="install delta-spark 4.4.0",
-            )
+        _check_release(jvm)
         self._ready = False  # for object stores
         self._none = jvm.scala.Option.empty()
         # Delta takes its settings from the thread's active session.
         self._alone = spark.newSession()._jsparkSession
-        self._alone.conf().set("spark.databricks.delta.maxCommitAttempts", "0")
+        self._alone.conf().set(*ALONE)
         self._to_list = jvm.scala.jdk.javaapi.CollectionConverters
 
     def _log(self, folder: str) -> Any:
@@ -90,7 +64,6 @@ class DeltaLog:
         return self._package.DeltaLog.forTable(self._spark._jsparkSession, folder)
 
     def snapshot(self, folder: str) -> Snapshot | None:
-        """The newest version of the table at ``folder``; None when there is no table."""
         if not is_remote(folder) and not os.path.isdir(os.path.join(folder, "_delta_log")):
             return None
         try:
@@ -114,7 +87,6 @@ class DeltaLog:
         )
 
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
-        """The version of the last ``txn`` action of ``app``; None when it never committed."""
         try:
             return log_replay.last_txn(snapshot.folder, snapshot.version, app)
         except LookupError:  # Delta reconstructs the state: up to 5 s
@@ -122,7 +94,6 @@ class DeltaLog:
             return next((int(v) for name, v in known.items() if name == app), None)
 
     def advance(self, previous: Snapshot) -> Snapshot:
-        """The newest version after a commit of ours, which changes no metadata."""
         java = self._log(previous.folder).update(False, self._none, self._none)
         if java.version() == previous.version + 1:
             return replace(previous, version=previous.version + 1, java=java)
@@ -131,11 +102,9 @@ class DeltaLog:
         return newest
 
     def version(self, folder: str) -> int:
-        """The newest version's number, as cheaply as the log allows; -1 when there is no table."""
         return int(self._log(folder).update(False, self._none, self._none).version())
 
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
-        """The ``add`` actions that are live in a snapshot, by path."""
         found = log_replay.live_files(snapshot.folder, snapshot.version)
         if found is None:
             frame = DataFrame(snapshot.java.allFiles().toDF(), self._spark)
@@ -152,8 +121,7 @@ class DeltaLog:
         app: str,
         position: int,
         user_metadata: str,
-    ) -> int:
-        """Version 0: protocol, metadata and position in one commit."""
+    ) -> None:
         metadata = {
             "id": str(uuid.uuid4()),
             "format": {"provider": "parquet", "options": {}},
@@ -165,21 +133,15 @@ class DeltaLog:
         transaction = self._log(folder).startTransaction()
         transaction.readTxn().addOne(app)
         transaction.updateMetadata(self._action({"metaData": metadata}), False)
-        return self._commit(folder, transaction, [], app, position, user_metadata)
+        self._commit(folder, transaction, [], app, position, user_metadata)
 
     def commit(
         self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
     ) -> int:
-        """Commits data and position on the snapshot they were planned on; returns the version.
-
-        Raises FencedError when another applier committed meanwhile, ConcurrentChangeError when a
-        file that we remove or mark is gone.
-        """
         transaction = self._begin(planned, app)
         return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
-        """Commits other files with the same rows; returns the version. Raises as ``commit``."""
         transaction = self._begin(planned, app)
         nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(
             self._jvm.java.util.ArrayList()
@@ -190,12 +152,7 @@ class DeltaLog:
         return self._send(planned.folder, transaction, actions, operation)
 
     def checkpoint(self, snapshot: Snapshot) -> None:
-        """Has Delta write a checkpoint: a Spark job."""
         self._log(snapshot.folder).checkpoint(snapshot.java, self._none)
-
-    def vacuum(self, folder: str) -> None:
-        """Removes files that no version within the table's retention needs."""
-        self._spark.newSession().sql(f"VACUUM delta.`{folder}`")
 
     def _begin(self, planned: Snapshot, app: str) -> Any:
         """A transaction on a snapshot, which fails when ``app`` has committed behind it."""
@@ -237,15 +194,28 @@ class DeltaLog:
         return self._package.actions.Action.fromJson(json.dumps(action))
 
 
+def _check_release(jvm: Any) -> None:
+    if isinstance(jvm.io.delta.tables.DeltaTable, JavaPackage):  # what Py4J takes unknown names for
+        raise SetupError(
+            "Delta Lake is not on Spark's class path",
+            hint="run python -m spark_repl.setup once, or pass the Delta jars to spark-submit"
+            " with --packages",
+        )
+    release = "of another make"
+    if not isinstance(jvm.org.apache.spark.sql.delta.DeltaLog, JavaPackage):
+        release = str(getattr(getattr(jvm.io.delta, "package$"), "MODULE$").VERSION())
+    if not release.startswith(KNOWN_DELTA):
+        raise UnknownDeltaError(
+            f"Delta {release}: the direct writer knows {', '.join(KNOWN_DELTA)}x",
+            hint='install delta-spark 4.4.0, or take apply.writer = "merge"',
+        )
+
+
 def translate(error: Py4JJavaError, folder: str) -> Exception:
     """What a failed commit means, by the name of Java's exception."""
     name = str(error.java_exception.getClass().getSimpleName())
     if "ConcurrentTransaction" in name:
-        return FencedError(
-            "another applier has committed to this table",
-            table=folder,
-            hint="only one applier may work on a channel: stop the other one",
-        )
+        return fenced(folder)
     said = str(error.java_exception.getMessage())
     if "UnsupportedTableFeature" in name or "InvalidProtocolVersion" in name:
         return TargetError(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import TargetError
-from .delta_log import Snapshot
+from .table_log import Snapshot
 
 HONOURED = frozenset(
     {

@@ -11,36 +11,30 @@ import os
 import threading
 import uuid
 from collections.abc import Container, Sequence
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from delta.exceptions import (
-    ConcurrentTransactionException,
-    DeltaConcurrentModificationException,
-)
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
 from ..binlog.json_diff import CANNOT_APPLY
-from ..errors import FencedError
+from .columns import quoted
 from .completion import PATCHED, completed, pack
-from .delta_log import ConcurrentChangeError
 from .direct import Violation, WriteTask, Written, fold_task
+from .public_log import bear, told_apart
+from .table_log import ALONE
 from .tracking import Table, Tracking
 
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
-_SESSION_APP = "spark.databricks.delta.write.txnAppId"
-_SESSION_VERSION = "spark.databricks.delta.write.txnVersion"
 # A group's net changes fit into memory: hash joins instead of sorting both sides.
 _BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "128m")
 # A group's files never change: copying the source before a MERGE protects from nothing. (Where the
 # source reads the target, without a key, Delta's plan needs the copy.)
 _NO_COPY = ("spark.databricks.delta.merge.materializeSource", "none")
-# Nothing lands over somebody else's INSERT, whose keys nobody has looked up.
-_ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
-_SESSION_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def stage_net(task: WriteTask) -> Written:
@@ -84,7 +78,7 @@ class MergeLanes:
             if table.name not in self._sessions:
                 self._sessions[table.name] = made = self._spark.newSession()
                 made.conf.set(*_BROADCAST)
-                made.conf.set(*_ALONE)
+                made.conf.set(*ALONE)
                 if table.definition.primary_key:
                     made.conf.set(*_NO_COPY)
             return self._sessions[table.name]
@@ -138,9 +132,9 @@ class MergeLanes:
 
     def _misfits(self, table: Table, net: DataFrame, target: DataFrame) -> DataFrame:
         keys = [table.columns.names[i] for i in table.definition.primary_key]
-        hit = target.select(*[F.col(_quoted(k)).alias(f"__k{i}") for i, k in enumerate(keys)])
+        hit = target.select(*[F.col(quoted(k)).alias(f"__k{i}") for i, k in enumerate(keys)])
         hit = hit.withColumn("__hit", F.lit(True))
-        on = [net[_quoted(k)] == hit[f"__k{i}"] for i, k in enumerate(keys)]
+        on = [net[quoted(k)] == hit[f"__k{i}"] for i, k in enumerate(keys)]
         existed = F.col(_FLAGS).bitwiseAND(F.lit(EXISTED)) != 0
         there = F.col("__hit").isNotNull()
         number = F.when(existed, F.lit(MISSING_ROW)).otherwise(F.lit(DUPLICATE_KEY))
@@ -155,25 +149,15 @@ class MergeLanes:
     ) -> None:
         """One Delta commit: MERGE, or an append where no key has to be looked up."""
         session = self._session(table)
-        session.conf.set(_SESSION_APP, self._tracking.app)
-        session.conf.set(_SESSION_VERSION, str(position))
-        session.conf.set(_SESSION_METADATA, metadata)
+        bear(session, self._tracking.app, position, metadata)
         net = self._net(table, written)
-        try:
+        with told_apart(table.folder, table.name):
             self._change(table, written, net)
-        except ConcurrentTransactionException as error:
-            raise FencedError(
-                "another applier has committed to this table",
-                table=table.name,
-                hint="only one applier may work on a channel: stop the other one",
-            ) from error
-        except DeltaConcurrentModificationException as error:
-            raise ConcurrentChangeError(f"{type(error).__name__} at {table.folder}") from error
         self._tracking.merged(table, position)
 
     def _change(self, table: Table, written: Sequence[Written], net: DataFrame) -> None:
         if self.appends(table, written):
-            rows = net.select(*[F.col(_quoted(name)) for name in table.columns.names], _COUNT)
+            rows = net.select(*[F.col(quoted(name)) for name in table.columns.names], _COUNT)
             if not table.definition.primary_key:  # one entry may stand for many equal rows
                 rows = rows.withColumn(_COUNT, F.expr(f"explode(sequence(1L, {_COUNT}))"))
             rows = rows.drop(_COUNT)
@@ -185,15 +169,15 @@ class MergeLanes:
 
     def _merge(self, table: Table, net: DataFrame) -> None:
         names = table.columns.names
-        keys = [_quoted(names[i]) for i in table.definition.primary_key]
-        values: dict[str, str | Column] = {_quoted(name): f"s.{_quoted(name)}" for name in names}
+        keys = [quoted(names[i]) for i in table.definition.primary_key]
+        values = _from_source(names)
         stays = f"(s.{_FLAGS} & {EXISTS}) != 0"
         lenient = table.name in self.idempotent
         comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if lenient else stays
         (
             DeltaTable.forPath(self._session(table), table.folder)
             .alias("t")
-            .merge(net.alias("s"), " AND ".join(f"t.{key} = s.{key}" for key in keys))
+            .merge(net.alias("s"), reduce(and_, (F.col(f"t.{k}") == F.col(f"s.{k}") for k in keys)))
             .whenMatchedDelete(f"NOT ({stays})")
             .whenMatchedUpdate(set=values)
             .whenNotMatchedInsert(comes, values)
@@ -206,7 +190,7 @@ class MergeLanes:
         target = DeltaTable.forPath(self._session(table), table.folder)
         have = _counted(target.toDF(), table).withColumnRenamed("__n", "__have")
         names = table.columns.names
-        columns = [net[_quoted(name)] for name in names]
+        columns = [net[quoted(name)] for name in names]
         left = F.coalesce(F.col("__have"), F.lit(0)) + F.col(_COUNT)
         joined = net.join(have, _same(net, have, table), "left")
         after = F.when(F.col(_COUNT) < 0, F.greatest(left, F.lit(0))).otherwise(F.col(_COUNT))
@@ -214,13 +198,12 @@ class MergeLanes:
         comes = comes.withColumn("__copies", F.expr("explode(sequence(1L, __copies))"))
         goes = net.where(F.col(_COUNT) < 0).select(*columns, F.lit(True).alias("__goes"))
         source = goes.unionByName(comes.drop("__copies").withColumn("__goes", F.lit(False)))
-        same = " AND ".join(f"t.{_quoted(n)} <=> s.{_quoted(n)}" for n in names)
-        values: dict[str, str | Column] = {_quoted(name): f"s.{_quoted(name)}" for name in names}
+        same = [F.col(f"t.{quoted(n)}").eqNullSafe(F.col(f"s.{quoted(n)}")) for n in names]
         (
             target.alias("t")
-            .merge(source.alias("s"), f"s.__goes AND {same}")
+            .merge(source.alias("s"), reduce(and_, same, F.col("s.__goes")))
             .whenMatchedDelete()
-            .whenNotMatchedInsert("NOT s.__goes", values)
+            .whenNotMatchedInsert("NOT s.__goes", _from_source(names))
             .execute()
         )
 
@@ -231,23 +214,24 @@ def _unpatched(table: Table, net: DataFrame) -> DataFrame:
     return chosen.select(*_described(chosen, table), _FIRST, F.lit(CANNOT_APPLY).alias("__number"))
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def _from_source(names: Sequence[str]) -> dict[str, str | Column]:
+    """Columns, not text: a name may be ${x}, which Spark's SQL takes for a variable."""
+    return {quoted(name): F.col(f"s.{quoted(name)}") for name in names}
 
 
 def _described(net: DataFrame, table: Table) -> list[Column]:
     chosen = table.definition.primary_key or range(min(4, len(table.columns.names)))
-    return [net[_quoted(table.columns.names[i])] for i in chosen]
+    return [net[quoted(table.columns.names[i])] for i in chosen]
 
 
 def _counted(target: DataFrame, table: Table) -> DataFrame:
     """Copies of each image: columns ``__h0``... and ``__n``."""
-    named = [F.col(_quoted(n)).alias(f"__h{i}") for i, n in enumerate(table.columns.names)]
+    named = [F.col(quoted(n)).alias(f"__h{i}") for i, n in enumerate(table.columns.names)]
     hidden = [f"__h{i}" for i in range(len(named))]
     return target.select(*named).groupBy(*hidden).agg(F.count(F.lit(1)).alias("__n"))
 
 
 def _same(net: DataFrame, have: DataFrame, table: Table) -> list[Column]:
     return [
-        net[_quoted(name)].eqNullSafe(have[f"__h{i}"]) for i, name in enumerate(table.columns.names)
+        net[quoted(name)].eqNullSafe(have[f"__h{i}"]) for i, name in enumerate(table.columns.names)
     ]

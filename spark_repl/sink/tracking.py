@@ -23,11 +23,11 @@ from . import checkpoint, features, foreign
 from .columns import Columns, schema_json
 from .control import Control, Cut, TableVersion
 from .copies import current_paths, shown_paths
-from .delta_log import ConcurrentChangeError, DeltaLog, Snapshot
 from .direct import LiveFile
 from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
+from .table_log import ConcurrentChangeError, Snapshot, TableLog
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class Tracking:
     """The tables of one target and channel."""
 
     def __init__(
-        self, layout: Layout, control: Control, delta: DeltaLog, options: TableOptions
+        self, layout: Layout, control: Control, delta: TableLog, options: TableOptions
     ) -> None:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"

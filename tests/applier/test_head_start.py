@@ -56,6 +56,22 @@ def test_the_same_group_is_staged_once(log, target, reads):
     assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
 
 
+def test_two_groups_are_staged_if_the_batch_lets_them(log, target, reads):
+    grown(log, target)
+    for number in range(4, 9):
+        log.transaction(insert(A, (number, "x")))
+    reads.clear()
+    with applier(log.folder, target, group_max_transactions=2) as found:
+        coordinator = found.coordinator
+        coordinator.begin_ahead(found.index)
+        coordinator._staging.submit(lambda: None).result()
+        assert reads == [2, 2]
+        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+        assert reads == [2, 2, 2, 2]
+        assert os.listdir(target / "_repl" / "staging") == []
+    assert rows(target, A) == [(number, "x") for number in range(1, 9)]
+
+
 def test_another_group_is_staged_anew(log, target, reads):
     grown(log, target)
     reads.clear()

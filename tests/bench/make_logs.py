@@ -1,11 +1,11 @@
-"""Records the benchmarks' logs: one folder each, FOLDER/<name>/binlog.000001.
+"""Records the benchmarks' logs: one folder each, FOLDER/<name>/binlog.000001, ...
 
     python -m tests.bench.make_logs HOST PORT FOLDER [NAME...]
 
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
-throw-away one only. Names: the functions below; default all but ``rows_10m``. Where rows are
-loaded before what is measured, the place behind them is printed, for ``--prepared``. The OLTP log
-is sysbench's, see the README.
+throw-away one only. Names: the functions below; default all but ``rows_10m``, ``rows_100m``. Where
+rows are loaded before what is measured, the place behind them is printed, for ``--prepared``. The
+OLTP log is sysbench's, see the README.
 """
 
 from __future__ import annotations
@@ -138,13 +138,17 @@ def rows_10m(cursor: Any) -> None:
     updates(cursor, 10_000_000)
 
 
+def rows_100m(cursor: Any) -> None:
+    updates(cursor, 100_000_000)
+
+
 def loaded(cursor: Any) -> None:
     cursor.execute("SHOW BINARY LOG STATUS")
     name, position = cursor.fetchone()[:2]
     print(f"  --prepared source:{name}:{position}", flush=True)
 
 
-LOGS = (wide, bulk, packed, inserts, spread_8, spread_100, rows_1m, rows_10m)
+LOGS = (wide, bulk, packed, inserts, spread_8, spread_100, rows_1m, rows_10m, rows_100m)
 
 
 def main(host: str, port: int, folder: Path, names: list[str]) -> None:
@@ -157,7 +161,7 @@ def main(host: str, port: int, folder: Path, names: list[str]) -> None:
         cursor.execute("SET cte_max_recursion_depth = 1000000, sql_mode = ''")
         cursor.execute("SET GLOBAL max_binlog_size = 1073741824")
         for make in LOGS:
-            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-1]}):
+            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-2]}):
                 continue
             print(make.__name__, flush=True)
             cursor.execute("DROP DATABASE IF EXISTS bench")
@@ -166,12 +170,13 @@ def main(host: str, port: int, folder: Path, names: list[str]) -> None:
             cursor.execute("USE bench")
             make(cursor)
             cursor.execute("SHOW BINARY LOGS")
-            name = cursor.fetchall()[0][0]
+            made = [row[0] for row in cursor.fetchall()]
             cursor.execute("FLUSH BINARY LOGS")
             cursor.execute("SELECT @@datadir")
             (folder / make.__name__).mkdir(parents=True, exist_ok=True)
-            place = Path(cursor.fetchone()[0]) / name
-            shutil.copy(place, folder / make.__name__ / "binlog.000001")
+            held = Path(cursor.fetchone()[0])
+            for name in made:
+                shutil.copy(held / name, folder / make.__name__ / name)
 
 
 if __name__ == "__main__":

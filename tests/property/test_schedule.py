@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.apply.schedule import GroupLimits, assign, groups, waves
+from spark_repl.apply.schedule import GroupLimits, assign, first_group, groups, waves
 
 Stamp = tuple[int, int, int]  # file, last_committed, sequence_number
 
@@ -91,6 +92,15 @@ def test_workers_are_balanced_by_bytes_within_contiguous_runs(
     assert max(totals) - min(totals) <= 2 * max(length, default=0) + workers
 
 
+def _first_after_first(log: list[tuple[int, int, float]], limits: GroupLimits) -> list[int]:
+    cuts = [0]
+    barrier = np.array([row[0] == 0 for row in log], bool)
+    size, rows = np.array([r[1] for r in log], np.int64), np.array([r[2] for r in log], float)
+    while (at := cuts[-1]) < len(log):
+        cuts.append(at + first_group(barrier[at:], size[at:], rows[at:], limits))
+    return cuts
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 300), st.floats(0, 50)), max_size=60),
     st.integers(1, 8),
@@ -113,6 +123,10 @@ def test_groups_are_contiguous_bounded_and_no_smaller_than_needed(
             and sum(r[1] for r in part) <= size
             and sum(r[2] for r in part) <= rows * (1 + 1e-12)
         )
+
+    evened = _first_after_first(log, limits)
+    assert len(evened) == len(cuts), "in as many groups"
+    assert all(stop == start + 1 or fits(start, stop) for start, stop in pairwise(evened))
 
     for start, stop in pairwise(cuts):
         assert stop == start + 1 or fits(start, stop)

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from spark_repl.errors import FencedError, TargetError
 from spark_repl.sink import control as module
 from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.delta_log import ConcurrentChangeError
+from spark_repl.sink.table_log import ConcurrentChangeError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})
 # What delta-rs says (measured: a full disk, a broken one).

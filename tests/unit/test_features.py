@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import TargetError
-from spark_repl.sink.delta_log import Snapshot
 from spark_repl.sink.features import HONOURED, check
+from spark_repl.sink.table_log import Snapshot
 
 
 def table(

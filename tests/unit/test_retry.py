@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.errors import DecodeError, FencedError, RowError, TargetError
 from spark_repl.retry import CONFLICTS_MAX, Retries, Stopped, temporary
-from spark_repl.sink.delta_log import ConcurrentChangeError
+from spark_repl.sink.table_log import ConcurrentChangeError
 
 
 class Clock(threading.Event):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_repl.apply.schedule import GroupLimits, RowEstimate, assign, groups, waves
+from spark_repl.apply.schedule import GroupLimits, RowEstimate, assign, first_group, groups, waves
 from spark_repl.errors import ConfigError
 
 
@@ -79,6 +79,21 @@ def test_groups_end_at_bounds_and_barriers() -> None:
     barrier = [False, True, True, False, False, False, True]
     assert groups(barrier, [1] * 7, [1] * 7, limits).tolist() == [0, 1, 2, 3, 6, 7]
     assert groups([], [], [], limits).tolist() == [0]
+
+
+def test_the_last_two_groups_are_alike() -> None:
+    limits = GroupLimits(transactions=4, rows=100, bytes=1000)
+
+    def first(count: int, rows: float = 1.0, size: int = 1, barrier: int = -1) -> int:
+        stops = np.arange(count) == barrier
+        return first_group(stops, np.full(count, size), np.full(count, rows), limits)
+
+    assert [first(n) for n in (3, 4, 5, 7, 8, 20)] == [3, 4, 3, 4, 4, 4]
+    assert [first(3, rows=n) for n in (33, 40, 60)] == [3, 2, 1]
+    assert first(3, size=400) == 2
+    assert first(7, barrier=5) == 3, "what lies behind a statement is another group's anyway"
+    assert first(7, barrier=0) == 1
+    assert first(1, rows=150) == first(2, rows=150) == 1
 
 
 def test_bounds_and_workers_must_be_positive() -> None:

@@ -1,0 +1,103 @@
+"""PublicLog: where Delta's internals are not those that we know, MERGE is chosen by itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from spark_repl.errors import ConfigError, SetupError, TargetError
+from spark_repl.sink import delta_log, public_log
+from spark_repl.sink.public_log import PublicLog
+from tests.binlog_writer import Table, delete, insert, update
+from tests.spark.lab import (
+    assert_applied_once,
+    assert_rows,
+    assert_server_state,
+    rows,
+    run,
+    stopped,
+)
+
+A, BAG = Table("a"), Table("bag", key=())
+# What SQL's text could take for something else.
+ODD = Table("odd", (("k", "int"), ("it's \\ ${spark.master} `é`", "varchar(20)")))
+
+
+@pytest.fixture(autouse=True)
+def unknown_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
+
+
+def _operations(target: Path, table: str) -> list[str]:
+    found = []
+    for path in sorted((target / table / "_delta_log").glob("*.json")):
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        found += [line["commitInfo"]["operation"] for line in lines if "commitInfo" in line]
+    return found
+
+
+@pytest.mark.soak
+def test_bank_ends_as_the_server(spark, bank, target):
+    run(spark, bank, target, writer="", group_max_transactions=400)
+    assert_server_state(spark, target, bank / "expected")
+    assert_applied_once(target)
+    assert {"CREATE TABLE AS SELECT", "MERGE"} <= set(_operations(target, "bank/account"))
+
+
+def test_run_after_run(spark, log, target, caplog):
+    log.ddl(BAG.create)
+    log.ddl(ODD.create)
+    log.transaction(insert(A, (1, "x"), (2, "y")), insert(BAG, (1, "b"), (1, "b")))
+    log.transaction(insert(ODD, (1, "1"), (2, "'")))
+    with caplog.at_level(logging.WARNING, public_log.__name__):
+        run(spark, log.folder, target, writer="")
+    assert "changed by MERGE" in caplog.text
+    log.transaction(update(A, ((1, "x"), (1, "z"))), delete(A, (2, "y")), delete(BAG, (1, "b")))
+    log.transaction(update(ODD, ((1, "1"), (1, "\\"))))
+    run(spark, log.folder, target, writer="")
+    assert run(spark, log.folder, target, writer="").counters.transactions == 0
+    assert_rows(spark, target, A, [(1, "z")])
+    assert_rows(spark, target, BAG, [(1, "b")])
+    assert rows(spark, target, ODD) == [(1, "\\"), (2, "'")]
+    assert_applied_once(target)
+
+
+def test_either_log_goes_on_with_the_others_tables(spark, log, target, monkeypatch):
+    log.transaction(insert(A, (1, "x"), (2, "y")))
+    run(spark, log.folder, target, writer="")
+    log.transaction(update(A, ((1, "x"), (1, "z"))))
+    with monkeypatch.context() as known:
+        known.setattr(delta_log, "KNOWN_DELTA", ("4.4.",))
+        run(spark, log.folder, target, writer="")
+    assert _operations(target, "t/a")[-1] == "STREAMING UPDATE"
+    log.transaction(delete(A, (2, "y")))
+    run(spark, log.folder, target, writer="")
+    assert _operations(target, "t/a")[-1] == "MERGE"
+    assert_rows(spark, target, A, [(1, "z")])
+
+
+def test_others_table_is_left_alone(spark, log, target):
+    spark.range(1).write.format("delta").save(str(target / "t" / "a"))
+    error = stopped(spark, log.folder, target, writer="")
+    assert isinstance(error, TargetError)
+    assert "did not make" in error.message
+
+
+def test_what_needs_the_direct_writer_is_refused(spark, log, target):
+    error = stopped(spark, log.folder, target, writer="direct")
+    assert isinstance(error, SetupError)
+    assert "the direct writer knows 0.x" in error.message
+    assert "merge" in str(error.hint)
+    with pytest.raises(ConfigError, match=r"json_as.*needs apply\.writer = \"direct\""):
+        run(spark, log.folder, target, writer="", keys={"target.json_as": "variant"})
+    with pytest.raises(SetupError, match="S3"):
+        PublicLog(spark).snapshot("s3a://bucket/lake/t/a")
+
+
+def test_no_delta_at_all_is_said(spark, monkeypatch):
+    monkeypatch.setattr(delta_log, "JavaPackage", object)  # as if no class were known
+    with pytest.raises(SetupError, match="class path"):
+        delta_log.DeltaLog(spark)
