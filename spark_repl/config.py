@@ -18,6 +18,7 @@ from .errors import ConfigError
 
 # A rule takes a value of the key and says what is wrong with it, or nothing.
 Rule = Callable[[Any], str | None]
+_PARTITIONED = re.compile(r"([^.()]+\.[^()]+)\(([^(),]+(?:,[^(),]+)*)\)")
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(\d{1,5})")
 
 
@@ -59,6 +60,19 @@ def _hosts(value: Any) -> str | None:
         if found is None or not 1 <= int(found.group(2)) <= 65535:
             return f'must be a list of "host:port", but holds {entry!r}'
     return None
+
+
+def _partitions(value: Any) -> str | None:
+    wanted = 'must be a list of "db.table(column, ...)"'
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    tables = []
+    for entry in value:
+        if not (isinstance(entry, str) and (found := _PARTITIONED.fullmatch(entry))):
+            return f"{wanted}, but holds {entry!r}"
+        tables.append(found[1])
+    twice = next((name for name in tables if tables.count(name) > 1), None)
+    return f"names {twice} twice" if twice else None
 
 
 _ANY = _text(r".*", "a string")
@@ -127,6 +141,7 @@ class Target:
     column_mapping: bool = _key(True, _flag)
     deletion_vectors: bool = _key(True, _flag)
     change_data_feed: bool = _key(False, _flag)
+    partition_by: tuple[str, ...] = _key((), _partitions)
     zero_dates: str = _key("error", _choice("error", "null", "string"))
     time_as: str = _key("string", _choice("string", "microseconds"))
     json_as: str = _key("string", _choice("string", "variant"))
@@ -137,6 +152,11 @@ class Target:
     cut_retention_hours: int = _key(168, _integer(1, 876000))
     compact_files: int = _key(16, _integer(0, 100000))
     vacuum_hours: int = _key(24, _integer(0, 876000))
+
+    def partitions(self) -> dict[str, tuple[str, ...]]:
+        """``partition_by``: table -> columns."""
+        found = (_PARTITIONED.fullmatch(entry) for entry in self.partition_by)
+        return {m[1]: tuple(c.strip() for c in m[2].split(",")) for m in found if m}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
 from .sink.history import check_continuity, check_same, fingerprints, record, resolve
 from .sink.layout import Layout
 from .sink.public_log import open_table_log
-from .sink.tracking import TableOptions, Tracking
+from .sink.table_options import TableOptions
+from .sink.tracking import Tracking
 from .sink.xa_store import XaStore
 from .spark_source import MySQLRelaySource
 from .stops import Until

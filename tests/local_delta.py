@@ -26,8 +26,9 @@ from spark_repl.sink.delta_log import DeltaLog
 from spark_repl.sink.layout import Layout
 from spark_repl.sink.log_replay import Action, read_commit
 from spark_repl.sink.new_file import new_file
+from spark_repl.sink.partitions import MATERIALIZED
 from spark_repl.sink.reader import read
-from spark_repl.sink.table_log import ConcurrentChangeError, Snapshot
+from spark_repl.sink.table_log import ConcurrentChangeError, NewTable, Snapshot
 from tests.binlog_writer import Table
 
 _PROTOCOL = {
@@ -56,7 +57,8 @@ class LocalDelta(DeltaLog):
                     found = action["metaData"]
                     return Snapshot(
                         folder, version, found["id"], found["schemaString"],
-                        found["configuration"], None,
+                        found["configuration"], None, frozenset({MATERIALIZED}),
+                        tuple(found["partitionColumns"]),
                     )  # fmt: skip
         return None
 
@@ -72,12 +74,12 @@ class LocalDelta(DeltaLog):
         return log_replay.live_files(snapshot.folder, snapshot.version) or {}
 
     def create(
-        self, folder: str, schema_string: str, configuration: dict[str, str], app: str,
-        position: int, user_metadata: str,
-    ) -> None:  # fmt: skip
+        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
+    ) -> None:
         metadata = {
             "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
-            "schemaString": schema_string, "partitionColumns": [], "configuration": configuration,
+            "schemaString": made.schema_string, "configuration": made.configuration,
+            "partitionColumns": list(made.partition_columns),
         }  # fmt: skip
         actions = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
         _put(folder, 0, actions, app, position, user_metadata)
@@ -160,13 +162,14 @@ def _without_spark() -> Iterator[None]:
 
 @contextmanager
 def applier(
-    log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False, **apply: Any
-) -> Iterator[Replica]:
+    log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
+    partition_by: Sequence[str] = (), **apply: Any,
+) -> Iterator[Replica]:  # fmt: skip
     """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
-    have deletion ``vectors``, and Delta's change data ``feed``."""
+    have deletion ``vectors``, Delta's change data ``feed`` and partitions."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
-    aim |= {"deletion_vectors": vectors, "change_data_feed": feed}
+    aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
     with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
         yield found

@@ -107,16 +107,17 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
             size += part.nbytes
             parts.append(part)
             if size >= _FILE_BYTES:
-                out.adds.append(_write(task, parts))
+                out.adds += _write(task, parts)
                 parts, size = [], 0
+        if parts:
+            out.adds += _write(task, parts)
     except SparkReplError as error:
         for add in out.adds:
             remove(os.path.join(task.folder, add["path"]))
         raise error.at(table=definition.name) from None
-    if parts:
-        out.adds.append(_write(task, parts))
     return out
 
 
-def _write(task: CopyTask, parts: list[pa.Table]) -> dict[str, Any]:
-    return write_file(task.folder, task.columns, pa.concat_tables(parts))
+def _write(task: CopyTask, parts: list[pa.Table]) -> list[dict[str, Any]]:
+    split = task.columns.split(pa.concat_tables(parts))
+    return [write_file(task.folder, task.columns, rows, values) for values, rows in split]

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from .columns import Columns, read_rows, with_type
 from .new_file import new_file
+from .partitions import Values
 from .storage import make_folder
 
 _FOLDER = "_change_data"
@@ -34,9 +35,10 @@ def write_changes(
     old: Mapping[str, tuple[Longs, Bools]],
     new: pa.Table,
     replaces: Bools,
-) -> dict[str, Any]:
-    """Writes one change file; returns Delta's ``cdc`` action. ``old``: data file -> rows of it that
-    go, and whether a row of ``new`` comes in their place; ``replaces``: the same of ``new`` [n]."""
+) -> list[dict[str, Any]]:
+    """Writes a change file, or one for each partition; returns Delta's ``cdc`` actions. ``old``:
+    data file -> rows of it that go, and whether a row of ``new`` comes in their place;
+    ``replaces``: the same of ``new`` [n]."""
     after = columns.rename(new)
     parts = [_typed(after, replaces, "update_postimage", "insert")]
     for path, (rows, replaced) in old.items():
@@ -45,13 +47,16 @@ def write_changes(
         typed = [with_type(a, kind) for a, kind in zip(arrays, kinds, strict=True)]
         before = pa.Table.from_arrays(typed, schema=after.schema)
         parts.append(_typed(before, replaced, "update_preimage", "delete"))
+    make_folder(os.path.join(folder, _FOLDER))
+    return [_write(folder, *part) for part in columns.split(pa.concat_tables(parts))]
+
+
+def _write(folder: str, values: Values, changes: pa.Table) -> dict[str, Any]:
     name = f"{_FOLDER}/cdc-{uuid.uuid4()}.zstd.parquet"
-    path = os.path.join(folder, name)
-    make_folder(os.path.dirname(path))
-    with new_file(path) as file:
-        pq.write_table(pa.concat_tables(parts), file, compression="zstd")
+    with new_file(os.path.join(folder, name)) as file:
+        pq.write_table(changes, file, compression="zstd")
         size = file.tell()
-    return {"path": name, "partitionValues": {}, "size": size, "dataChange": False}
+    return {"path": name, "partitionValues": values, "size": size, "dataChange": False}
 
 
 def _typed(rows: pa.Table, which: Bools, yes: str, no: str) -> pa.Table:

@@ -6,7 +6,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from ..errors import SchemaError
 from .new_file import new_file
+from .partitions import Values, split
 from .statistics import statistics
 from .storage import parquet_source
 from .variant import FILE_TYPE, as_type, is_variant
@@ -84,9 +85,11 @@ class Columns:
     physical: tuple[str, ...]
     ids: tuple[int | None, ...]
     types: tuple[Any, ...]
+    partitions: tuple[str, ...] = ()
+    """names of the columns that the table is partitioned by"""
 
     @classmethod
-    def of(cls, schema_string: str) -> Columns:
+    def of(cls, schema_string: str, partitions: Sequence[str] = ()) -> Columns:
         """Reads the schemaString of a table's metadata (with or without column mapping)."""
         fields = json.loads(schema_string)["fields"]
         meta = [field["metadata"] for field in fields]
@@ -98,7 +101,18 @@ class Columns:
             ),
             tuple(m.get("delta.columnMapping.id") for m in meta),
             tuple(json.dumps(field["type"]) for field in fields),
+            tuple(partitions),
         )
+
+    def split(self, rows: pa.Table) -> Iterator[tuple[Values, pa.Table]]:
+        """``rows`` (columns in order) by partition, each with a file's partitionValues. Raises
+        TargetError."""
+        return split(rows, {self.physical[number]: number for number in self.divides})
+
+    @property
+    def divides(self) -> tuple[int, ...]:
+        """Numbers of the columns that the table is partitioned by."""
+        return tuple(map(self.names.index, self.partitions))
 
     def fits(self, schema: pa.Schema) -> bool:
         """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
@@ -194,8 +208,10 @@ def flat_parts(array: pa.Array) -> list[pa.Array]:
     return [array]
 
 
-def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
-    """Writes one data file, fsynced; returns Delta's ``add`` action for it."""
+def write_file(
+    folder: str, columns: Columns, rows: pa.Table, values: Values | None = None
+) -> dict[str, Any]:
+    """Writes one data file, fsynced, with rows of one partition; returns Delta's ``add`` action."""
     name = f"part-{uuid.uuid4()}.zstd.parquet"
     path = os.path.join(folder, name)
     table = columns.rename(rows)
@@ -204,7 +220,7 @@ def write_file(folder: str, columns: Columns, rows: pa.Table) -> dict[str, Any]:
         size = file.tell()
     return {
         "path": name,
-        "partitionValues": {},
+        "partitionValues": values or {},
         "size": size,
         "modificationTime": int(time.time() * 1000),
         "dataChange": True,

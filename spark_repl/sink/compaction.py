@@ -11,8 +11,9 @@ import array
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,9 +81,17 @@ class _Size:
 
 
 def choose(files: Mapping[str, Action], enough: int) -> list[str]:
-    """Paths to fold into one file: ``enough`` files of one order of magnitude, so that each row is
-    rewritten once per order; else, where more rows are dead than live, the deadest files."""
-    sizes = sorted(map(_size, files.values()), key=lambda size: (size.live, size.path))
+    """Paths to fold into one file, all of one partition: ``enough`` files of one order of
+    magnitude, so that each row is rewritten once per order; else, where more rows are dead than
+    live, the deadest files."""
+    partitions: dict[tuple[Any, ...], list[Action]] = {}
+    for add in files.values():
+        partitions.setdefault(tuple((add.get("partitionValues") or {}).items()), []).append(add)
+    return next(filter(None, (_choose(mine, enough) for mine in partitions.values())), [])
+
+
+def _choose(files: Sequence[Action], enough: int) -> list[str]:
+    sizes = sorted(map(_size, files), key=lambda size: (size.live, size.path))
     tier: list[_Size] = []
     for size in sizes:
         if tier and size.live > sum(s.live for s in tier):
@@ -121,7 +130,7 @@ def compact(task: CompactTask) -> Compacted:
     rows = pa.concat_tables(parts)
     if not rows.num_rows:
         return Compacted(task.files, starts, None)
-    add = write_indexed(task.index, task.columns, rows)
+    (add,) = write_indexed(task.index, task.columns, rows)  # all of one partition
     return Compacted(task.files, starts, {**add, "dataChange": False})
 
 

@@ -30,7 +30,7 @@ from ..errors import SetupError, TargetError
 from ..object_store import is_remote
 from . import log_replay, s3a
 from .log_replay import Action
-from .table_log import ALONE, ConcurrentChangeError, Snapshot, TableLog, fenced
+from .table_log import ALONE, ConcurrentChangeError, NewTable, Snapshot, TableLog, fenced
 
 KNOWN_DELTA = ("4.4.",)
 
@@ -114,20 +114,14 @@ class DeltaLog(TableLog):
         return found
 
     def create(
-        self,
-        folder: str,
-        schema_string: str,
-        configuration: dict[str, str],
-        app: str,
-        position: int,
-        user_metadata: str,
+        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
         metadata = {
             "id": str(uuid.uuid4()),
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": schema_string,
-            "partitionColumns": [],
-            "configuration": configuration,
+            "schemaString": made.schema_string,
+            "partitionColumns": list(made.partition_columns),
+            "configuration": made.configuration,
             "createdTime": int(time.time() * 1000),
         }
         transaction = self._log(folder).startTransaction()

@@ -38,6 +38,7 @@ from .change_data import write_changes
 from .columns import Columns, one_chunk, read_rows, with_type
 from .gaps import ChangeLog, Gaps, assemble
 from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
+from .partitions import NO_PARTITION, unplaced
 
 Longs = npt.NDArray[np.int64]
 
@@ -149,16 +150,16 @@ def write(task: WriteTask) -> Written:
         chosen = np.repeat(chosen, np.maximum(found.net.count[chosen], 0))
     for at in range(0, len(chosen), _FILE_ROWS):
         rows = found.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
-        out.adds.append(write_indexed(_index(task), task.columns, rows))
+        out.adds += write_indexed(_index(task), task.columns, rows)
     if task.change_data and out.changes_table:
-        out.changes.append(_changes(task, found.rows, chosen, keep, places, out))
+        out.changes += _changes(task, found.rows, chosen, keep, places, out)
     return out
 
 
 def _changes(
     task: WriteTask, rows: pa.Table, chosen: Longs, keep: Any, places: Places, out: Written
-) -> dict[str, Any]:
-    """The change file: ``chosen`` are the entries whose rows come, ``keep`` [n] which stay."""
+) -> list[dict[str, Any]]:
+    """The change files: ``chosen`` are the entries whose rows come, ``keep`` [n] which stay."""
     old = {}
     for number, file in enumerate(task.files):
         if file.path not in out.marks:
@@ -217,7 +218,17 @@ def _complete(
 
 
 def fold_task(task: WriteTask, out: Written) -> Changes:
-    """One net change per key over all parts of a task; breaks in the log become violations."""
+    """One net change per key over all parts of a task; breaks in the log become violations, and so
+    do rows that no partition can have."""
+    found = _folded(task, out)
+    if task.columns.partitions:
+        lost = unplaced(found.rows, task.columns.divides) & (found.net.flags & EXISTS != 0)
+        for entry in np.flatnonzero(lost):
+            out.violations.append(_violation(task, found, int(entry), NO_PARTITION))
+    return found
+
+
+def _folded(task: WriteTask, out: Written) -> Changes:
     staged = pa.concat_tables([part.read() for part in task.parts])
     staged = staged.combine_chunks()
     partial = staged.column("held").null_count < staged.num_rows

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import TargetError
+from .partitions import MATERIALIZED
 from .table_log import Snapshot
 
 HONOURED = frozenset(
@@ -22,7 +23,7 @@ HONOURED = frozenset(
         "rowTracking", "domainMetadata", "inCommitTimestamp", "inCommitTimestamp-preview",
         "v2Checkpoint", "checkpointProtection", "vacuumProtocolCheck",
         # every column is always written; clustering is done by OPTIMIZE
-        "allowColumnDefaults", "clustering",
+        "allowColumnDefaults", "clustering", MATERIALIZED,
         # refused where they are in use, see ``_uses``
         "appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns",
     }
@@ -66,8 +67,8 @@ def _uses(snapshot: Snapshot) -> Iterator[str]:
         yield "rowTracking without deletion vectors"  # a file written anew has new row ids
     if any(name.startswith("delta.constraints.") for name in found):
         yield "checkConstraints"
-    if snapshot.partition_columns:
-        yield f"partitions ({', '.join(snapshot.partition_columns)})"
+    if snapshot.partition_columns and MATERIALIZED not in snapshot.features:
+        yield f"partitions ({', '.join(snapshot.partition_columns)}) without {MATERIALIZED}"
     yield from _marked(json.loads(snapshot.schema_string))
 
 

@@ -27,8 +27,8 @@ def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: 
     """Whether the commit changed rows. Raises TargetError when the applier must not go on."""
     said: Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     operation = said.get("operation", "?")
-    schema = next((a["metaData"]["schemaString"] for a in actions if "metaData" in a), None)
-    altered = schema is not None and Columns.of(schema) != columns
+    new: Action | None = next((a["metaData"] for a in actions if "metaData" in a), None)
+    altered = new and Columns.of(new["schemaString"], new["partitionColumns"]) != columns
     changes = changes_rows(actions)
     if operation == "RESTORE" or altered or (changes and not accept):
         raise TargetError(

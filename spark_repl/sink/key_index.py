@@ -169,13 +169,16 @@ class KeyIndex:
         return equal
 
 
-def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> dict[str, Any]:
-    """Writes a data file of ``rows`` (columns in the table's order) and its key index; returns the
-    ``add`` action."""
-    add = write_file(index.table_folder, columns, rows)
-    keys = [rows.column(columns.physical.index(name)) for name in index.key_columns]
-    index.add(add["path"], hash_keys(keys))
-    return add
+def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> list[dict[str, Any]]:
+    """Writes a data file of ``rows`` (columns in the table's order), or one for each partition, and
+    their key index; returns the ``add`` actions."""
+    adds = []
+    for values, part in columns.split(rows):
+        add = write_file(index.table_folder, columns, part, values)
+        keys = [part.column(columns.physical.index(name)) for name in index.key_columns]
+        index.add(add["path"], hash_keys(keys))
+        adds.append(add)
+    return adds
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from .columns import quoted
 from .delta_log import DeltaLog, UnknownDeltaError
 from .log_replay import Action
 from .storage import remove_if_there
-from .table_log import ALONE, ConcurrentChangeError, Snapshot, TableLog, fenced
+from .table_log import ALONE, ConcurrentChangeError, NewTable, Snapshot, TableLog, fenced
 
 log = logging.getLogger(__name__)
 
@@ -129,23 +129,19 @@ class PublicLog(TableLog):
         raise _only_direct()
 
     def create(
-        self,
-        folder: str,
-        schema_string: str,
-        configuration: dict[str, str],
-        app: str,
-        position: int,
-        user_metadata: str,
+        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
         """As the interface says; without NOT NULL, which CREATE TABLE AS SELECT doesn't take."""
         session = self._session(app, position, user_metadata)
-        schema = StructType.fromJson(json.loads(schema_string))
+        schema = StructType.fromJson(json.loads(made.schema_string))
         session.createDataFrame([], schema).createOrReplaceTempView(_ROWS)
-        properties = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in configuration.items())
+        properties = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in made.configuration.items())
+        parts = ", ".join(map(quoted, made.partition_columns))
+        partitioned = f" PARTITIONED BY ({parts})" if parts else ""
         with told_apart(folder):
             session.sql(
-                f"CREATE TABLE delta.`{folder}` USING delta TBLPROPERTIES ({properties})"
-                f" AS SELECT * FROM {_ROWS}"
+                f"CREATE TABLE delta.`{folder}` USING delta{partitioned}"
+                f" TBLPROPERTIES ({properties}) AS SELECT * FROM {_ROWS}"
             )
 
     def commit(

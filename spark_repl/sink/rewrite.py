@@ -25,5 +25,5 @@ def rewrite(task: RewriteTask) -> Written:
     out = Written(task.of.table, gone=[file.path])
     rows = live_rows(task.of, file, BitMap.deserialize(task.gone))
     if rows.num_rows:
-        out.adds.append(write_indexed(task.of.index, task.of.columns, rows))
+        out.adds += write_indexed(task.of.index, task.of.columns, rows)
     return out

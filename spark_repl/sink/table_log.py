@@ -49,6 +49,15 @@ class Snapshot:
         return self.configuration.get(property_name, "").lower() == "true"
 
 
+@dataclass(frozen=True)
+class NewTable:
+    """A table's metadata. ``partition_columns``: names as in the schema."""
+
+    schema_string: str
+    configuration: dict[str, str]
+    partition_columns: tuple[str, ...] = ()
+
+
 class TableLog(ABC):
     """Opens snapshots of tables and commits to them. One per Spark session. ``folder`` is a table's
     place, ``app`` the appId of a ``txn`` action, ``position`` its version."""
@@ -81,13 +90,7 @@ class TableLog(ABC):
 
     @abstractmethod
     def create(
-        self,
-        folder: str,
-        schema_string: str,
-        configuration: dict[str, str],
-        app: str,
-        position: int,
-        user_metadata: str,
+        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
         """Version 0: protocol, metadata and position in one commit."""
 

@@ -15,12 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..binlog.definition import TableDefinition
-from ..binlog.forms import USUAL, Forms
-from ..config import Target
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
-from . import checkpoint, features, foreign
-from .columns import Columns, schema_json
+from . import features, foreign
+from .columns import Columns
 from .control import Control, Cut, TableVersion
 from .copies import current_paths, shown_paths
 from .direct import LiveFile
@@ -28,6 +26,7 @@ from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
 from .table_log import ConcurrentChangeError, Snapshot, TableLog
+from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
 
@@ -35,46 +34,6 @@ _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
 _COPIED = "copied"  # complete from the first cut on that shows the copy
 _FOREIGN = "foreign"  # rows of the control table: tables whose rows others have changed
 _READ_AT_ONCE = 4  # tables
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """How new tables are made, and whether rows that others changed are accepted."""
-
-    column_mapping: bool = True
-    deletion_vectors: bool = True
-    retention_hours: int = 168
-    forms: Forms = USUAL
-    accept_foreign: bool = False
-    change_data_feed: bool = False
-    direct: bool = True
-    """which writer they are for"""
-
-    @classmethod
-    def of(cls, target: Target) -> TableOptions:
-        return cls(
-            target.column_mapping,
-            target.deletion_vectors,
-            target.cut_retention_hours,
-            Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as),
-            target.on_foreign_change == "accept",
-            target.change_data_feed,
-        )
-
-    def properties(self) -> dict[str, str]:
-        hours = f"interval {self.retention_hours} hours"
-        found = {
-            "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
-            "delta.checkpointInterval": checkpoint.NEVER,
-            # Keeps promised cuts readable.
-            "delta.deletedFileRetentionDuration": hours,
-            "delta.logRetentionDuration": hours,
-        }
-        if self.change_data_feed:
-            found["delta.enableChangeDataFeed"] = "true"
-        if self.column_mapping:
-            found["delta.columnMapping.mode"] = "name"
-        return found
 
 
 @dataclass
@@ -210,7 +169,7 @@ class Tracking:
             ),
             snapshot,
             position,
-            Columns.of(snapshot.schema_string),
+            Columns.of(snapshot.schema_string, snapshot.partition_columns),
         )
 
     def _features(self, name: str, snapshot: Snapshot) -> None:
@@ -239,8 +198,7 @@ class Tracking:
                 self.control.write("table", position=position, detail=json.dumps(known))
             self.delta.create(
                 folder,
-                schema_json(definition.arrow_schema()),
-                self._properties(definition, _COPIED if copied_to else str(complete).lower()),
+                self.options.new_table(definition, self._own(definition, complete, copied_to)),
                 self.app,
                 position,
                 user_metadata,
@@ -260,9 +218,10 @@ class Tracking:
         self.tables[definition.name] = table
         return table
 
-    def _properties(self, definition: TableDefinition, complete: str) -> dict[str, str]:
-        own = {_DEFINITION: definition.to_json(), _COMPLETE: complete}
-        return {**self.options.properties(), **own}
+    @staticmethod
+    def _own(definition: TableDefinition, complete: bool, copied_to: str) -> dict[str, str]:
+        known = _COPIED if copied_to else str(complete).lower()
+        return {_DEFINITION: definition.to_json(), _COMPLETE: known}
 
     def refresh(self, table: Table) -> None:
         """Takes in what others committed since we last looked. Raises TargetError, FencedError."""

@@ -67,7 +67,7 @@ def test_copy_under_load(
 ) -> None:  # fmt: skip
     chunk_rows(400)
     server = make_server()
-    config = config_for(server, tmp_path)
+    config = config_for(server, tmp_path, target__partition_by=["t.bag(n)"])
     with Load(server, 1):
         server.query(
             "CREATE TABLE t.bag (n INT, s VARCHAR(20))",

@@ -41,6 +41,7 @@ SETTINGS = st.fixed_dictionaries(
         "workers": st.sampled_from([1, 2, 3]),
         "preserve_commit_order": st.booleans(),
         "vectors": st.booleans(),
+        "partition_by": st.sampled_from([(), ("t.a(v)", "t.b(id)"), ("t.a(id)", "t.b(v)")]),
     }
 )
 RUNS = st.lists(st.tuples(st.integers(1, 40), SETTINGS), max_size=3)
@@ -171,6 +172,7 @@ def applied(steps: list[Step], runs: list[tuple[int, dict[str, Any]]], last: Any
 CALM = {"group_max_transactions": 2, "workers": 2, "preserve_commit_order": True}
 APART = {**CALM, "group_max_transactions": 1, "preserve_commit_order": False}
 ANEW = {**CALM, "vectors": False}
+PARTITIONED = {**CALM, "partition_by": ("t.a(v)", "t.b(id)")}
 MIXED = [("prepare", 1, 3), ("rows", 9, 3), ("rotate", 0, 0), ("end", 0, 1), ("rows", 1, 3)]
 
 
@@ -178,6 +180,7 @@ MIXED = [("prepare", 1, 3), ("rows", 9, 3), ("rotate", 0, 0), ("end", 0, 1), ("r
 @given(STEPS, RUNS, SETTINGS)
 @example(MIXED, [(5, CALM), (7, APART)], CALM)
 @example(MIXED, [(9, ANEW)], APART)
+@example(MIXED, [(9, PARTITIONED)], {**ANEW, **PARTITIONED})
 @example(MIXED, [(n, APART) for n in (3, 9, 12)], APART)
 def test_any_interleaving_is_serial_apply(
     steps: list[Step], runs: list[tuple[int, dict[str, Any]]], last: Any

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from spark_repl.errors import ConfigError, SetupError, TargetError
 from spark_repl.sink import delta_log, public_log
@@ -53,8 +54,9 @@ def test_run_after_run(spark, log, target, caplog):
     log.transaction(insert(A, (1, "x"), (2, "y")), insert(BAG, (1, "b"), (1, "b")))
     log.transaction(insert(ODD, (1, "1"), (2, "'")))
     with caplog.at_level(logging.WARNING, public_log.__name__):
-        run(spark, log.folder, target, writer="")
+        run(spark, log.folder, target, writer="", keys={"target.partition_by": ["t.a(v)"]})
     assert "changed by MERGE" in caplog.text
+    assert DeltaTable(str(target / "t" / "a")).metadata().partition_columns == ["v"]
     log.transaction(update(A, ((1, "x"), (1, "z"))), delete(A, (2, "y")), delete(BAG, (1, "b")))
     log.transaction(update(ODD, ((1, "1"), (1, "\\"))))
     run(spark, log.folder, target, writer="")

@@ -12,7 +12,8 @@ from pyspark.sql.functions import col, lit
 
 from spark_repl.sink.columns import Columns, schema_json, write_file
 from spark_repl.sink.delta_log import DeltaLog
-from spark_repl.sink.tracking import TableOptions
+from spark_repl.sink.table_log import NewTable
+from spark_repl.sink.table_options import TableOptions
 
 _DAY, _MOMENT = datetime.date, datetime.datetime
 _BIG = Decimal(10**26)
@@ -42,7 +43,8 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "t")
     delta = DeltaLog(spark)
     schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(VALUES)])
-    delta.create(folder, schema_json(schema), TableOptions().properties(), "us", 1, "")
+    made = NewTable(schema_json(schema), TableOptions().properties())
+    delta.create(folder, made, "us", 1, "")
     snapshot = delta.snapshot(folder)
     assert snapshot is not None
     columns = Columns.of(snapshot.schema_string)

@@ -39,7 +39,7 @@ def test_honoured():
 
 @pytest.mark.parametrize(
     "feature",
-    ["icebergCompatV1", "icebergCompatV2", "icebergWriterCompatV1", "materializePartitionColumns",
+    ["icebergCompatV1", "icebergCompatV2", "icebergWriterCompatV1",
      "collations-preview", "not-yet-thought-of"],
 )  # fmt: skip
 def test_refused_by_name(feature):
@@ -54,7 +54,9 @@ def test_refused_where_in_use():
     assert refused(table(delta_appendOnly="true")) == "appendOnly"
     assert refused(table(metadata={"delta.generationExpression": "1"})) == "generatedColumns"
     assert refused(table(metadata={"delta.identity.start": 1})) == "identityColumns"
-    assert refused(table(partitions=("c",))) == "partitions (c)"
+    without = "partitions (c) without materializePartitionColumns"
+    assert refused(table(partitions=("c",))) == without
+    check(table("materializePartitionColumns", partitions=("c",)), direct=True)
 
 
 @pytest.mark.parametrize("direct", [True, False])

@@ -1,0 +1,98 @@
+"""Partitioned tables: whose they are, and rows of one file split into those of its partitions.
+
+Protocol: sections "Partition Value Serialization" and "Materialize Partition Columns". Our data
+files hold the partitions' columns too, and the table asks the same of all writers, so whoever reads
+a file by itself (key index, old rows, compaction) need not know of partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.definition import TableDefinition
+from ..errors import SchemaError, TargetError
+
+MATERIALIZED = "materializePartitionColumns"
+PROPERTIES = {
+    f"delta.feature.{MATERIALIZED}": "supported",
+    "delta.writePartitionColumnsToParquet": "true",
+}
+
+NO_PARTITION = 1526
+"""MySQL's ER_NO_PARTITION_FOR_GIVEN_VALUE, here of a value that Delta's partitions can't have"""
+NO_PARTITION_HINT = "take the table out of target.partition_by, and begin with an empty target"
+
+Values = dict[str, str | None]
+"""A file's partitionValues: physical column name -> value as text, None for NULL."""
+
+
+def check(definition: TableDefinition, columns: Sequence[str]) -> None:
+    """Raises SchemaError for columns that the table can't be partitioned by."""
+    schema, name = definition.arrow_schema(), definition.name
+    for column in columns:
+        if column not in schema.names:
+            raise SchemaError(f"target.partition_by: there is no column {column}", table=name)
+        if not _fits(kind := schema.field(column).type):
+            raise SchemaError(
+                f"target.partition_by: {column} is {kind}",
+                table=name,
+                hint="partitions can be made by integers, dates, texts and booleans",
+            )
+    if len(set(columns)) == len(schema.names):
+        raise SchemaError("target.partition_by names all columns of the table", table=name)
+
+
+def _fits(kind: pa.DataType) -> bool:
+    plain = (pa.types.is_integer, pa.types.is_date32, pa.types.is_boolean)
+    texts = (pa.types.is_string, pa.types.is_large_string)
+    return any(test(kind) for test in (*plain, *texts))
+
+
+def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Table]]:
+    """The rows of each partition, in their order. ``by``: physical name of a partition's column ->
+    its number in ``rows``; empty: there are no partitions.
+
+    Raises TargetError for a text that is empty: Delta takes that for NULL.
+    """
+    if not by or not rows.num_rows:
+        yield {}, rows
+        return
+    code = np.zeros(rows.num_rows, np.int64)
+    for number in by.values():
+        column = rows.column(number).combine_chunks().dictionary_encode(null_encoding="encode")
+        _, code = np.unique(
+            code * len(column.dictionary) + column.indices.to_numpy(), return_inverse=True
+        )
+    order = np.argsort(code, kind="stable")
+    edges = np.flatnonzero(np.diff(code[order], prepend=-1, append=-1))
+    ordered = rows if len(edges) == 2 else rows.take(pa.array(order))
+    for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        part = ordered.slice(first, end - first)
+        values = {name: part.column(number)[0].as_py() for name, number in by.items()}
+        yield {name: _text(value, name) for name, value in values.items()}, part
+
+
+def unplaced(rows: pa.Table, by: Iterable[int]) -> npt.NDArray[np.bool_]:
+    """Which of the rows [n] have no partition: ``split`` would raise for them."""
+    found = np.zeros(rows.num_rows, bool)
+    for column in map(rows.column, by):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            found |= np.asarray(pc.fill_null(pc.equal(pc.binary_length(column), 0), False))
+    return found
+
+
+def _text(value: int | bool | str | date | None, name: str) -> str | None:
+    if value is None:
+        return None
+    if value == "":
+        raise TargetError(
+            f"an empty text can't be a partition's value ({name}): Delta reads it as NULL",
+            hint=NO_PARTITION_HINT,
+        )
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,65 @@
+"""How new tables are made: what the configuration says of the target, as Delta's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..binlog.definition import TableDefinition
+from ..binlog.forms import USUAL, Forms
+from ..config import Target
+from . import checkpoint, partitions
+from .columns import schema_json
+from .table_log import NewTable
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How new tables are made, and whether rows that others changed are accepted."""
+
+    column_mapping: bool = True
+    deletion_vectors: bool = True
+    retention_hours: int = 168
+    forms: Forms = USUAL
+    accept_foreign: bool = False
+    change_data_feed: bool = False
+    partition_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """table -> columns"""
+    direct: bool = True
+    """which writer they are for"""
+
+    @classmethod
+    def of(cls, target: Target) -> TableOptions:
+        return cls(
+            target.column_mapping,
+            target.deletion_vectors,
+            target.cut_retention_hours,
+            Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as),
+            target.on_foreign_change == "accept",
+            target.change_data_feed,
+            target.partitions(),
+        )
+
+    def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
+        """The metadata of a table; ``own``: properties of its own. Raises SchemaError."""
+        by = self.partition_by.get(definition.name, ())
+        partitions.check(definition, by)
+        properties = {**self.properties(), **own}
+        if by and self.direct:
+            properties |= partitions.PROPERTIES
+        return NewTable(schema_json(definition.arrow_schema()), properties, by)
+
+    def properties(self) -> dict[str, str]:
+        hours = f"interval {self.retention_hours} hours"
+        found = {
+            "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
+            "delta.checkpointInterval": checkpoint.NEVER,
+            # Keeps promised cuts readable.
+            "delta.deletedFileRetentionDuration": hours,
+            "delta.logRetentionDuration": hours,
+        }
+        if self.change_data_feed:
+            found["delta.enableChangeDataFeed"] = "true"
+        if self.column_mapping:
+            found["delta.columnMapping.mode"] = "name"
+        return found
