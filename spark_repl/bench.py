@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,38 +53,29 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
 
 def bench_apply(
     relay: str,
-    workers: int,
+    settings: Mapping[str, Any],
     runs: int,
-    group_rows: int,
-    group_transactions: int,
-    group_bytes: int,
-    writer: str,
     prepared: Until | None = None,
     *,
     fresh_index: bool = False,
 ) -> dict[str, Any]:
     """The whole job into fresh targets, ``runs`` times in one session; the last run is reported.
+    ``settings``: keys of the section [apply].
     ``prepared``: what lies before it is in the tables already, and not timed; with ``fresh_index``
     without their key index, which is made anew within the time."""
     from .replica import Replica
     from .session import build_session
 
-    spark = build_session(master=f"local[{workers}]")
+    given = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
+    spark = build_session(master=f"local[{given.apply.workers}]")
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
-            settings = {
-                "workers": workers,
-                "writer": writer,
-                "group_max_rows": group_rows,
-                "group_max_transactions": group_transactions,
-                "group_max_bytes": group_bytes,
-            }
-            config = Config.from_mapping(
-                {"relay": {"path": relay}, "target": {"path": target}, "apply": settings}
-            )
-            if prepared is not None:
+            config = given.override({"target.path": target})
+            # Twice: Spark ends Python processes that were idle for a minute, as they are behind a
+            # long load; the second time, with nothing to do, has them started again.
+            for _ in range(2 if prepared else 0):
                 with Replica(spark, config, until=prepared) as replica:
                     replica.apply()
                 if fresh_index:

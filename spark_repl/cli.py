@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import inspect, xa_command
-from .config import Config, load
+from .config import Apply, Config, load
 from .errors import ConfigError, SetupError, SparkReplError
 
 _PLACE = ("file", "position", "gtid", "table")
@@ -169,11 +169,12 @@ def _bench(command: Any, commands: Any) -> None:
         "--fresh-index", action="store_true", help="behind it the key index is made anew, timed"
     )
     apply.add_argument("--relay", required=True, metavar="DIR")
-    apply.add_argument("--workers", type=int, default=2)
+    usual = Apply()
+    apply.add_argument("--workers", type=int, default=usual.workers)
     apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
-    apply.add_argument("--group-rows", type=int, default=500_000)
-    apply.add_argument("--group-transactions", type=int, default=100_000)
-    apply.add_argument("--group-bytes", type=int, default=1 << 28)
+    apply.add_argument("--group-rows", type=int, default=usual.group_max_rows)
+    apply.add_argument("--group-transactions", type=int, default=usual.group_max_transactions)
+    apply.add_argument("--group-bytes", type=int, default=usual.group_max_bytes)
     apply.add_argument("--writer", choices=("direct", "merge"), default="direct")
 
 
@@ -337,16 +338,16 @@ def _bench_apply(options: argparse.Namespace) -> int:
 
     if options.fresh_index and not options.prepared:
         raise ConfigError("--fresh-index needs --prepared: a new target has no index")
+    settings = {
+        "workers": options.workers,
+        "writer": options.writer,
+        "group_max_rows": options.group_rows,
+        "group_max_transactions": options.group_transactions,
+        "group_max_bytes": options.group_bytes,
+    }
+    prepared = Until.parse(options.prepared) if options.prepared else None
     found = bench_apply(
-        options.relay,
-        options.workers,
-        options.runs,
-        options.group_rows,
-        options.group_transactions,
-        options.group_bytes,
-        options.writer,
-        Until.parse(options.prepared) if options.prepared else None,
-        fresh_index=options.fresh_index,
+        options.relay, settings, options.runs, prepared, fresh_index=options.fresh_index
     )
     inspect.emit(found, options.json)
     return 0

@@ -173,7 +173,7 @@ class Apply:
     xa_age_limit_s: int = _key(86400, _integer(1))
     on_error: str = _later("stop", _choice("stop", "quarantine"))
     group_max_transactions: int = _key(100000, _integer(1))
-    group_max_rows: int = _key(500000, _integer(1))
+    group_max_rows: int = _key(1000000, _integer(1))
     group_max_bytes: int = _key(268435456, _integer(1))
 
 

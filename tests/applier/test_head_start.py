@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.errors import LogError
+from spark_repl.errors import LogError, StatementError
 from spark_repl.stager import Stager
 from tests.binlog_writer import LogWriter, Table, delete, insert
 from tests.local_delta import applier, rows, run
 
-A = Table("a")
+A, B = Table("a"), Table("b")
 
 
 @pytest.fixture
@@ -78,6 +78,37 @@ def test_another_group_is_staged_anew(log, target, reads):
     assert apply(log, target, lambda records: records[:2]) == []
     assert reads == [3, 2]
     assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
+def test_statements_are_passed_over(log, target, reads):
+    """A new target's log begins with them; what follows is staged before its table is there."""
+    log.transaction(insert(A, (1, "x")))
+    log.ddl(B.create)
+    log.transaction(insert(B, (7, "y")), insert(A, (2, "x")))
+    with applier(log.folder, target) as found:
+        coordinator = found.coordinator
+        coordinator.begin_ahead(found.index)
+        coordinator._staging.submit(lambda: None).result()
+        assert reads == [1, 1]
+        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+        assert reads == [1, 1]
+    assert rows(target, A) == [(1, "x"), (2, "x")]
+    assert rows(target, B) == [(7, "y")]
+
+
+def test_a_statement_that_stops_stops_before_them(log, target, reads):
+    grown(log, target)
+    log.ddl("TRUNCATE TABLE t.a")
+    log.transaction(insert(A, (1, "again")))
+    reads.clear()
+    with applier(log.folder, target) as found:
+        coordinator = found.coordinator
+        coordinator.begin_ahead(found.index)
+        coordinator._staging.submit(lambda: None).result()
+        assert reads == [3, 1]
+        with pytest.raises(StatementError):
+            coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+    assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
 
 
 def test_what_goes_wrong_then_is_met_in_its_turn(log, target, reads, monkeypatch):

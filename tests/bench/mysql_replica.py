@@ -19,7 +19,6 @@ import time
 from pathlib import Path
 
 from spark_repl.bench import bench_apply
-from spark_repl.config import Apply
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.stops import Until
@@ -108,8 +107,6 @@ def main() -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("--prepared", default="", metavar="FILE:POS")
     parser.add_argument("--workers", default="2,4,8", help="the replica's, tried in turn")
-    parser.add_argument("--group-rows", type=int, default=Apply().group_max_rows)
-    parser.add_argument("--group-transactions", type=int, default=Apply().group_max_transactions)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
@@ -120,10 +117,11 @@ def main() -> None:
             mysql[workers] = round(replica.seconds(workers), 2)
             print(json.dumps({"mysql_workers": workers, "seconds": mysql[workers]}), flush=True)
     ours = bench_apply(
-        str(options.log), 2, options.runs, options.group_rows, options.group_transactions,
-        Apply().group_max_bytes, "direct",
+        str(options.log),
+        {"writer": "direct"},
+        options.runs,
         Until.parse(f"source:{options.prepared}") if options.prepared else None,
-    )  # fmt: skip
+    )
     best = min(mysql.values())
     found = {
         "rows": ours["rows"],
