@@ -3,9 +3,10 @@
     python -m tests.bench.mysql_replica MYSQL LOG [--prepared FILE:POS] [--workers 2,4,8] ...
 
 MYSQL is an unpacked server's folder, LOG a folder of its binary logs. The replica takes the files
-as its relay log, so that nothing is received; its durability is relaxed (no fsync, no doublewrite,
-no binary log of its own), and of the worker counts the best one counts. What lies before
-``--prepared`` is applied untimed on both sides. Ours is ``spark-repl bench apply``: third run in
+as its relay log, so that nothing is received; its durability is relaxed (no fsync, no doublewrite),
+it keeps a binary log of its own, as replicas do (``--mysqld=--skip-log-bin``: it doesn't), and of
+the worker counts the best one counts. What lies before ``--prepared`` is applied untimed on both
+sides. Ours is ``spark-repl bench apply``: third run in
 one session, from starting the stream to the last cut. The last line is JSON.
 """
 
@@ -25,7 +26,7 @@ from spark_repl.stops import Until
 from tests.live.server import Server
 
 _RELAXED = (
-    "--skip-log-bin", "--skip-replica-start", "--innodb-flush-log-at-trx-commit=0",
+    "--skip-replica-start", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0",
     "--innodb-doublewrite=OFF", "--innodb-buffer-pool-size=2G", "--innodb-redo-log-capacity=2G",
     "--relay-log=relay", "--relay-log-index=relay.index", "--relay-log-recovery=OFF",
     "--relay-log-purge=OFF", "--replica-preserve-commit-order=ON",
@@ -36,9 +37,10 @@ _WAIT_S = 3600
 class ReplicaServer:
     """A throw-away server whose relay log is the recorded log."""
 
-    def __init__(self, mysql: Path, log: Path, folder: Path) -> None:
+    def __init__(self, mysql: Path, log: Path, folder: Path, options: list[str]) -> None:
         self.mysql, self.log, self.folder = mysql, log, folder
-        self.server = Server(mysql, folder / "loaded", 99_001, *_RELAXED)
+        self.options = (*_RELAXED, *options)
+        self.server = Server(mysql, folder / "loaded", 99_001, *self.options)
         self.executed = str(build_index(open_log(str(log)), str(folder)).gtids())
 
     def load(self, prepared: str) -> None:
@@ -73,7 +75,7 @@ class ReplicaServer:
         data = self.folder / f"workers{workers}"
         shutil.copytree(self.server.data, data)
         server = Server(
-            self.mysql, data, 99_001, *_RELAXED, f"--replica-parallel-workers={workers}"
+            self.mysql, data, 99_001, *self.options, f"--replica-parallel-workers={workers}"
         )
         try:
             server.start()
@@ -107,10 +109,11 @@ def main() -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("--prepared", default="", metavar="FILE:POS")
     parser.add_argument("--workers", default="2,4,8", help="the replica's, tried in turn")
+    parser.add_argument("--mysqld", action="append", default=[], help="an option of the server")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
-        replica = ReplicaServer(options.mysql, options.log, Path(folder))
+        replica = ReplicaServer(options.mysql, options.log, Path(folder), options.mysqld)
         replica.load(options.prepared)
         mysql = {}
         for workers in map(int, options.workers.split(",")):
