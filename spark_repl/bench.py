@@ -78,8 +78,8 @@ def bench_apply(
             for _ in range(2 if prepared else 0):
                 with Replica(spark, config, until=prepared) as replica:
                     replica.apply()
-                if fresh_index:
-                    shutil.rmtree(Layout.of(config.target).keys(""))
+            if fresh_index:
+                shutil.rmtree(Layout.of(config.target).keys(""))
             began = time.perf_counter()
             with Replica(spark, config) as replica:
                 started = time.perf_counter() - began

@@ -1,0 +1,55 @@
+"""``bench``: not what it measures, but that it measures what it says, and ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_repl.cli import main
+from tests.binlog_writer import Table, delete, insert, update
+
+A = Table("a")
+
+
+def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["bench", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return found
+
+
+@pytest.fixture
+def begun(log):
+    """A log, and as --prepared has it the place behind the table's loading."""
+    log.transaction(insert(A, *[(key, "x") for key in range(9)]))
+    file, _, end = log.spans[-1]
+    log.transaction(update(A, ((1, "x"), (1, "y"))), delete(A, (2, "x")))
+    log.transaction(insert(A, (20, "z")))
+    return str(log.folder), f"source:{file}:{end}"
+
+
+@pytest.mark.parametrize("more", [[], ["--fresh-index"]])
+def test_only_what_follows_is_counted(spark, begun, capsys, more):
+    relay, place = begun
+    arguments = ["--relay", relay, "--runs", "2", "--prepared", place, *more]
+    found = bench(capsys, "apply", *arguments)
+    assert (found["rows"], found["groups"]) == (3, 1)
+    assert {"stage_s", "write_s", "commit_s"} <= found["phases"].keys()
+
+
+def test_a_whole_log(spark, begun, capsys):
+    found = bench(capsys, "apply", "--relay", begun[0], "--runs", "1", "--group-transactions", "1")
+    assert (found["rows"], found["groups"]) == (12, 5)
+
+
+def test_decoding_alone(begun, capsys):
+    relay, place = begun
+    found = bench(capsys, "decode", f"{relay}/{place.split(':')[1]}")
+    assert found["rows"] == 12
+
+
+def test_wrong_use(capsys):
+    assert main(["bench", "apply", "--relay", "nowhere", "--fresh-index"]) == 2
+    assert "--fresh-index needs --prepared" in capsys.readouterr().err
