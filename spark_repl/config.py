@@ -18,7 +18,7 @@ from .errors import ConfigError
 
 # A rule takes a value of the key and says what is wrong with it, or nothing.
 Rule = Callable[[Any], str | None]
-_PARTITIONED = re.compile(r"([^.()]+\.[^()]+)\(([^(),]+(?:,[^(),]+)*)\)")
+_PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(\d{1,5})")
 
 
@@ -71,6 +71,9 @@ def _partitions(value: Any) -> str | None:
         if not (isinstance(entry, str) and (found := _PARTITIONED.fullmatch(entry))):
             return f"{wanted}, but holds {entry!r}"
         tables.append(found[1])
+        columns = [column.strip().lower() for column in found[2].split(",")]
+        if not all(columns) or len(set(columns)) < len(columns):
+            return f"{wanted}, each column once, but holds {entry!r}"
     twice = next((name for name in tables if tables.count(name) > 1), None)
     return f"names {twice} twice" if twice else None
 

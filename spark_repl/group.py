@@ -25,7 +25,7 @@ from .sink.compaction import CompactTask
 from .sink.control import Cut
 from .sink.direct import LiveFile, Violation, WriteTask, Written, write
 from .sink.key_index import IndexTask, build
-from .sink.partitions import NO_PARTITION, NO_PARTITION_HINT
+from .sink.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from .sink.rewrite import RewriteTask, rewrite
 from .sink.storage import remove_if_there
 from .sink.tracking import Table, Tracking, user_metadata
@@ -289,7 +289,7 @@ class GroupWriter:
             message = f"Could not apply JSON diff in table {table.definition.table} ({found.key})"
             hint = "the target's document is not the source's: copy the table again"
         elif found.number == NO_PARTITION:
-            message = f"Table has no partition for value '' ({found.key}): Delta reads it as NULL"
+            message = f"Table has no partition for a value ({found.key}): {TAKEN_FOR_NULL}"
             hint = NO_PARTITION_HINT
         elif found.number == DUPLICATE_KEY:
             message = f"Duplicate entry ({found.key}) for key 'PRIMARY'"

@@ -206,7 +206,11 @@ class Landing:
             worker=group.worker[:count], staged=None, folder=None,
         )  # fmt: skip
         part.xa = self.retries.run(lambda: self.xa.prefix(group.xa, count))
-        self.count(self.retries.run(lambda: self.write(part), slot=part.slot))
+        try:
+            self.count(self.retries.run(lambda: self.write(part), slot=part.slot))
+        except RowFault as earlier:  # one that the later change of its row had hidden
+            self._prefix(group, earlier)
+            raise
         self.publish(part, self.cut(part))
 
     def cut(self, group: Group) -> Cut:

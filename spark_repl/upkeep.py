@@ -86,37 +86,41 @@ class Upkeep:
 
     def _compact(self, table: Table) -> None:
         live = self.tracking.live(table)
-        paths = choose(dict(live), self._enough)
-        if not paths:
+        keys, tasks, size = self.tracking.layout.keys(table.path), [], 0
+        for paths in choose(dict(live), self._enough):
+            files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
+            tasks.append(CompactTask.of(table, keys, files))
+            size += sum(int(live[path]["size"]) for path in paths)
+        if not tasks:
             return
-        files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
-        task = CompactTask.of(table, self.tracking.layout.keys(table.path), files)
-        small = sum(int(live[path]["size"]) for path in paths) <= HERE_BYTES
-        done = self.workers.run(compact, [task], here=small)[0]
+        done = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
         reach("compacted")
-        landed = False
+        landed: set[str] = set()
         try:
             landed = self._replace(table, live, done)
         finally:
-            if not landed and done.add is not None:
-                remove_if_there(os.path.join(table.folder, done.add["path"]))
+            for made in (one.add["path"] for one in done if one.add is not None):
+                if made not in landed:
+                    remove_if_there(os.path.join(table.folder, made))
         reach("after_compaction")
 
-    def _replace(self, table: Table, planned: object, done: Compacted) -> bool:
-        """Commits the rewrite between two groups."""
+    def _replace(self, table: Table, planned: object, done: list[Compacted]) -> set[str]:
+        """Commits the rewrites between two groups, as one; returns the new files that landed."""
         with table.lock:
             live = self.tracking.live(table)
             # Another object: others have changed the table, and its rows may lie anywhere.
             if live is not planned or self.tracking.tables.get(table.name) is not table:
-                return False
-            actions = actions_of(done, table.folder, live, vectors=table.has_vectors)
+                return set()
+            vectors = table.has_vectors
+            parts = [actions_of(one, table.folder, live, vectors=vectors) for one in done]
+            actions = [action for part in parts for action in part]
             if not actions:
-                return False
-            if done.add is not None:
-                check_files(table, [done.add["path"]])
+                return set()
+            new = {action["add"]["path"] for action in actions if "add" in action}
+            check_files(table, sorted(new))
             self.tracking.rewritten(table, actions)
-        log.info("%s: %d files are now one", table.name, len(done.files))
-        return any("add" in action for action in actions)
+        log.info("%s: %d files became one of each partition", table.name, len(actions) - len(new))
+        return new
 
     def _vacuum_due(self, table: Table) -> bool:
         if not self.target.vacuum_hours:

@@ -80,14 +80,16 @@ class _Size:
     bytes: int
 
 
-def choose(files: Mapping[str, Action], enough: int) -> list[str]:
-    """Paths to fold into one file, all of one partition: ``enough`` files of one order of
-    magnitude, so that each row is rewritten once per order; else, where more rows are dead than
+def choose(files: Mapping[str, Action], enough: int) -> list[list[str]]:
+    """Paths to fold into one file, for each partition that has some: ``enough`` files of one order
+    of magnitude, so that each row is rewritten once per order; else, where more rows are dead than
     live, the deadest files."""
     partitions: dict[tuple[Any, ...], list[Action]] = {}
     for add in files.values():
-        partitions.setdefault(tuple((add.get("partitionValues") or {}).items()), []).append(add)
-    return next(filter(None, (_choose(mine, enough) for mine in partitions.values())), [])
+        values = (add.get("partitionValues") or {}).items()
+        # Spark writes NULL as an empty text, too, and nobody keeps to an order.
+        partitions.setdefault(tuple(sorted((k, v or "") for k, v in values)), []).append(add)
+    return list(filter(None, (_choose(mine, enough) for mine in partitions.values())))
 
 
 def _choose(files: Sequence[Action], enough: int) -> list[str]:

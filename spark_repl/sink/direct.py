@@ -112,12 +112,13 @@ class Written:
 
 @dataclass
 class Changes:
-    """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position.
-    ``gaps``: what the images lack, if any lacks something."""
+    """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position,
+    ``last`` the survivor's. ``gaps``: what the images lack, if any lacks something."""
 
     rows: pa.Table
     net: Net
     at: Longs
+    last: Longs
     gaps: Gaps | None = None
 
 
@@ -145,6 +146,8 @@ def write(task: WriteTask) -> Written:
     if task.key and task.idempotent:
         # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
         keep &= hit | (found.net.flags & CERTAIN != 0)
+    if refuse_unplaced(task, found, keep, out):
+        return out
     chosen = np.flatnonzero(keep)
     if not task.key:
         chosen = np.repeat(chosen, np.maximum(found.net.count[chosen], 0))
@@ -217,18 +220,21 @@ def _complete(
     return complete
 
 
+def refuse_unplaced(
+    task: WriteTask, found: Changes, keep: npt.NDArray[np.bool_], out: Written
+) -> bool:
+    """Rows to be kept that no partition can have become violations; whether there are any."""
+    if not task.columns.partitions:
+        return False
+    for entry in np.flatnonzero(unplaced(found.rows, task.columns.divides) & keep):
+        key = _describe(task, found.rows, int(entry))
+        at = int(found.last[entry])
+        out.violations.append(Violation(NO_PARTITION, at, task.table, key))
+    return bool(out.violations)
+
+
 def fold_task(task: WriteTask, out: Written) -> Changes:
-    """One net change per key over all parts of a task; breaks in the log become violations, and so
-    do rows that no partition can have."""
-    found = _folded(task, out)
-    if task.columns.partitions:
-        lost = unplaced(found.rows, task.columns.divides) & (found.net.flags & EXISTS != 0)
-        for entry in np.flatnonzero(lost):
-            out.violations.append(_violation(task, found, int(entry), NO_PARTITION))
-    return found
-
-
-def _folded(task: WriteTask, out: Written) -> Changes:
+    """One net change per key over all parts of a task; breaks in the log become violations."""
     staged = pa.concat_tables([part.read() for part in task.parts])
     staged = staged.combine_chunks()
     partial = staged.column("held").null_count < staged.num_rows
@@ -245,17 +251,17 @@ def _folded(task: WriteTask, out: Written) -> Changes:
     newest[np.cumsum(length) - 1] = True
     parent, flags, position = parent[order], flags[order], position[order]
     net = fold(code[parent], distinct, flags & CHANGE_BITS)
-    entry, first = parent[net.entry], position[net.first]
+    entry, first, last = parent[net.entry], position[net.first], position[net.entry]
     rows = staged.drop_columns(list(EXTRA))
     for at, number in [] if task.idempotent else net.breaks:
         key = _describe(task, rows, int(parent[at]))
         out.violations.append(Violation(number, int(position[at]), task.table, key))
     folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
     if not partial or out.violations:
-        return Changes(rows.take(pa.array(entry)), folded, first)
+        return Changes(rows.take(pa.array(entry)), folded, first, last)
     changes = ChangeLog(parent, code[parent], flags, position, newest[order])
     rows, gaps = assemble(staged, changes, distinct, net, task.definition)
-    return Changes(rows, folded, first, gaps)
+    return Changes(rows, folded, first, last, gaps)
 
 
 def _fold_bag(task: WriteTask, staged: pa.Table, partial: bool) -> Changes:
@@ -268,7 +274,8 @@ def _fold_bag(task: WriteTask, staged: pa.Table, partial: bool) -> Changes:
         code, distinct = codes(one_chunk(staged.column("key")))
     net = fold_bag(code, distinct, staged.column("count").to_numpy())
     folded = Net(np.arange(len(net.entry)), net.flags, net.count, net.first, [])
-    return Changes(rows.take(pa.array(net.entry)), folded, positions[net.first])
+    at = positions[net.first]
+    return Changes(rows.take(pa.array(net.entry)), folded, at, at)
 
 
 def _heads(column: pa.ChunkedArray) -> Longs:

@@ -24,7 +24,7 @@ from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
 from ..binlog.json_diff import CANNOT_APPLY
 from .columns import quoted
 from .completion import PATCHED, completed, pack
-from .direct import Violation, WriteTask, Written, fold_task
+from .direct import Violation, WriteTask, Written, fold_task, refuse_unplaced
 from .public_log import bear, told_apart
 from .table_log import ALONE
 from .tracking import Table, Tracking
@@ -42,6 +42,7 @@ def stage_net(task: WriteTask) -> Written:
     out = Written(task.table)
     found = fold_task(task, out)
     out.net = len(found.net.entry)
+    refuse_unplaced(task, found, found.net.flags & EXISTS != 0, out)
     if out.violations or not out.net:
         return out
     names = [f"c{i}" for i in range(found.rows.num_columns)] + [_FLAGS, _COUNT, _FIRST]

@@ -26,6 +26,8 @@ PROPERTIES = {
 
 NO_PARTITION = 1526
 """MySQL's ER_NO_PARTITION_FOR_GIVEN_VALUE, here of a value that Delta's partitions can't have"""
+_NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
+TAKEN_FOR_NULL = "Spark takes '' and '__HIVE_DEFAULT_PARTITION__' for NULL there"
 NO_PARTITION_HINT = "take the table out of target.partition_by, and begin with an empty target"
 
 Values = dict[str, str | None]
@@ -58,11 +60,14 @@ def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Ta
     """The rows of each partition, in their order. ``by``: physical name of a partition's column ->
     its number in ``rows``; empty: there are no partitions.
 
-    Raises TargetError for a text that is empty: Delta takes that for NULL.
+    Raises TargetError before the first one for rows that are ``unplaced``.
     """
     if not by or not rows.num_rows:
         yield {}, rows
         return
+    if unplaced(rows, by.values()).any():
+        said = f"a text can't be a partition's value ({', '.join(by)}): {TAKEN_FOR_NULL}"
+        raise TargetError(said, hint=NO_PARTITION_HINT)
     code = np.zeros(rows.num_rows, np.int64)
     for number in by.values():
         column = rows.column(number).combine_chunks().dictionary_encode(null_encoding="encode")
@@ -75,24 +80,20 @@ def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Ta
     for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         part = ordered.slice(first, end - first)
         values = {name: part.column(number)[0].as_py() for name, number in by.items()}
-        yield {name: _text(value, name) for name, value in values.items()}, part
+        yield {name: _text(value) for name, value in values.items()}, part
 
 
 def unplaced(rows: pa.Table, by: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """Which of the rows [n] have no partition: ``split`` would raise for them."""
+    """Which of the rows [n] no partition can have: Spark would write NULL in place of a text, in
+    MERGE or in its next OPTIMIZE."""
     found = np.zeros(rows.num_rows, bool)
     for column in map(rows.column, by):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            found |= np.asarray(pc.fill_null(pc.equal(pc.binary_length(column), 0), False))
+            found |= np.asarray(pc.is_in(column, pa.array(_NULLS, column.type)))
     return found
 
 
-def _text(value: int | bool | str | date | None, name: str) -> str | None:
+def _text(value: int | bool | str | date | None) -> str | None:
     if value is None:
         return None
-    if value == "":
-        raise TargetError(
-            f"an empty text can't be a partition's value ({name}): Delta reads it as NULL",
-            hint=NO_PARTITION_HINT,
-        )
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,9 +3,9 @@
     python -m tests.bench.make_logs HOST PORT FOLDER [NAME...]
 
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
-throw-away one only. Names: the functions below; default all but ``rows_10m``, ``rows_100m``. Where
-rows are loaded before what is measured, the place behind them is printed, for ``--prepared``. The
-OLTP log is sysbench's, see the README.
+throw-away one only. Names: the functions below; default all but ``giant``, ``rows_10m`` and
+``rows_100m``. Where rows are loaded before what is measured, the place behind them is printed, for
+``--prepared``. The OLTP log is sysbench's, see the README.
 """
 
 from __future__ import annotations
@@ -142,13 +142,24 @@ def rows_100m(cursor: Any) -> None:
     updates(cursor, 100_000_000)
 
 
+def giant(cursor: Any) -> None:
+    """A transaction of five million inserts, then one that updates them all."""
+    cursor.execute("CREATE TABLE bench.g (id int PRIMARY KEY, k int, c char(40))")
+    cursor.execute("SET SESSION cte_max_recursion_depth = 5000001")
+    cursor.execute(
+        f"INSERT INTO bench.g {NUMBERS.format(5_000_000)}"
+        " SELECT i, i, LEFT(SHA2(i, 256), 40) FROM r"
+    )
+    cursor.execute("UPDATE bench.g SET k = k + 1")
+
+
 def loaded(cursor: Any) -> None:
     cursor.execute("SHOW BINARY LOG STATUS")
     name, position = cursor.fetchone()[:2]
     print(f"  --prepared source:{name}:{position}", flush=True)
 
 
-LOGS = (wide, bulk, packed, inserts, spread_8, spread_100, rows_1m, rows_10m, rows_100m)
+LOGS = (wide, bulk, packed, inserts, spread_8, spread_100, rows_1m, giant, rows_10m, rows_100m)
 
 
 def main(host: str, port: int, folder: Path, names: list[str]) -> None:
@@ -161,7 +172,7 @@ def main(host: str, port: int, folder: Path, names: list[str]) -> None:
         cursor.execute("SET cte_max_recursion_depth = 1000000, sql_mode = ''")
         cursor.execute("SET GLOBAL max_binlog_size = 1073741824")
         for make in LOGS:
-            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-2]}):
+            if make.__name__ not in (names or {log.__name__ for log in LOGS[:-3]}):
                 continue
             print(make.__name__, flush=True)
             cursor.execute("DROP DATABASE IF EXISTS bench")

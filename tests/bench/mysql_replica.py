@@ -31,7 +31,7 @@ _RELAXED = (
     "--relay-log=relay", "--relay-log-index=relay.index", "--relay-log-recovery=OFF",
     "--relay-log-purge=OFF", "--replica-preserve-commit-order=ON",
 )  # fmt: skip
-_WAIT_S = 3600
+_WAIT_S = 10  # then it is looked whether the replica still applies
 
 
 class ReplicaServer:
@@ -63,8 +63,9 @@ class ReplicaServer:
                 f"START REPLICA SQL_THREAD UNTIL RELAY_LOG_FILE = '{relay}',"
                 f" RELAY_LOG_POS = {offset}",
             )
-            while self._applying():
+            while self._applying(self.server):
                 time.sleep(0.1)
+            self._check(self.server)
         self.server.query("SHUTDOWN")
         while (self.server.data / "pid").exists():
             time.sleep(0.05)
@@ -80,24 +81,28 @@ class ReplicaServer:
         try:
             server.start()
             began = time.perf_counter()
-            ((late,),) = server.query(
-                "START REPLICA SQL_THREAD",
-                f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{self.executed}', {_WAIT_S})",
-            )
+            server.query("START REPLICA SQL_THREAD")
+            wait = f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{self.executed}', {_WAIT_S})"
+            while server.query(wait)[0][0] and self._applying(server):
+                pass
             seconds = time.perf_counter() - began
-            ((error,),) = server.query(
-                "SELECT LAST_ERROR_MESSAGE"
-                " FROM performance_schema.replication_applier_status_by_worker"
-                " ORDER BY LAST_ERROR_NUMBER DESC LIMIT 1"
-            )
-            assert not late and not error, error
+            self._check(server)
             return seconds
         finally:
             server.kill()
             shutil.rmtree(data)
 
-    def _applying(self) -> bool:
-        ((state,),) = self.server.query(
+    @staticmethod
+    def _check(server: Server) -> None:
+        ((error,),) = server.query(
+            "SELECT LAST_ERROR_MESSAGE FROM performance_schema.replication_applier_status_by_worker"
+            " ORDER BY LAST_ERROR_NUMBER DESC LIMIT 1"
+        )
+        assert not error, error
+
+    @staticmethod
+    def _applying(server: Server) -> bool:
+        ((state,),) = server.query(
             "SELECT SERVICE_STATE FROM performance_schema.replication_applier_status"
         )
         return bool(state == "ON")

@@ -84,9 +84,9 @@ def add(path: str, rows: int, dead: int = 0, size: int = 100) -> dict[str, Any]:
 def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) -> None:
     files = {str(i): add(str(i), live + dead, dead) for i, (live, dead) in enumerate(sizes)}
     for step in range(200):
-        paths = choose(files, 4)
-        if not paths:
+        if not (chosen := choose(files, 4)):
             break
+        (paths,) = chosen
         rows = [json.loads(files[p]["stats"])["numRecords"] for p in paths]
         dead = [files[p].get("deletionVector", {}).get("cardinality", 0) for p in paths]
         assert len(paths) >= 4 or any(d >= r - d for d, r in zip(dead, rows, strict=True))
@@ -98,10 +98,20 @@ def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) ->
 
 def test_files_of_other_orders_of_magnitude_are_left_alone() -> None:
     files = {"big": add("big", 100_000), **{str(i): add(str(i), 50) for i in range(4)}}
-    assert sorted(choose(files, 4)) == ["0", "1", "2", "3"]
+    assert [sorted(paths) for paths in choose(files, 4)] == [["0", "1", "2", "3"]]
     assert choose(files, 5) == []
     half_dead = {**files, "big": add("big", 100_000, 60_000)}
-    assert choose(half_dead, 9) == ["big"]
+    assert choose(half_dead, 9) == [["big"]]
+
+
+def test_each_partition_is_folded_by_itself() -> None:
+    """Whatever order others write the values in, and NULL as an empty text."""
+    values: list[dict[str, Any]] = [
+        {"a": "1", "b": None}, {"b": None, "a": "1"}, {"a": "1", "b": ""},
+        {"a": "2", "b": "x"}, {"b": "x", "a": "2"}, {"a": "2", "b": "x"}, {"a": "3", "b": "x"},
+    ]  # fmt: skip
+    files = {str(i): {**add(str(i), 50), "partitionValues": v} for i, v in enumerate(values)}
+    assert [sorted(paths) for paths in choose(files, 3)] == [["0", "1", "2"], ["3", "4", "5"]]
 
 
 def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
@@ -109,7 +119,8 @@ def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
     written = 0
     for number in range(4096):
         files[str(number)] = add(str(number), 10)
-        while paths := choose(files, 8):
+        while chosen := choose(files, 8):
+            (paths,) = chosen
             rows = sum(json.loads(files.pop(path)["stats"])["numRecords"] for path in paths)
             files[f"{number}+{rows}"] = add(f"{number}+{rows}", rows)
             written += rows

@@ -14,7 +14,7 @@ from spark_repl import Config
 from spark_repl.apply.ddl import classify
 from spark_repl.errors import ConfigError, SchemaError, TargetError
 from spark_repl.sink.columns import Columns, schema_json
-from spark_repl.sink.partitions import check, split
+from spark_repl.sink.partitions import check, split, unplaced
 
 KINDS = [pa.int64(), pa.string(), pa.bool_(), pa.date32(), pa.large_string()]
 VALUES: dict[pa.DataType, Any] = {
@@ -52,10 +52,12 @@ def test_each_row_is_in_its_partition_once_and_in_order(
     assert len(set(told_apart)) == len(parts)
 
 
-def test_empty_text_is_no_partition() -> None:
-    rows = pa.table({"v": ["a", ""]})
-    with pytest.raises(TargetError, match="an empty text can't be a partition's value"):
-        list(split(rows, {"v": 0}))
+def test_what_spark_takes_for_null_is_no_partition() -> None:
+    for taken_for_null in ("", "__HIVE_DEFAULT_PARTITION__"):
+        rows = pa.table({"v": ["a", taken_for_null, None]})
+        with pytest.raises(TargetError, match="a text can't be a partition's value"):
+            next(split(rows, {"v": 0}))
+        assert unplaced(rows, [0]).tolist() == [False, True, False]
 
 
 def test_columns_name_their_partitions_physically() -> None:
@@ -87,6 +89,9 @@ def test_what_a_table_is_not_partitioned_by(columns: tuple[str, ...], said: str)
 def test_configuration() -> None:
     target = Config().override({"target.partition_by": ["s.a(day)", "s.b(x, y z)"]}).target
     assert target.partitions() == {"s.a": ("day",), "s.b": ("x", "y z")}
-    for wrong in (["a(day)"], ["s.a"], ["s.a()"], ["s.a(x,)"], [1], "s.a(x)", ["s.a(x)", "s.a(y)"]):
+    for wrong in (
+        ["a(day)"], ["s.a"], ["s.a()"], ["s.a(x,)"], [1], "s.a(x)", ["s.a(x)", "s.a(y)"],
+        ["s.a (x)"], [" s.a(x)"], ["`s`.`a`(x)"], ["s.a(x, X)"], ["s.a( )"], ["s.a(`x`)"],
+    ):  # fmt: skip
         with pytest.raises(ConfigError, match=r"target\.partition_by"):
             Config().override({"target.partition_by": wrong})
