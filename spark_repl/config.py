@@ -62,16 +62,22 @@ def _hosts(value: Any) -> str | None:
     return None
 
 
+def _partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
+    """(table, columns) of "db.table(column, ...)"; None for anything else."""
+    found = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None
+    return found and (found[1], tuple(column.strip() for column in found[2].split(",")))
+
+
 def _partitions(value: Any) -> str | None:
     wanted = 'must be a list of "db.table(column, ...)"'
     if not isinstance(value, list | tuple):
         return f"{wanted}, not {value!r}"
     tables = []
     for entry in value:
-        if not (isinstance(entry, str) and (found := _PARTITIONED.fullmatch(entry))):
+        if (found := _partitioned(entry)) is None:
             return f"{wanted}, but holds {entry!r}"
-        tables.append(found[1])
-        columns = [column.strip().lower() for column in found[2].split(",")]
+        tables.append(found[0])
+        columns = [column.lower() for column in found[1]]
         if not all(columns) or len(set(columns)) < len(columns):
             return f"{wanted}, each column once, but holds {entry!r}"
     twice = next((name for name in tables if tables.count(name) > 1), None)
@@ -158,8 +164,7 @@ class Target:
 
     def partitions(self) -> dict[str, tuple[str, ...]]:
         """``partition_by``: table -> columns."""
-        found = (_PARTITIONED.fullmatch(entry) for entry in self.partition_by)
-        return {m[1]: tuple(c.strip() for c in m[2].split(",")) for m in found if m}
+        return dict(filter(None, map(_partitioned, self.partition_by)))
 
 
 @dataclass(frozen=True)

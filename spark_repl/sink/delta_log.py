@@ -186,18 +186,17 @@ class DeltaLog(TableLog):
     def _actions(self, actions: list[Action]) -> Any:
         """Java's list of them, kind by kind, as many calls as there are kinds: one call for each
         action is a quarter of a millisecond, and of a large table every file is touched."""
-        texts: dict[str, list[str]] = {}
+        by_kind: dict[str, list[Action]] = {}
         for action in actions:
             ((kind, fields),) = action.items()
-            texts.setdefault(kind, []).append(json.dumps(fields))
+            by_kind.setdefault(kind, []).append(fields)
         found = self._jvm.java.util.ArrayList()
         mapper = self._package.util.JsonUtils.mapper()
-        for kind, mine in texts.items():
+        for kind, mine in by_kind.items():
             if kind not in self._classes:
-                first = self._package.actions.Action.fromJson(f'{{"{kind}": {mine[0]}}}')
-                self._classes[kind] = first.getClass()
+                self._classes[kind] = self._action({kind: mine[0]}).getClass()
             reader = mapper.readerFor(self._classes[kind])
-            found.addAll(reader.readValues("\n".join(mine)).readAll())
+            found.addAll(reader.readValues("\n".join(map(json.dumps, mine))).readAll())
         return found
 
     def _action(self, action: Action) -> Any:

@@ -227,9 +227,7 @@ def refuse_unplaced(
     if not task.columns.partitions:
         return False
     for entry in np.flatnonzero(unplaced(found.rows, task.columns.divides) & keep):
-        key = _describe(task, found.rows, int(entry))
-        at = int(found.last[entry])
-        out.violations.append(Violation(NO_PARTITION, at, task.table, key))
+        out.violations.append(_violation(task, found, int(entry), NO_PARTITION, found.last))
     return bool(out.violations)
 
 
@@ -368,9 +366,12 @@ def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     return np.asarray(marked[place] == rows) if len(marked) else np.zeros(len(rows), bool)
 
 
-def _violation(task: WriteTask, found: Changes, entry: int, number: int) -> Violation:
-    key = _describe(task, found.rows, entry)
-    return Violation(number, int(found.at[entry]), task.table, key)
+def _violation(
+    task: WriteTask, found: Changes, entry: int, number: int, at: Longs | None = None
+) -> Violation:
+    """``at`` [n]: which change of each key is to blame; None: its first."""
+    position = int((found.at if at is None else at)[entry])
+    return Violation(number, position, task.table, _describe(task, found.rows, entry))
 
 
 def _describe(task: WriteTask, rows: pa.Table, row: int) -> str:
