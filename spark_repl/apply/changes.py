@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.kernels import jit
+from ..binlog.kernels import jit_allocating
 
 EXISTED, EXISTS, CERTAIN = 1, 2, 4
 CHANGE_BITS = EXISTED | EXISTS | CERTAIN
@@ -110,7 +110,7 @@ def fold_bag(code: npt.NDArray[np.int32], distinct: int, count: Longs) -> Net:
     return Net(first[keep], flags, total[keep], first[keep], [])
 
 
-@jit
+@jit_allocating
 def _fold(code: Any, flags: Any, distinct: int) -> Any:
     entry = np.full(distinct, -1, np.int64)
     first = np.full(distinct, -1, np.int64)

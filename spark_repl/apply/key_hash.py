@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.kernels import jit
+from ..binlog.kernels import jit_allocating
 
 NULL_HASH = -7046029254386353131
 
@@ -24,7 +24,7 @@ def hash_binary(column: pa.Array) -> npt.NDArray[np.int64]:
         return np.asarray(_hash_bytes(raw, at, valid, np.int64(NULL_HASH)))
 
 
-@jit
+@jit_allocating
 def _hash_bytes(raw: Any, at: Any, valid: Any, null: Any) -> Any:
     out = np.empty(at.size - 1, np.int64)
     for i in range(out.size):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.kernels import jit
+from ..binlog.kernels import jit, jit_allocating
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -57,7 +57,7 @@ def along(previous: Any, mine: Any) -> Any:
     return total
 
 
-@jit
+@jit_allocating
 def _lineage(code: Any, distinct: int, flags: Any) -> Any:
     previous = np.empty(code.size, np.int64)
     root = np.empty(code.size, np.int64)
@@ -82,7 +82,7 @@ def _lineage(code: Any, distinct: int, flags: Any) -> Any:
     return previous, root
 
 
-@jit
+@jit_allocating
 def _sources(previous: Any, holds: Any, image: Any) -> Any:
     out = np.empty(previous.size, np.int64)
     for i in range(previous.size):

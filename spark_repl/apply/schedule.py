@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.kernels import jit
+from ..binlog.kernels import jit, jit_allocating
 from ..errors import ConfigError
 
 Ints = npt.NDArray[np.int64]
@@ -98,7 +98,7 @@ def waves(
     return wave, warnings
 
 
-@jit
+@jit_allocating
 def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
     n = len(number)
     wave = np.zeros(n, np.int32)
@@ -145,7 +145,7 @@ def assign(wave: npt.ArrayLike, length: npt.ArrayLike, workers: int) -> npt.NDAr
     return worker
 
 
-@jit
+@jit_allocating
 def _assign(wave: Any, length: Any, workers: Any) -> Any:
     n = len(wave)
     worker = np.zeros(n, np.int32)
@@ -240,7 +240,7 @@ def first_group(
     return most if least > most else min(max(middle, least), most)
 
 
-@jit
+@jit_allocating
 def _groups(
     barrier: Any, uncompressed: Any, rows: Any, most: Any, most_rows: Any, size: Any
 ) -> Any:

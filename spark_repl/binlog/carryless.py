@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .kernels import compiled, jit
+from .loads import u64
 
 # x^(4*128+32), x^(4*128-32), x^(128+32), x^(128-32) modulo the polynomial.
 _BY_512 = np.uint64(0x154442BD4), np.uint64(0x1C6E41596)
@@ -59,21 +60,11 @@ if AVAILABLE:
         pair: Any = types.UniTuple
         return pair(types.uint64, 2)(*[types.uint64] * 6), emit
 
-    def _load_eight(typing: Any, buffer: Any, at: Any) -> Any:
-        """Eight bytes, little-endian, from anywhere in a contiguous uint8 array."""
-        if buffer.layout != "C":
-            raise TypeError(f"{buffer} is not contiguous")
-
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, values[0])
-            place = builder.gep(array.data, [values[1]])
-            wide = builder.bitcast(place, ir.IntType(64).as_pointer())
-            return builder.load(wide, align=1)
-
-        return types.uint64(buffer, types.int64), emit
-
     _fold: Any = intrinsic(_fold_lane)
-    _load: Any = intrinsic(_load_eight)
+
+    @jit
+    def _load(buf: Any, at: Any) -> Any:
+        return np.uint64(u64(buf, at))
 
     @jit
     def folded(crc: Any, buf: Any, start: Any, end: Any) -> Any:

@@ -101,6 +101,13 @@ def crc32_update(crc: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
 
 
 @jit
+def _crc32_byte(crc: Any, byte: Any) -> Any:
+    c = np.uint32(np.uint32(crc) ^ np.uint32(0xFFFFFFFF))
+    c = np.uint32(_T0[(c ^ np.uint32(byte)) & np.uint32(0xFF)] ^ c >> np.uint32(8))
+    return np.int64(np.uint32(c ^ np.uint32(0xFFFFFFFF)))
+
+
+@jit
 def crc32(buf: np.ndarray, start: int, end: int) -> Any:
     """CRC32 of uint8 ``buf[start:end]`` as an int64 of 0..2**32-1."""
     return crc32_update(0, buf, start, end)
@@ -111,10 +118,8 @@ def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
     """Whether the event ``buf[start:end]`` (header, body, CRC; at least 23 bytes) has its CRC."""
     stop = end - CRC_LENGTH
     if buf[start + 4] == _FORMAT_DESCRIPTION and buf[start + _FLAGS_OFFSET] & 1:
-        flag = np.empty(1, np.uint8)
-        flag[0] = buf[start + _FLAGS_OFFSET] & 0xFE
         crc: Any = crc32_update(0, buf, start, start + _FLAGS_OFFSET)
-        crc = crc32_update(crc, flag, 0, 1)
+        crc = _crc32_byte(crc, buf[start + _FLAGS_OFFSET] & 0xFE)
         crc = crc32_update(crc, buf, start + _FLAGS_OFFSET + 1, stop)
     else:
         crc = crc32_update(0, buf, start, stop)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .kernels import jit
+from .loads import copy, u64
 from .transaction import (
     COMMIT_TIME,
     FLAGS,
@@ -40,6 +41,12 @@ def read_uint(buf: np.ndarray, at: int, size: int) -> Any:
     for i in range(size):
         value |= np.int64(buf[at + i]) << (8 * i)
     return value
+
+
+@jit
+def is_rows(kind: Any) -> bool:
+    """Whether events of that type hold rows: versions 1 and 2, and PARTIAL_UPDATE_ROWS."""
+    return bool(23 <= kind <= 25 or 30 <= kind <= 32 or kind == 39)
 
 
 @jit
@@ -89,11 +96,11 @@ def read_gtid(buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndar
     """Reads GTID and ANONYMOUS_GTID; a 5.6 server stops after the number, a 5.7 one earlier."""
     if end - at < 25:
         return False
-    uuid[:] = buf[at + 1 : at + 17]
-    row[GNO] = read_uint(buf, at + 17, 8)
+    copy(buf, at + 1, 16, uuid, 0)
+    row[GNO] = u64(buf, at + 17)
     if end - at >= 42 and buf[at + 25] == 2:
-        row[LAST_COMMITTED] = read_uint(buf, at + 26, 8)
-        row[SEQUENCE_NUMBER] = read_uint(buf, at + 34, 8)
+        row[LAST_COMMITTED] = u64(buf, at + 26)
+        row[SEQUENCE_NUMBER] = u64(buf, at + 34)
         if end - at >= 49:
             micros = read_uint(buf, at + 42, 7) & ~(np.int64(1) << 55)
             if micros:

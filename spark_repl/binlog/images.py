@@ -1,4 +1,4 @@
-"""Kernels over row images: where images, key columns and single values lie."""
+"""Kernels over row images: where images and their key columns lie."""
 
 from __future__ import annotations
 
@@ -21,14 +21,42 @@ from .kernels import (
     Int,
     Ints,
     Lengths,
-    copy,
     jit,
-    number,
-    same,
 )
+from .loads import prefetch, same, u8, u16, u32
+from .row_format import MARK, PREFIX, SKIP
 
+# The events of one table don't lie side by side, so the processor doesn't guess what comes next:
+# without telling it so early, walking and locating took three times as long.
+AHEAD = 8
+_FETCHED_BYTES, _LINE_BYTES = 512, 64
 # Flag of the second entry of an UPDATE that is two.
 MOVED = 8
+
+
+@jit
+def has_null(buffer: Bytes, image: Int, columns: Int) -> bool:
+    """Whether one of the image's columns is NULL; bits behind the last column say nothing."""
+    full = columns >> 3
+    rest = columns & 7
+    found: Int = np.int64(0)
+    for i in range(full):
+        found |= u8(buffer, image + i)
+    if rest:
+        found |= u8(buffer, image + full) & ((1 << rest) - 1)
+    return bool(found)
+
+
+@jit
+def prefix(buffer: Bytes, at: Int, width: Int) -> Int:
+    """A value's length, from the ``width`` bytes before it."""
+    if width == 1:
+        return u8(buffer, at)
+    if width == 2:
+        return u16(buffer, at)
+    if width == 4:
+        return u32(buffer, at)
+    return u16(buffer, at) | u8(buffer, at + 2) << 16
 
 
 @jit
@@ -37,42 +65,75 @@ def skip_columns(
 ) -> Int:
     """Where column ``last`` begins when column ``first`` begins at ``at``; -1: cut."""
     for c in range(first, last):
-        if buffer[image + (c >> 3)] >> (c & 7) & 1:
+        if u8(buffer, image + (c >> 3)) >> (c & 7) & 1:
             continue
-        w = wire[c]
+        w = np.int64(wire[c])
         if w >= 0:
             at += w
         elif at - w > stop:
             return -1
-        elif w == -1:
-            at += 1 + np.int64(buffer[at])
-        elif w == -2:
-            at += 2 + (np.int64(buffer[at]) | np.int64(buffer[at + 1]) << 8)
         else:
-            at += number(buffer, at, -w) - w
+            at += prefix(buffer, at, -w) - w
     return at
 
 
 @jit
-def skip_image(
-    buffer: Bytes, image: Int, stop: Int, wire: Lengths, bounds: Ints, marks: Ints
-) -> Int:
-    """End of the row image at ``image``, or -1 when it is cut.
+def skip_steps(buffer: Bytes, at: Int, stop: Int, steps: Ints, marks: Ints) -> Int:
+    """``skip_columns`` over all columns when none is NULL: ``steps`` as in ``RowFormat``."""
+    for i in range(steps.shape[0]):
+        at += steps[i, SKIP]
+        if steps[i, MARK] >= 0:
+            marks[steps[i, MARK]] = at
+        width = steps[i, PREFIX]
+        if width > 0:
+            if at + width > stop:
+                return -1
+            at += prefix(buffer, at, width) + width
+    return at
 
-    bounds int64[k]: ascending column numbers; marks int64[k] gets where those columns begin.
-    """
-    at: Int = image + (wire.size + 7) // 8
-    if at > stop:
-        return -1
-    column = 0
+
+@jit
+def skip_nulls(
+    buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, bounds: Ints, marks: Ints
+) -> Int:
+    """As ``skip_steps``, by the image's null bits."""
+    column: Int = np.int64(0)
     for i in range(bounds.size):
         at = skip_columns(buffer, image, at, stop, wire, column, bounds[i])
-        if at < 0 or at > stop:
+        if at < 0:
             return -1
         marks[i] = at
         column = bounds[i]
-    at = skip_columns(buffer, image, at, stop, wire, column, wire.size)
-    return at if at <= stop else -1
+    return skip_columns(buffer, image, at, stop, wire, column, wire.size)
+
+
+@jit
+def skip_image(
+    buffer: Bytes,
+    image: Int,
+    stop: Int,
+    wire: Lengths,
+    steps: Ints,
+    bounds: Ints,
+    marks: Ints,
+) -> Int:
+    """End of the row image at ``image``, or -1 when it is cut.
+
+    wire, steps, bounds: of a ``RowFormat``; marks int64[k] gets where the columns
+    ``bounds`` begin; without any, begin and end of the whole image.
+    """
+    at: Int = image + ((wire.size + 7) >> 3)
+    if at > stop:
+        return -1
+    if has_null(buffer, image, wire.size):
+        at = skip_nulls(buffer, image, at, stop, wire, bounds, marks)
+    else:
+        at = skip_steps(buffer, at, stop, steps, marks)
+    if at < 0 or at > stop:
+        return -1
+    if bounds.size == 0:
+        marks[0], marks[1] = image, at
+    return at
 
 
 @jit
@@ -87,39 +148,74 @@ def same_key(buffer: Bytes, a: Ints, b: Ints) -> bool:
 
 @jit
 def put(table: Ints, row: Int, values: Ints) -> None:
-    for i in range(values.size):
+    for i in range(min(table.shape[1], values.size)):
         table[row, i] = values[i]
 
 
 @jit
-def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> tuple[Int, Int]:
-    """(code, where the first bitmap is) of a rows event whose column count is at begin."""
-    count: Int = np.int64(buffer[begin])
+def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> Int:
+    """Where the first bitmap is of a rows event whose column count is at begin; -WIDTH."""
+    count = u8(buffer, begin)
     at: Int = begin + 1
     if count >= 251:
-        if count == 251 or count > 252 or at + 2 > end:
-            return WIDTH, 0
-        count = number(buffer, at, 2)
+        if count != 252 or at + 2 > end:
+            return -WIDTH
+        count = u16(buffer, at)
         at += 2
-    return (DONE, at) if count == columns else (WIDTH, 0)
+    return at if count == columns else -WIDTH
 
 
 @jit
-def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
-    """(code, where the first row image begins) of a rows event."""
-    code, at = bitmaps_begin(buffer, begin, end, columns)
-    if code != DONE:
-        return code, 0
+def holds_all(buffer: Bytes, bitmap: Int, columns: Int) -> bool:
+    full = columns >> 3
+    rest = (1 << (columns & 7)) - 1
+    found: Int = np.int64(255)
+    for i in range(full):
+        found &= u8(buffer, bitmap + i)
+    return bool(found == 255 and (rest == 0 or u8(buffer, bitmap + full) & rest == rest))
+
+
+@jit
+def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> Int:
+    """Where the first row image of a rows event begins; minus the code for a complaint."""
+    at = bitmaps_begin(buffer, begin, end, columns)
+    if at < 0:
+        return at
     if kind == PARTIAL_UPDATE:
-        return PARTIAL_IMAGE, 0
+        return -PARTIAL_IMAGE
+    size = (columns + 7) >> 3
     for _ in range(2 if kind == UPDATE else 1):
-        if at + (columns + 7) // 8 > end:
-            return BODY_CUT, 0
-        for c in range(columns):
-            if not buffer[at + (c >> 3)] >> (c & 7) & 1:
-                return PARTIAL_IMAGE, 0
-        at += (columns + 7) // 8
-    return DONE, at
+        if at + size > end:
+            return -BODY_CUT
+        if not holds_all(buffer, at, columns):
+            return -PARTIAL_IMAGE
+        at += size
+    return at
+
+
+@jit
+def note(
+    n: Int,
+    flag: Int,
+    owner: Int,
+    at: Int,
+    marks: Ints,
+    flags: Bytes,
+    transaction: Lengths,
+    image: Ints,
+    key: Ints,
+) -> None:
+    flags[n], transaction[n], image[n] = flag, owner, at
+    put(key, n, marks)
+
+
+@jit
+def fetch(buffer: Bytes, at: Int, end: Int) -> None:
+    """Has the first lines of buffer[at:end] brought into the cache, where they are soon needed."""
+    end = min(end, at + _FETCHED_BYTES)
+    while at < end:
+        prefetch(buffer, at)
+        at += _LINE_BYTES
 
 
 @jit
@@ -127,9 +223,12 @@ def walk_images(
     buffer: Bytes,
     events: Ints,
     wire: Lengths,
+    steps: Ints,
     bounds: Ints,
     pairs: bool,
     state: Ints,
+    before: Ints,
+    after: Ints,
     flags: Bytes,
     transaction: Lengths,
     image: Ints,
@@ -137,116 +236,54 @@ def walk_images(
 ) -> Int:
     """Row images of the events of one table map.
 
-    wire int32[columns]: bytes of a value, or minus the bytes of its length prefix. bounds: where
-    the ranges of key columns begin and end, empty for a table without key. pairs: each UPDATE is
-    two entries, and the second has MOVED. state int64[4]: event,
+    wire, steps, bounds: of a ``RowFormat``; bounds is empty for a table without key. pairs: each
+    UPDATE is two entries, and the second has MOVED. state int64[4]: event,
     offset in it (0 = at its beginning), entries so far, row changes so far; goes on from there
-    after FULL. Out: flags uint8[n], transaction int32[n], image int64[n] (where its null bits
-    begin), key int64[n, max(2, bounds)] (begin and end of each range of key bytes).
+    after FULL. before, after: room for max(2, bounds) places. Out: flags uint8[n], transaction
+    int32[n], image int64[n] (where its null bits begin), key int64[n, max(2, bounds)] (begin and
+    end of each range of key bytes), or int64[n, 0] if nobody needs them.
     """
-    before, after = np.empty(max(2, bounds.size), np.int64), np.empty(max(2, bounds.size), np.int64)
     keyless = bounds.size == 0
     e, at, n, changes = state[0], state[1], state[2], state[3]
     code: Int = DONE
     while e < events.shape[0]:
-        end = events[e, END]
-        kind = events[e, KIND]
+        end, kind, owner = events[e, END], events[e, KIND], events[e, TRANSACTION]
         if at == 0:
-            code, at = images_begin(buffer, events[e, BEGIN], end, wire.size, kind)
-            if code != DONE:
+            if e + AHEAD < events.shape[0]:
+                fetch(buffer, events[e + AHEAD, BEGIN], events[e + AHEAD, END])
+            at = images_begin(buffer, events[e, BEGIN], end, wire.size, kind)
+            if at < 0:
+                code = -at
+                at = np.int64(0)
                 break
         while at < end:
             if n + 2 > flags.size:
                 code = FULL
                 break
             first = at
-            second = skip_image(buffer, first, end, wire, bounds, before)
+            second = skip_image(buffer, first, end, wire, steps, bounds, before)
             if second <= first:
                 code = BODY_CUT
                 break
-            if keyless:
-                before[0], before[1] = first, second
             at = second
             if kind == UPDATE:
-                at = skip_image(buffer, second, end, wire, bounds, after)
+                at = skip_image(buffer, second, end, wire, steps, bounds, after)
                 if at <= second:
                     code = BODY_CUT
                     break
-                if keyless:
-                    after[0], after[1] = second, at
                 if keyless or pairs or not same_key(buffer, before, after):
-                    flags[n], flags[n + 1] = 1, (2 | MOVED if pairs else 2)
-                    image[n], image[n + 1] = first, second
-                    put(key, n, before)
-                    put(key, n + 1, after)
-                    transaction[n] = transaction[n + 1] = events[e, TRANSACTION]
+                    note(n, 1, owner, first, before, flags, transaction, image, key)
+                    moved = 2 | MOVED if pairs else 2
+                    note(n + 1, moved, owner, second, after, flags, transaction, image, key)
                     n, changes = n + 2, changes + 1
                     continue
-            flags[n] = 2 if kind == WRITE else (3 if kind == UPDATE else 1)
-            image[n], transaction[n] = second if kind == UPDATE else first, events[e, TRANSACTION]
-            put(key, n, before)
+                first = second
+            there = 2 if kind == WRITE else (3 if kind == UPDATE else 1)
+            note(n, there, owner, first, before, flags, transaction, image, key)
             n, changes = n + 1, changes + 1
         if code != DONE:
             break
-        at = 0
+        at = np.int64(0)
         e += 1
     state[0], state[1], state[2], state[3] = e, at, n, changes
     return code
-
-
-@jit
-def locate(
-    buffer: Bytes,
-    image: Ints,
-    cursor: Ints,
-    wire: Lengths,
-    first: Int,
-    last: Int,
-    offset: Ints,
-    length: Lengths,
-) -> None:
-    """Where the values of the columns [first, last) lie, for images that were walked before; all
-    are NULL where there is no image (-1).
-
-    cursor int64[n]: where column ``first`` begins; moved to column ``last``. Out: offset
-    int64[last - first, n], length int32 of the same shape, -1 for NULL.
-    """
-    for r in range(image.size):
-        at: Int = cursor[r]
-        for c in range(first, last):
-            if image[r] < 0 or buffer[image[r] + (c >> 3)] >> (c & 7) & 1:
-                offset[c - first, r] = at
-                length[c - first, r] = -1
-                continue
-            w = wire[c]
-            size: Int = np.int64(w)
-            if w < 0:
-                size = number(buffer, at, -w)
-                at -= w
-            offset[c - first, r] = at
-            length[c - first, r] = size
-            at += size
-        cursor[r] = at
-
-
-@jit
-def key_offsets(key: Ints) -> Ints:
-    """int64[n + 1]: where each entry's key begins when the keys are joined."""
-    out = np.empty(key.shape[0] + 1, np.int64)
-    total: Int = np.int64(0)
-    out[0] = 0
-    for r in range(key.shape[0]):
-        for i in range(0, key.shape[1], 2):
-            total += key[r, i + 1] - key[r, i]
-        out[r + 1] = total
-    return out
-
-
-@jit
-def key_bytes(buffer: Bytes, key: Ints, out: Bytes) -> None:
-    at = 0
-    for r in range(key.shape[0]):
-        for i in range(0, key.shape[1], 2):
-            length = key[r, i + 1] - key[r, i]
-            copy(buffer, key[r, i], length, out, at)
-            at += length

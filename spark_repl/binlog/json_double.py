@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from .json_print import put_digits
 from .kernels import Bytes, Int, Ints, jit
+from .loads import copy
 
 # strings/dtoa.cc: with its point outside of these a number is printed with an exponent, unless
 # digits stand behind the point (17 digits with the point before the last one).
@@ -22,15 +23,23 @@ def insert_doubles(text: Bytes, offsets: Ints, places: Ints, bits: Ints) -> tupl
     digits = np.frombuffer(numbers.buffers()[2], np.uint8)
     out = np.empty(text.size + _LONGEST * bits.size, np.uint8)
     moved = np.zeros_like(offsets)
-    used = _insert(text, offsets, places, digits, edges.astype(np.int64), out, moved)
+    plain = np.empty(_LONGEST, np.uint8)
+    used = _insert(text, offsets, places, digits, edges.astype(np.int64), plain, out, moved)
     return out[:used], moved
 
 
 @jit
 def _insert(
-    text: Bytes, offsets: Ints, places: Ints, digits: Bytes, edges: Ints, out: Bytes, moved: Ints
+    text: Bytes,
+    offsets: Ints,
+    places: Ints,
+    digits: Bytes,
+    edges: Ints,
+    plain: Bytes,
+    out: Bytes,
+    moved: Ints,
 ) -> Int:
-    plain = np.empty(_LONGEST, np.uint8)
+    """``plain``: room for the digits of a number."""
     done: Int = np.int64(0)
     to: Int = np.int64(0)
     row = 0
@@ -39,7 +48,7 @@ def _insert(
         while row < offsets.size and offsets[row] <= place:
             moved[row] = to + offsets[row] - done
             row += 1
-        out[to : to + place - done] = text[done:place]
+        copy(text, done, place - done, out, to)
         to += place - done
         done = place + 1
         if i < places.size:
@@ -79,7 +88,7 @@ def _double(source: Bytes, plain: Bytes, out: Bytes, to: Int) -> Int:
     to += 1
     if size > 1:
         out[to] = 46
-        out[to + 1 : to + size] = plain[1:size]
+        copy(plain, 1, size - 1, out, to + 1)
         to += size
     out[to] = 101
     to += 1

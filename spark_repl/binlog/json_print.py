@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .kernels import Bytes, Int, jit, number
+from .loads import copy
 
 CUT, DEPTH, TYPE, LITERAL, OPAQUE, ENTRIES, DOUBLE, TEMPORAL, UTF8 = range(1, 10)
 REASONS = (
@@ -260,7 +261,7 @@ def put_opaque(
     r"""``"base64:type<N>:..."``; the server's base64 has "\n" behind each 76 letters."""
     if to + 18 + (length + 2) // 3 * 4 + 2 * (length // 57) > most:
         return -ENTRIES
-    out[to : to + _TYPE.size] = _TYPE
+    copy(_TYPE, 0, _TYPE.size, out, to)
     to = put_digits(code, 1, out, to + _TYPE.size)
     out[to] = 58
     to += 1

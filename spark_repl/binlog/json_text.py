@@ -13,7 +13,7 @@ from ..errors import DecodeError
 from .json_double import insert_doubles
 from .json_print import CUT, DOUBLE, ENTRIES, REASONS, put_scalar, put_string
 from .json_walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
-from .kernels import Bytes, Int, Ints, jit, larger, number
+from .kernels import Bytes, Int, Ints, jit, jit_allocating, larger, number
 
 # A byte of a document becomes at most 6 of text (\\u001f), what is around it stays below 8.
 _GROWTH, _LEAST = 8, 128
@@ -61,7 +61,7 @@ def _read_only(buffer: Bytes) -> Bytes:
     return view
 
 
-@jit
+@jit_allocating
 def _print(buffer: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, Ints, Int, Int]:
     """(text, edges int64[n+1], places and bits of the doubles, row and code of what is damaged)."""
     n = offset.size

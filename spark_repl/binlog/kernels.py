@@ -13,17 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 _compile: Any = None
+_compile_allocating: Any = None
 compiled = False
 """Whether kernels are machine code; as Python they give the same answers, slowly."""
+checked = False
+"""Whether they look at every index (NUMBA_BOUNDSCHECK=1)."""
 try:
     import numba
     from numba.core import config as _numba_config
 except ImportError:  # its compiler has no build for every machine
     pass
 else:
-    _compile = numba.njit(cache=True, nogil=True)
-    # numba makes the attribute when it reads the environment, so mypy doesn't see it.
+    _compile_allocating = numba.njit(cache=True, nogil=True)
+    _compile = numba.njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
+    # numba makes the attributes when it reads the environment, so mypy doesn't see them.
     compiled = not _numba_config.DISABLE_JIT  # type: ignore[attr-defined]
+    checked = bool(_numba_config.BOUNDSCHECK)  # type: ignore[attr-defined]
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -48,9 +53,18 @@ ROWS_QUERY, STATEMENT_END = 29, 1
 def jit(function: _F) -> _F:
     """Compiles a kernel at its first call and keeps the code on disk, beside the module.
 
+    It makes no arrays, and returns none: so numba counts no references to those it is given, which
+    was four fifths of the time of walking row images (an atomic addition whenever one kernel hands
+    an array to another). Making one in it is refused with "NRT required but not enabled"; an
+    assignment of one slice to another makes one too.
     Without numba, or with NUMBA_DISABLE_JIT=1, it runs as Python: the same answers, slowly.
     """
     return cast(_F, _compile(function)) if _compile else function
+
+
+def jit_allocating(function: _F) -> _F:
+    """``jit`` for a kernel that makes arrays or returns them; best it calls those that loop."""
+    return cast(_F, _compile_allocating(function)) if _compile else function
 
 
 @jit
@@ -62,25 +76,7 @@ def number(buffer: Bytes, at: Int, width: Int) -> Int:
     return value
 
 
-@jit
-def same(buffer: Bytes, a: Int, b: Int, length: Int) -> bool:
-    i = 0
-    while i < length and buffer[a + i] == buffer[b + i]:
-        i += 1
-    return i == length
-
-
-@jit
-def copy(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> None:
-    """out[to:to + length] = buffer[at:at + length]."""
-    # Over slices the index can't be negative; only so does numba make a vector loop of it.
-    source = buffer[at : at + length]
-    target = out[to : to + length]
-    for i in range(length):
-        target[i] = source[i]
-
-
-@jit
+@jit_allocating
 def larger(array: _A, used: Int, size: Int) -> _A:
     """An array of twice ``size`` that begins with what is used of ``array``."""
     found = np.empty(2 * size, array.dtype)

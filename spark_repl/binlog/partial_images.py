@@ -88,9 +88,9 @@ def skip_partial(
 @jit
 def bitmaps(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
     """(code, where the first bitmap is) of a rows event; those of an UPDATE follow each other."""
-    code, at = bitmaps_begin(buffer, begin, end, columns)
-    if code != DONE:
-        return code, 0
+    at = bitmaps_begin(buffer, begin, end, columns)
+    if at < 0:
+        return -at, 0
     size = (columns + 7) // 8 * (2 if kind in (UPDATE, PARTIAL_UPDATE) else 1)
     return (DONE, at) if at + size <= end else (BODY_CUT, 0)
 
@@ -137,6 +137,8 @@ def walk_change(
     documents: Int,
     pairs: bool,
     n: Int,
+    before: Ints,
+    after: Ints,
     flags: Bytes,
     place: Ints,
     key: Ints,
@@ -144,7 +146,7 @@ def walk_change(
     """(code, where the next change begins, entries) of the change at ``at``, entries from n on."""
     first = at
     diffs: Int = np.int64(-1)
-    before = np.full(2 * keys.size, -1, np.int64)
+    before[:] = -1
     second = skip_partial(buffer, first, present, end, wire, keys, before)
     if second <= first:
         return BODY_CUT, at, n
@@ -160,7 +162,8 @@ def walk_change(
         diffs, image = diffs_begin(buffer, second, end, documents)
         if image < 0:
             return BODY_CUT, at, n
-    after = before.copy()
+    for i in range(before.size):
+        after[i] = before[i]
     behind = skip_partial(buffer, image, own, end, wire, keys, after)
     if behind < image:
         return BODY_CUT, at, n
@@ -183,6 +186,8 @@ def walk_partial(
     documents: Int,
     pairs: bool,
     state: Ints,
+    before: Ints,
+    after: Ints,
     flags: Bytes,
     transaction: Lengths,
     place: Ints,
@@ -190,9 +195,10 @@ def walk_partial(
 ) -> Int:
     """As ``walk_images``, for events whose images may lack columns.
 
-    documents: number of JSON columns. Out: place int64[n, 5], key int64[n, max(2, 2k)]: begin and
-    end of each key column; of an after image that lacks one, the before image's. Tables without
-    key get empty ones: what two images have in common is only known when they are complete.
+    documents: number of JSON columns. before, after: room for 2k places. Out: place int64[n, 5],
+    key int64[n, max(2, 2k)]: begin and end of each key column; of an after image that lacks one,
+    the before image's. Tables without key get empty ones: what two images have in common is only
+    known when they are complete.
     """
     width = (wire.size + 7) // 8
     e, at, n, changes = state[0], state[1], state[2], state[3]
@@ -211,8 +217,9 @@ def walk_partial(
                 code = FULL
                 break
             code, at, last = walk_change(
-                buffer, at, end, kind, present, wire, keys, documents, pairs, n, flags, place, key
-            )
+                buffer, at, end, kind, present, wire, keys, documents, pairs, n, before, after,
+                flags, place, key,
+            )  # fmt: skip
             if code == DONE:
                 transaction[n:last] = events[e, TRANSACTION]
                 n, changes = last, changes + 1

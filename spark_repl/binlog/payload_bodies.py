@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .crc import event_crc_ok
-from .kernels import CRC, HEADER, Bytes, Int, Ints, jit, number
+from .kernels import CRC, HEADER, Bytes, Int, Ints, jit, jit_allocating, number
 from .payload import Head, head_of
 
 _PAYLOAD_EVENT = 40
@@ -14,7 +14,7 @@ BAD_CRC, NO_PAYLOAD = -1, -2
 _SIZE, _COMPRESSION, _UNCOMPRESSED = 1, 2, 3
 
 
-@jit
+@jit_allocating
 def payload_bodies(buffer: Bytes, starts: Ints, ends: Ints, checksum: bool) -> Ints:
     """int64[n, 2]: begin and end of the body (no header, no CRC) of each transaction's
     TRANSACTION_PAYLOAD event in uint8 ``buffer[starts[i]:ends[i]]``, or twice one of the above."""
@@ -48,7 +48,7 @@ def _packed(buffer: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
     return number(buffer, at + 1, width), 1 + width
 
 
-@jit
+@jit_allocating
 def payload_heads(buffer: Bytes, bodies: Ints) -> Ints:
     """int64[n, 4]: the fields of each body's Head; zeros where it is not of the usual form."""
     heads = np.zeros((bodies.shape[0], 4), np.int64)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .crc import verify_events
+from .crc import event_crc_ok
+from .grammar import is_rows
 from .kernels import (
     BAD_CRC,
     BEGIN,
@@ -13,6 +14,7 @@ from .kernels import (
     CRC,
     DONE,
     END,
+    FULL,
     HEADER,
     HEADER_CUT,
     INCIDENT,
@@ -33,19 +35,30 @@ from .kernels import (
     Int,
     Ints,
     jit,
-    number,
-    same,
 )
+from .loads import same, u8, u16, u32, u64
 
 _DUMMY_TABLE = 0xFFFFFF
+_TABLE_ID = 0xFFFFFFFFFFFF
+# Of a small row's event with its share of the others: the first guess at how many there are.
+_EVENT_BYTES = 256
 _IGNORABLE = 0x80
 
 
 @jit
-def doubled(table: Ints) -> Ints:
-    bigger = np.empty((2 * table.shape[0], table.shape[1]), np.int64)
-    bigger[: table.shape[0]] = table
-    return bigger
+def slot_of(slots: Ints, transaction: Int, table: Int) -> Int:
+    """The slot of a table id in this transaction: its own, else a free one, -1 when all are taken.
+
+    slots int64[2**k, 3]: table id, transaction that noted it, index of its map. What an earlier
+    transaction noted is free, and a guess: ids seldom change their map.
+    """
+    mask = slots.shape[0] - 1
+    i: Int = table & mask
+    for _ in range(slots.shape[0]):
+        if slots[i, 1] != transaction or slots[i, 0] == table:
+            return i
+        i = (i + 1) & mask
+    return -1
 
 
 @jit
@@ -53,7 +66,7 @@ def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess:
     """Index of the table map with these bytes, or ``count``."""
     length = end - begin
     if (
-        guess >= 0
+        0 <= guess < count
         and maps[guess, 1] - maps[guess, 0] == length
         and same(buffer, maps[guess, 0], begin, length)
     ):
@@ -62,26 +75,6 @@ def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess:
         if maps[i, 1] - maps[i, 0] == length and same(buffer, maps[i, 0], begin, length):
             return i
     return count
-
-
-@jit
-def find_id(ids: Ints, count: Int, table: Int) -> Int:
-    """Row of ids int64[n, 2] (table id, map) with this id, or ``count``."""
-    i = 0
-    while i < count and ids[i, 0] != table:
-        i += 1
-    return i
-
-
-@jit
-def note_id(ids: Ints, count: Int, table: Int, found: Int) -> tuple[Ints, Int]:
-    """(ids, their count) with this table id standing for the map ``found``."""
-    i = find_id(ids, count, table)
-    if i == ids.shape[0]:
-        ids = doubled(ids)
-    ids[i, 0] = table
-    ids[i, 1] = found
-    return ids, max(count, i + 1)
 
 
 @jit
@@ -101,11 +94,6 @@ def known_event(kind: Int, flags: Int) -> Int:
 
 
 @jit
-def is_rows(kind: Int) -> bool:
-    return bool(30 <= kind <= 32 or 23 <= kind <= 25 or kind == 39)
-
-
-@jit
 def kind_of(kind: Int) -> Int:
     """WRITE, UPDATE, DELETE or PARTIAL_UPDATE of a rows event's type."""
     if kind == 39:
@@ -120,7 +108,7 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
     if kind >= 30:
         if at + 2 > end:
             return -1
-        extra = number(buffer, at, 2)
+        extra = u16(buffer, at)
         if extra < 2:
             return -1
         at += extra
@@ -128,98 +116,134 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
 
 
 @jit
-def note_rows(
-    events: Ints, count: Int, begin: Int, end: Int, kind: Int, query: Int, query_end: Int
-) -> Ints:
-    if count == events.shape[0]:
-        events = doubled(events)
-    events[count, BEGIN], events[count, END] = begin, end
-    events[count, KIND] = kind_of(kind)
-    events[count, QUERY], events[count, QUERY_END] = query, query_end
-    return events
+def note_map(
+    buffer: Bytes, maps: Ints, count: Int, slots: Ints, transaction: Int, body: Int, end: Int
+) -> Int:
+    """How many maps there are with the one at ``body``; -1 when there is no room for it."""
+    table = u64(buffer, body) & _TABLE_ID
+    slot = slot_of(slots, transaction, table)
+    if slot < 0:
+        return -1
+    found = find_map(buffer, maps, count, body + 8, end, slots[slot, 2])
+    if found == maps.shape[0]:
+        return -1
+    if found == count:
+        maps[found, 0], maps[found, 1] = body + 8, end
+        count += 1
+    slots[slot, 0], slots[slot, 1], slots[slot, 2] = table, transaction, found
+    return count
 
 
 @jit
-def note_map(
-    buffer: Bytes, maps: Ints, count: Int, guesses: Ints, table: Int, begin: Int, end: Int
-) -> tuple[Ints, Int, Int]:
-    """(maps, their count, index) with the table map whose bytes are [begin, end)."""
-    slot = table & 1023
-    found = find_map(buffer, maps, count, begin, end, guesses[slot])
-    if found == count:
-        if count == maps.shape[0]:
-            maps = doubled(maps)
-        maps[found, 0] = begin
-        maps[found, 1] = end
-        count += 1
-    guesses[slot] = found
-    return maps, count, found
+def note_rows(
+    buffer: Bytes,
+    slots: Ints,
+    transaction: Int,
+    body: Int,
+    end: Int,
+    kind: Int,
+    events: Ints,
+    count: Int,
+) -> Int:
+    """How many events there are with the rows event at ``body``; minus the code for a complaint."""
+    if body + 8 > end:
+        return -BODY_CUT
+    table = u64(buffer, body) & _TABLE_ID
+    if table == _DUMMY_TABLE:
+        return count
+    slot = slot_of(slots, transaction, table)
+    if slot < 0 or slots[slot, 1] != transaction:
+        return -NO_MAP
+    begin = rows_begin(buffer, body, end, kind)
+    if begin < 0:
+        return -BODY_CUT
+    if count == events.shape[0]:
+        return -FULL
+    events[count, BEGIN], events[count, END], events[count, KIND] = begin, end, kind_of(kind)
+    events[count, MAP], events[count, TRANSACTION] = slots[slot, 2], transaction
+    return count + 1
 
 
 @jit
 def scan_events(
-    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
-) -> tuple[Int, Int, Int, Ints, Ints]:
-    """Table maps and row events of whole transactions.
+    buffer: Bytes,
+    starts: Ints,
+    ends: Ints,
+    checksum: bool,
+    state: Ints,
+    maps: Ints,
+    slots: Ints,
+    events: Ints,
+) -> Int:
+    """Table maps and row events of whole transactions; DONE, or a complaint.
 
-    Returns (code, transaction, offset, maps, events). maps int64[m, 2]: begin and end of the
-    bytes behind id and flags of each distinct table map; events int64[e, 7]: columns BEGIN (the
-    column count) to QUERY_END (-1: no text). When the code isn't DONE, it was at that offset.
+    state int64[4]: transaction, offset (of the complaint), maps, events so far. After FULL (any of
+    the arrays) it goes on with that transaction from its beginning, ``slots`` made anew. For the
+    arrays see ``find_events`` and ``slot_of``.
     """
     tail = CRC if checksum else 0
-    maps = np.empty((16, 2), np.int64)
-    events = np.empty((1024, 7), np.int64)
-    guesses = np.full(1024, -1, np.int64)
-    ids = np.empty((16, 2), np.int64)
-    map_count: Int = 0
-    count = 0
-    for transaction in range(starts.size):
-        at = starts[transaction]
-        stop = ends[transaction]
+    map_count, count = state[2], state[3]
+    for transaction in range(state[0], starts.size):
+        at, stop = starts[transaction], ends[transaction]
+        state[0], state[1], state[2], state[3] = transaction, at, map_count, count
         if at < 0 or stop < at or stop > buffer.size:
-            return OUTSIDE, transaction, at, maps[:0], events[:0]
-        if checksum:
-            bad = verify_events(buffer, at, stop)
-            if bad >= 0:
-                return BAD_CRC, transaction, bad, maps[:0], events[:0]
-        id_count: Int = 0
+            return OUTSIDE
         query: Int = np.int64(-1)
         query_end: Int = np.int64(-1)
         while at < stop:
-            length = number(buffer, at + 9, 4) if at + HEADER <= stop else 0
+            state[1] = at
+            length = u32(buffer, at + 9) if at + HEADER <= stop else 0
             if length < HEADER + tail or at + length > stop:
-                return HEADER_CUT, transaction, at, maps[:0], events[:0]
-            kind = np.int64(buffer[at + 4])
+                return BAD_CRC if checksum else HEADER_CUT
+            if checksum and not event_crc_ok(buffer, at, at + length):
+                return BAD_CRC
+            kind = u8(buffer, at + 4)
             body, end = at + HEADER, at + length - tail
             if kind == 19:
                 if body + 8 > end:
-                    return BODY_CUT, transaction, at, maps[:0], events[:0]
-                table = number(buffer, body, 6)
-                maps, map_count, found = note_map(
-                    buffer, maps, map_count, guesses, table, body + 8, end
-                )
-                ids, id_count = note_id(ids, id_count, table, found)
+                    return BODY_CUT
+                map_count = note_map(buffer, maps, map_count, slots, transaction, body, end)
+                if map_count < 0:
+                    return FULL
             elif is_rows(kind):
-                if body + 8 > end:
-                    return BODY_CUT, transaction, at, maps[:0], events[:0]
-                table = number(buffer, body, 6)
-                if table != _DUMMY_TABLE:
-                    i = find_id(ids, id_count, table)
-                    if i == id_count:
-                        return NO_MAP, transaction, at, maps[:0], events[:0]
-                    begin = rows_begin(buffer, body, end, kind)
-                    if begin < 0:
-                        return BODY_CUT, transaction, at, maps[:0], events[:0]
-                    events = note_rows(events, count, begin, end, kind, query, query_end)
-                    events[count, MAP], events[count, TRANSACTION] = ids[i, 1], transaction
-                    count += 1
-                if buffer[body + 6] & STATEMENT_END:
+                found = note_rows(buffer, slots, transaction, body, end, kind, events, count)
+                if found < 0:
+                    return -found
+                if found > count:
+                    events[count, QUERY], events[count, QUERY_END] = query, query_end
+                    count = found
+                if u8(buffer, body + 6) & STATEMENT_END:
                     query = np.int64(-1)
             elif kind == ROWS_QUERY and body < end:
                 query, query_end = body + 1, end  # behind a length that is cut to a byte
             else:
-                code = known_event(kind, number(buffer, at + 17, 2))
+                code = known_event(kind, u16(buffer, at + 17))
                 if code != DONE:
-                    return code, transaction, at, maps[:0], events[:0]
+                    return code
             at += length
-    return DONE, 0, 0, maps[:map_count].copy(), events[:count].copy()
+    state[2], state[3] = map_count, count
+    return DONE
+
+
+def find_events(
+    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
+) -> tuple[Int, Int, Int, Ints, Ints]:
+    """(code, transaction, offset, maps, events) of whole transactions.
+
+    maps int64[m, 2]: begin and end of the bytes behind id and flags of each distinct table map;
+    events int64[e, 7]: columns BEGIN (the column count) to QUERY_END (-1: no text), in the log's
+    order. When the code isn't DONE, it was at that offset of that transaction.
+    """
+    state = np.zeros(4, np.int64)
+    maps = np.empty((16, 2), np.int64)
+    # As many as there may be table ids, so that each finds its last map at once.
+    slots = 1 << max(4, min(14, len(starts).bit_length() + 4))
+    events = np.empty((64 + buffer.size // _EVENT_BYTES, 7), np.int64)
+    while True:
+        noted = np.full((slots, 3), -1, np.int64)
+        code = scan_events(buffer, starts, ends, checksum, state, maps, noted, events)
+        if code != FULL:
+            transaction, at, map_count, count = state.tolist()
+            return code, transaction, at, maps[:map_count], events[:count]
+        maps, events = (np.concatenate((a, np.empty_like(a))) for a in (maps, events))
+        slots *= 2

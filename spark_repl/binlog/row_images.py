@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..errors import DecodeError
 from .columns import decode_column, first_refused
 from .definition import TableDefinition
-from .images import key_bytes, key_offsets, locate
+from .image_values import key_bytes, key_offsets, locate
 from .kernels import BEGIN, QUERY, QUERY_END, Bytes, Ints, Lengths
 from .values import Values
 
@@ -88,11 +88,12 @@ class RowImages:
         arrays = []
         for first in range(0, len(columns), step):
             last = min(first + step, len(columns))
-            offset = np.empty((last - first, len(image)), np.int64)
-            length = np.empty((last - first, len(image)), np.int32)
+            offset = np.empty((last - first) * len(image), np.int64)
+            length = np.empty((last - first) * len(image), np.int32)
             locate(self._buffer, image, cursor, self._wire, first, last, offset, length)
             for i in range(first, last):
-                values = Values(self._buffer, offset[i - first], length[i - first])
+                at = slice((i - first) * len(image), (i - first + 1) * len(image))
+                values = Values(self._buffer, offset[at], length[at])
                 arrays.append(self._column(i, values, zero_dates))
         return arrays
 

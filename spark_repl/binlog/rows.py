@@ -6,7 +6,7 @@ Two passes: ``walk`` finds every row image and its key, without looking at other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,29 +21,11 @@ from .images import walk_images
 from .kernels import Bytes, Int, Ints
 from .partial_images import walk_partial
 from .partial_rows import PartialImages
-from .row_events import scan_events
+from .row_events import find_events
+from .row_format import row_format
 from .row_images import RowImages
 from .table_map import parse_table_map
 
-_T = ColumnType
-_FIXED = {
-    _T.TINY: 1,
-    _T.SHORT: 2,
-    _T.INT24: 3,
-    _T.LONG: 4,
-    _T.LONGLONG: 8,
-    _T.FLOAT: 4,
-    _T.DOUBLE: 8,
-    _T.YEAR: 1,
-    _T.DATE: 3,
-    _T.NULL: 0,
-    _T.NEWDATE: 3,
-    _T.TIMESTAMP_OLD: 4,
-    _T.TIME_OLD: 3,
-    _T.DATETIME_OLD: 8,
-}
-_FRACTIONAL = {_T.TIME: 3, _T.DATETIME: 5, _T.TIMESTAMP: 4}
-_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _COMPLAINTS = {
     kernels.OUTSIDE: "the transaction does not lie inside the buffer",
     kernels.HEADER_CUT: "an event reaches beyond the transaction's end",
@@ -92,7 +74,7 @@ def walk(
     data = np.asarray(buffer).view()
     data.flags.writeable = False
     starts, ends = (np.ascontiguousarray(a, np.int64) for a in (starts, ends))
-    code, transaction, at, maps, events = scan_events(data, starts, ends, checksum)
+    code, transaction, at, maps, events = find_events(data, starts, ends, checksum)
     if code != kernels.DONE:
         raise _error(code, data, starts, positions, transaction, at)
     # Maps that differ in other ways (a flag, a statistics field) may parse to one definition.
@@ -105,16 +87,29 @@ def walk(
             place = None if first is None else positions[first[kernels.TRANSACTION]]
             raise error.at(position=_position(place)) from error
         definitions.setdefault(forms.apply(logged), []).append(i)
-    order = np.argsort(events[:, kernels.MAP], kind="stable")
-    grouped = events[order]
     found = []
-    for definition, indexes in definitions.items():
-        low = np.searchsorted(grouped[:, kernels.MAP], indexes, "left")
-        high = np.searchsorted(grouped[:, kernels.MAP], indexes, "right")
-        rows = np.sort(np.concatenate([order[a:b] for a, b in zip(low, high, strict=True)]))
-        if len(rows):
-            found.append(_walk_table(definition, data, events[rows], starts, positions, pairs))
+    for definition, rows in _by_table(definitions, events[:, kernels.MAP], len(maps)):
+        mine = events if len(rows) == len(events) else events[rows]
+        found.append(_walk_table(definition, data, mine, starts, positions, pairs))
     return found
+
+
+def _by_table(
+    definitions: dict[TableDefinition, list[int]], maps: Ints, count: int
+) -> Iterator[tuple[TableDefinition, Ints]]:
+    """Each definition that has events, with their indexes, ascending. ``maps``: that of each event,
+    one of ``count``."""
+    number = np.empty(count, np.int64)
+    for i, indexes in enumerate(definitions.values()):
+        number[indexes] = i
+    # numpy sorts 16 bits by counting.
+    kind = np.int16 if len(definitions) < 1 << 15 else np.int64
+    table = number.astype(kind)[maps]
+    order = np.argsort(table, kind="stable")
+    edges = np.cumsum(np.bincount(table, minlength=len(definitions))).tolist()
+    for definition, low, high in zip(definitions, [0, *edges], edges, strict=False):
+        if high > low:
+            yield definition, order[low:high]
 
 
 def _walk_table(
@@ -125,16 +120,18 @@ def _walk_table(
     positions: Ints,
     pairs: bool,
 ) -> RowImages:
-    wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
-    bounds = np.zeros(0, np.int64) if pairs else _key_bounds(definition)
+    form = row_format(definition, keys=not pairs)
+    marks = max(2, len(form.bounds))
     size = 1024 + int((events[:, kernels.END] - events[:, kernels.BEGIN]).sum()) // 96
     state = np.zeros(4, np.int64)
+    before, after = np.empty(marks, np.int64), np.empty(marks, np.int64)
+    kernel = partial(walk_images, data, events, form.wire, form.steps, form.bounds, pairs, state)
     code, (flags, transaction, image, key) = _grown(
-        partial(walk_images, data, events, wire, bounds, pairs, state),
+        partial(kernel, before, after),
         np.empty(size, np.uint8),
         np.empty(size, np.int32),
         np.empty(size, np.int64),
-        np.empty((size, max(2, len(bounds))), np.int64),
+        np.empty((size, 0 if pairs else marks), np.int64),
     )
     if code == kernels.PARTIAL_IMAGE:
         return _walk_partial(definition, data, events, starts, positions, pairs)
@@ -149,7 +146,7 @@ def _walk_table(
         _buffer=data,
         _image=image[:n],
         _key=key[:n],
-        _wire=wire,
+        _wire=form.wire,
         _events=events,
     )
 
@@ -163,12 +160,14 @@ def _walk_partial(
     pairs: bool,
 ) -> RowImages:
     """As _walk_table, when an event does not hold all columns."""
-    wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
+    wire = row_format(definition).wire
     keys = np.array(sorted(definition.primary_key), np.int64)
-    documents = sum(column.type == _T.JSON for column in definition.columns)
+    documents = sum(column.type == ColumnType.JSON for column in definition.columns)
     state = np.zeros(4, np.int64)
+    before, after = np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64)
+    kernel = partial(walk_partial, data, events, wire, keys, documents, pairs, state)
     code, (flags, transaction, place, key) = _grown(
-        partial(walk_partial, data, events, wire, keys, documents, pairs, state),
+        partial(kernel, before, after),
         np.empty(1024, np.uint8),
         np.empty(1024, np.int32),
         np.empty((1024, 5), np.int64),
@@ -210,34 +209,6 @@ def _image_error(
     begin, owner = events[state[0], kernels.BEGIN], events[state[0], kernels.TRANSACTION]
     error = _error(code, data, starts, positions, owner, state[1] or begin)
     return error.at(table=definition.name)
-
-
-def _wire(kind: int, meta: int) -> int:
-    """Bytes of a value in a row image; minus the bytes of its length prefix if it has one."""
-    if kind in _FIXED:
-        return _FIXED[ColumnType(kind)]
-    if kind in _FRACTIONAL:
-        return _FRACTIONAL[ColumnType(kind)] + (meta + 1) // 2
-    if kind in (_T.ENUM, _T.SET):
-        return meta
-    if kind == _T.BIT:
-        return (meta + 7) // 8
-    if kind == _T.DECIMAL:
-        whole, scale = (meta >> 8) - (meta & 255), meta & 255
-        digits = _DIGIT_BYTES[whole % 9] + _DIGIT_BYTES[scale % 9]
-        return digits + 4 * (whole // 9 + scale // 9)
-    if kind in (_T.STRING, _T.VARCHAR, _T.VAR_STRING):
-        return -1 if meta <= 255 else -2
-    if kind in (_T.BLOB, _T.JSON, _T.GEOMETRY, _T.VECTOR) and 1 <= meta <= 4:
-        return -meta
-    raise DecodeError(f"a column of wire type {kind} has the metadata {meta}")
-
-
-def _key_bounds(definition: TableDefinition) -> Ints:
-    """Begin and end of each run of neighbouring key columns: int64[2 * runs], ascending."""
-    inside = np.zeros(len(definition.columns) + 2, np.int8)
-    inside[1 + np.array(definition.primary_key, np.int64)] = 1
-    return np.flatnonzero(np.diff(inside)).astype(np.int64)
 
 
 def _position(packed: int | None) -> RelayPosition | None:

@@ -15,14 +15,15 @@ from .grammar import (
     begins_again,
     inner_query,
     is_begin,
+    is_rows,
     is_xa_start,
     query_text,
     read_gtid,
     read_tagged_gtid,
-    read_uint,
     single_query,
 )
-from .kernels import jit
+from .kernels import Int, jit
+from .loads import u8, u32
 from .transaction import (
     COLUMNS,
     COMMIT_TIME,
@@ -58,12 +59,13 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
     """
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     state = np.array([start, start, checksum, 0, relay, 0], np.int64)
+    scratch = np.zeros(COLUMNS, np.int64)
     stop = Stop.FULL
     while stop == Stop.FULL:
         numbers = np.zeros((CHUNK_TRANSACTIONS, COLUMNS), np.int64)
         uuids = np.zeros((CHUNK_TRANSACTIONS, 16), np.uint8)
         tags = np.zeros((CHUNK_TRANSACTIONS, 32), np.uint8)
-        n, code = _scan(buf, state, numbers, uuids, tags)
+        n, code = _scan(buf, state, scratch, numbers, uuids, tags)
         stop = Stop(code)
         parts.append((numbers[:n], uuids[:n], tags[:n]))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -75,14 +77,19 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
 
 @jit
 def _scan(
-    buf: np.ndarray, state: np.ndarray, numbers: np.ndarray, uuids: np.ndarray, tags: np.ndarray
+    buf: np.ndarray,
+    state: np.ndarray,
+    scratch: np.ndarray,
+    numbers: np.ndarray,
+    uuids: np.ndarray,
+    tags: np.ndarray,
 ) -> tuple[int, int]:
-    """(transactions, Stop). ``state`` is read and written: see the names with an underscore."""
+    """(transactions, Stop). ``state`` is read and written: see the names with an underscore.
+    ``scratch``: the row of an event outside of any transaction, which nobody reads."""
     size = buf.size
     pos = state[_RESUME]
     n = 0
     phase = _OUTSIDE
-    scratch = np.zeros(COLUMNS, np.int64)
     while True:
         state[_POS] = pos
         if phase == _OUTSIDE:
@@ -93,7 +100,7 @@ def _scan(
             return n, (Stop.END if phase == _OUTSIDE else Stop.OPEN)
         if pos + 19 > size:
             return n, Stop.CUT
-        length = read_uint(buf, pos + 9, 4)
+        length = u32(buf, pos + 9)
         if length < 19:
             return n, Stop.NO_EVENT
         if pos + length > size:
@@ -101,7 +108,12 @@ def _scan(
         end = pos + length - 4 * state[_CHECKSUM]
         if end < pos + 19:
             return n, Stop.MALFORMED_EVENT
-        kind = buf[pos + 4]
+        kind = u8(buf, pos + 4)
+        if phase == _BEGUN and (kind == EventType.TABLE_MAP or is_rows(kind)):
+            if kind != EventType.TABLE_MAP:
+                _count_rows(numbers[n])
+            pos += length
+            continue
         begins = _is_gtid(kind)
         if begins and phase != _OUTSIDE:
             # A receiver that lost its connection gets the transaction again from its beginning.
@@ -129,10 +141,17 @@ def _scan(
 
 
 @jit
-def _is_gtid(kind: int) -> bool:
+def _is_gtid(kind: Int) -> bool:
     return (
         kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID or kind == EventType.GTID_TAGGED
     )
+
+
+@jit
+def _count_rows(row: np.ndarray) -> None:
+    row[ROW_EVENTS] += 1
+    if row[KIND] == Kind.EMPTY:
+        row[KIND] = Kind.ROWS
 
 
 @jit
@@ -153,7 +172,7 @@ def _head(
     row[START] = pos
     row[KIND] = Kind.EMPTY
     row[FLAGS] = Flag.CHECKSUM if state[_CHECKSUM] else 0
-    row[COMMIT_TIME] = read_uint(buf, pos, 4) * _MICROSECONDS
+    row[COMMIT_TIME] = u32(buf, pos) * _MICROSECONDS
     state[_INTERRUPTED] = 0
     if kind != EventType.GTID and kind != EventType.GTID_TAGGED:
         row[FLAGS] |= Flag.ANONYMOUS
@@ -166,16 +185,14 @@ def _head(
 
 @jit
 def _step(
-    buf: np.ndarray, pos: int, end: int, length: int, phase: int, state: np.ndarray, row: np.ndarray
+    buf: np.ndarray, pos: int, end: int, length: Int, phase: int, state: np.ndarray, row: np.ndarray
 ) -> int:
     """The phase behind an event that is no GTID event; _DONE at the transaction's end."""
-    kind = buf[pos + 4]
-    if 23 <= kind <= 25 or 30 <= kind <= 32 or kind == EventType.PARTIAL_UPDATE_ROWS:
+    kind = u8(buf, pos + 4)
+    if is_rows(kind):
         if phase != _BEGUN:
             return -Stop.UNEXPECTED_EVENT
-        row[ROW_EVENTS] += 1
-        if row[KIND] == Kind.EMPTY:
-            row[KIND] = Kind.ROWS
+        _count_rows(row)
         return phase
     if kind == EventType.TABLE_MAP:
         return phase if phase == _BEGUN else -Stop.UNEXPECTED_EVENT
@@ -227,7 +244,7 @@ def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> 
 
 
 @jit
-def _load_data(kind: int, phase: int, row: np.ndarray) -> int:
+def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
     """LOAD DATA in statement format."""
     if phase == _OUTSIDE:
         return -Stop.UNEXPECTED_EVENT
@@ -236,7 +253,7 @@ def _load_data(kind: int, phase: int, row: np.ndarray) -> int:
 
 
 @jit
-def _control(buf: np.ndarray, pos: int, length: int, phase: int, state: np.ndarray) -> int:
+def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarray) -> int:
     """Events without a part in the grammar."""
     kind = buf[pos + 4]
     if kind == EventType.FORMAT_DESCRIPTION:

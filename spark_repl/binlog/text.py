@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from .charset import UTF8, charset_of, to_text
-from .kernels import Bytes, Ints, Lengths, copy, jit
+from .kernels import Bytes, Ints, Lengths, jit
+from .loads import copy
 from .one_byte import NONE, one_byte_table
 from .values import Values
 

@@ -14,7 +14,8 @@ from .definition import VARIANT_STRUCT
 from .json_nodes import AT, KEY_SIZE, KIND, LITERAL_NODE, read_nodes
 from .json_print import CUT, ENTRIES, REASONS
 from .json_walk import DEPTH_MAX
-from .kernels import Bools, Bytes, Int, Ints, jit, larger
+from .kernels import Bools, Bytes, Int, Ints, jit, jit_allocating, larger
+from .loads import copy
 from .values import bitmap
 from .variant_keys import dictionary_room, put_dictionary
 from .variant_values import put_values
@@ -72,7 +73,7 @@ def _binary(data: Bytes, edges: Ints) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(edges) - 1, buffers)
 
 
-@jit
+@jit_allocating
 def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
     n = offset.size
     value_edges, key_edges = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
@@ -111,7 +112,7 @@ def room_of(size: Int, most: Int) -> Int:
     return min(_GROWTH * size + _LEAST, most)
 
 
-@jit
+@jit_allocating
 def put_document(
     buffer: Bytes,
     nodes: Ints,
@@ -138,7 +139,7 @@ def put_document(
     to, size = value_edges[r], room.size - start
     if to + size > values.size:
         values = larger(values, to, to + size)
-    values[to : to + size] = room[start:]
+    copy(room, start, size, values, to)
     value_edges[r + 1], key_edges[r + 1] = to + size, behind
     return values, keys, 0
 

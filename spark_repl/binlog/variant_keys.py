@@ -8,12 +8,13 @@ import numpy as np
 
 from .json_nodes import KEY, KEY_SIZE
 from .json_print import UTF8
-from .kernels import Bytes, Int, Ints, copy, is_utf8, jit
+from .kernels import Bytes, Int, Ints, is_utf8, jit, jit_allocating
+from .loads import copy
 
 _SORTED_V1 = 0x11
 
 
-@jit
+@jit_allocating
 def put_dictionary(buffer: Bytes, nodes: Ints, n: Int, out: Bytes, to: Int) -> Int:
     """Writes the metadata behind ``to`` (``dictionary_room``) and returns where it ends; KEY of
     each of the ``n`` nodes is the key's number then, 0 without one. Below 0 what is wrong."""
@@ -69,7 +70,7 @@ def put_number(value: Int, wide: Int, out: Bytes, to: Int) -> Int:
     return to + wide
 
 
-@jit
+@jit_allocating
 def _sorted_keys(buffer: Bytes, nodes: Ints, n: Int) -> Ints:
     """The nodes that have a key, by its bytes; equal keys in the nodes' order. KEY of the others
     becomes 0."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from .json_parse import parse_nodes, settle_numbers
 from .json_print import ENTRIES
 from .json_walk import DEPTH_MAX
-from .kernels import Bytes, Int, Ints, jit
+from .kernels import Bytes, Int, Ints, jit_allocating
 from .values import Values
 from .variant import SIZE_MAX, TOO_LARGE, Encoded, put_document, room_of, variant_array
 
@@ -29,7 +29,7 @@ def text_to_variant(values: Values) -> pa.StructArray:
     return variant_array(_encode(plain, nodes, edges, np.maximum(length, 0), SIZE_MAX), missing)
 
 
-@jit
+@jit_allocating
 def _parse(text: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, Int, Int]:
     """(strings and numbers, nodes of all documents, where each one's begin, row and code of what is
     wrong)."""
@@ -54,7 +54,7 @@ def _parse(text: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, 
     return plain[:to], nodes[: edges[n]], edges, -1, 0
 
 
-@jit
+@jit_allocating
 def _encode(text: Bytes, nodes: Ints, edges: Ints, length: Ints, most: Int) -> Encoded:
     """``length``: bytes of each document's text."""
     n = length.size

@@ -24,7 +24,8 @@ from .json_nodes import (
     UINT64,
 )
 from .json_print import ENTRIES, UTF8, put_decimal, put_opaque, put_temporal
-from .kernels import Bytes, Int, Ints, copy, is_utf8, jit, number
+from .kernels import Bytes, Int, Ints, is_utf8, jit, jit_allocating, number
+from .loads import copy
 from .temporal import days, is_date
 from .variant_keys import put_number, width
 
@@ -41,7 +42,7 @@ _OFFSET = (1 << 32) - 1
 _LEAST = 32
 
 
-@jit
+@jit_allocating
 def put_values(buffer: Bytes, nodes: Ints, n: Int, out: Bytes) -> Int:
     """Writes the document whose ``n`` nodes these are, KEY the number of its key, up to the end of
     ``out``. Returns where it begins; below 0 what is wrong: ENTRIES when there is no room."""
@@ -84,7 +85,7 @@ def put_values(buffer: Bytes, nodes: Ints, n: Int, out: Bytes) -> Int:
     return to
 
 
-@jit
+@jit_allocating
 def _container(is_object: bool, inside: Ints, size: Int, out: Bytes, to: Int) -> Int:
     """An object or array in front of the ``size`` bytes of its values, the last one first."""
     count = inside.size
@@ -144,7 +145,7 @@ def _string_head(length: Int, out: Bytes, to: Int) -> Int:
     return to - 5
 
 
-@jit
+@jit_allocating
 def _digits(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> Int:
     """A decimal, or a string where it has too many digits."""
     if to < length + 5:
@@ -154,7 +155,7 @@ def _digits(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> Int:
     return found if found else _printed(out, 0, length, out, to)
 
 
-@jit
+@jit_allocating
 def _opaque(buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int) -> Int:
     """A decimal, date or time as such where Variant has it; else the text that the server prints,
     which is made at the beginning of ``out``."""
@@ -206,7 +207,7 @@ def _printed(text: Bytes, at: Int, end: Int, out: Bytes, to: Int) -> Int:
     return _string_head(last - to, out, to)
 
 
-@jit
+@jit_allocating
 def _decimal(text: Bytes, end: Int, to: Int) -> Int:
     """The decimal that is printed as text[:end], in front of ``to`` in the same bytes; 0 when it
     has too many digits."""

@@ -12,8 +12,18 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import DecodeError
-from .kernels import HEADER, ROWS_QUERY, STATEMENT_END, Bytes, Int, Ints, jit, number
-from .row_events import doubled, find_id, is_rows
+from .grammar import is_rows
+from .kernels import (
+    HEADER,
+    ROWS_QUERY,
+    STATEMENT_END,
+    Bytes,
+    Int,
+    Ints,
+    jit,
+    jit_allocating,
+    number,
+)
 
 _TABLE_MAP = 19
 
@@ -75,7 +85,23 @@ def _joined(maps: dict[int, bytes], query: bytes, data: bytes) -> Bytes:
     return np.frombuffer(b"".join((*maps.values(), query, data)), np.uint8)
 
 
+@jit_allocating
+def doubled(table: Ints) -> Ints:
+    bigger = np.empty((2 * table.shape[0], table.shape[1]), np.int64)
+    bigger[: table.shape[0]] = table
+    return bigger
+
+
 @jit
+def find_id(ids: Ints, count: Int, table: Int) -> Int:
+    """Row of ids int64[n, 3] (table id, ...) with this id, or ``count``."""
+    i = 0
+    while i < count and ids[i, 0] != table:
+        i += 1
+    return i
+
+
+@jit_allocating
 def whole_events(buffer: Bytes) -> tuple[Int, Ints, Ints]:
     """(where the first event begins that is not whole, int64[t, 3]: id, begin and end of the last
     TABLE_MAP of each table id, int64[2]: those of the ROWS_QUERY in force at the end; 0, 0 for

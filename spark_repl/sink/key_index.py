@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..apply.key_hash import NULL_HASH, hash_binary
-from ..binlog.kernels import jit
+from ..binlog.kernels import jit, jit_allocating
 from .columns import Columns, flat_parts, one_chunk, open_file, write_file
 from .storage import exists
 
@@ -197,7 +197,7 @@ def _name(data_file: str) -> str:
     return data_file.replace("/", "%2F") + ".npy"
 
 
-@jit
+@jit_allocating
 def _join(needed: Any, keys: Any, rows: Any) -> Any:
     """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
     capacity = needed.size + 16

@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     pa.set_cpu_count(1)
-    columns._json = lambda values: text.gather(values, pa.string())
+    columns._json = lambda column, values: text.gather(values, pa.string())
     size = sum(os.path.getsize(path) for path in args.files)
     all_images(args.files)  # compiles
     with tempfile.TemporaryDirectory() as classes:
