@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.payload import decompress
+from ..binlog.payload import ZSTD, decompress, decompress_all
 from ..binlog.payload_bodies import (
     BAD_CRC,
     NO_PAYLOAD,
@@ -103,15 +103,13 @@ def read_images(
         args = starts[loose], ends[loose], at[loose]
         for images in walk(buffer, *args, span.checksum, **options):
             yield images, ordinal[loose], at[loose]
-    for chosen, events in _unpacked(span, buffer, starts, ends, at, np.flatnonzero(packed)):
-        if events:
-            edge = np.concatenate(([0], np.cumsum([len(data) for data in events])))
-            joined = np.frombuffer(b"".join(events), np.uint8)
+    for chosen, events, edge in _unpacked(span, buffer, starts, ends, at, np.flatnonzero(packed)):
+        if events is not None:
             found: Iterable[RowImages] = walk(
-                joined, edge[:-1], edge[1:], at[chosen], False, **options
+                events, edge[:-1], edge[1:], at[chosen], False, **options
             )
         else:
-            found = _large(span, first + chosen[0], at[chosen], **options)
+            found = _large(span, first + int(chosen[0]), at[chosen], **options)
         for images in found:
             yield images, ordinal[chosen], at[chosen]
 
@@ -134,35 +132,52 @@ def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[
 
 def _unpacked(
     span: Span, buffer: Any, starts: Longs, ends: Longs, at: Longs, which: Longs
-) -> Iterator[tuple[list[int], list[bytes]]]:
-    """Indexes of compressed transactions and their events, up to _SLICE_BYTES together; one that
-    is larger comes alone and without."""
-    chosen: list[int] = []
-    inner: list[bytes] = []
-    size = 0
-    data = memoryview(buffer)
+) -> Iterator[tuple[Longs, Any, Longs]]:
+    """(indexes of compressed transactions, uint8 of their events end to end, int64[n + 1] where
+    each one's begin), up to _SLICE_BYTES together; one that is larger comes alone and with None."""
     bodies = payload_bodies(buffer, starts[which], ends[which], span.checksum)
-    heads = payload_heads(buffer, bodies).tolist()
-    for i, (begin, end), fields in zip(which.tolist(), bodies.tolist(), heads, strict=True):
+    heads = payload_heads(buffer, bodies)
+    compression, size, uncompressed, length = heads.T
+    usual = (length > 0) & (compression == ZSTD) & (bodies[:, 0] + length + size == bodies[:, 1])
+    together = usual & (uncompressed <= _SLICE_BYTES)
+    places = np.column_stack((bodies[:, 0] + length, bodies[:, 1]))
+    edges = np.concatenate(([0], np.cumsum(np.where(together, uncompressed, 0))))
+    first = 0
+    while first < len(which):
+        fitting = int(np.searchsorted(edges, edges[first] + _SLICE_BYTES, "right")) - 1
+        alone = np.flatnonzero(~together[first:fitting])
+        last = max(first + 1, first + int(alone[0]) if len(alone) else fitting)
+        found = None
+        if together[first]:
+            found = decompress_all(buffer, places[first:last], uncompressed[first:last])
+        if found is not None:
+            events = np.frombuffer(found, np.uint8)
+            yield which[first:last], events, edges[first : last + 1] - edges[first]
+        else:
+            chosen = slice(first, last)
+            yield from _singly(
+                buffer, bodies[chosen], heads[chosen], at[which[chosen]], which[chosen]
+            )
+        first = last
+
+
+def _singly(
+    buffer: Any, bodies: Longs, heads: Longs, at: Longs, which: Longs
+) -> Iterator[tuple[Longs, Any, Longs]]:
+    """As ``_unpacked``, with the place of the one that is damaged."""
+    data = memoryview(buffer)
+    for i, (begin, end), fields in zip(which, bodies.tolist(), heads.tolist(), strict=True):
+        events = None
         try:
             if begin < 0:
                 raise DecodeError(_NO_BODY[begin])
             body = bytes(data[begin:end])
             head = head_at(fields, body)
-            large = head.uncompressed > _SLICE_BYTES
-            if chosen and (large or size > _SLICE_BYTES):
-                yield chosen, inner
-                chosen, inner, size = [], [], 0
-            if large:
-                yield [i], []
-                continue
-            inner.append(decompress(body, head))
+            if head.uncompressed <= _SLICE_BYTES:
+                events = np.frombuffer(decompress(body, head), np.uint8)
         except SparkReplError as error:
             raise error.at(position=RelayPosition.unpack(int(at[i]))) from error
-        chosen.append(i)
-        size += len(inner[-1])
-    if chosen:
-        yield chosen, inner
+        yield np.array([i]), events, np.array([0, head.uncompressed])
 
 
 def _read(path: str, starts: Longs, ends: Longs, positions: Longs) -> npt.NDArray[np.uint8]:

@@ -1,10 +1,12 @@
 """What a compressed transaction is: looks at its first two events, and at all of them when XA.
 
-One call per compressed transaction, so an ordinary one costs no more than its first zstd block.
+Small ones are looked at many at a time; of a large one no more than its first zstd block.
 """
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import zstandard
 
 from ..binlog.event import (
@@ -14,7 +16,8 @@ from ..binlog.event import (
     parse_query,
     parse_xa_prepare,
 )
-from ..binlog.payload import NONE, Payload, View
+from ..binlog.kernels import Bytes, Ints, jit, number
+from ..binlog.payload import NONE, ZSTD, Payload, View, decompress_all
 from ..binlog.payload_bodies import head_at
 from ..binlog.transaction import Kind
 from ..binlog.windows import read_exactly, windows
@@ -24,13 +27,51 @@ from ..errors import DecodeError, LogError
 _QUERY, _XID = int(EventType.QUERY), int(EventType.XID)
 _XA_PREPARE, _TABLE_MAP = int(EventType.XA_PREPARE), int(EventType.TABLE_MAP)
 # The end of a Query's database, and its statement.
-_BEGIN = b"\0BEGIN"
+_BEGIN = np.frombuffer(b"\0BEGIN", np.uint8)
 # Enough for BEGIN with all its status variables and the head of what follows.
 _HEAD_BYTES = 2048
 # Up to here one call for everything is quicker than a stream for the head.
 _SMALL_BYTES = 1 << 15
+# Payloads looked at in one call: 16 MB of small ones at most.
+_TOGETHER = 512
 # Of one that may end as a prepared XA branch.
 _WINDOW_BYTES = 1 << 20
+
+
+def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
+    """bool[n]: which of the payloads are small and certainly rows, behind BEGIN and a TABLE_MAP;
+    ``classify`` tells what the others are. bodies, heads: as in ``binlog.payload_bodies``."""
+    compression, size, uncompressed, length = heads.T
+    fits = (length > 0) & (compression == ZSTD) & (uncompressed <= _SMALL_BYTES)
+    fits &= bodies[:, 0] + length + size == bodies[:, 1]
+    small = np.flatnonzero(fits)
+    usual = np.zeros(len(bodies), np.bool_)
+    for first in range(0, len(small), _TOGETHER):
+        some = small[first : first + _TOGETHER]
+        places = np.column_stack((bodies[some, 0] + length[some], bodies[some, 1]))
+        events = decompress_all(buf, places, uncompressed[some])
+        if events is not None:
+            edges = np.concatenate(([0], np.cumsum(uncompressed[some])))
+            begin_usual(np.frombuffer(events, np.uint8), edges, _BEGIN, some, usual)
+    return usual
+
+
+@jit
+def begin_usual(
+    events: Bytes, edges: Ints, begin: Bytes, which: Ints, usual: npt.NDArray[np.bool_]
+) -> None:
+    """Which of many payloads begin with BEGIN and a TABLE_MAP: their events end to end, begun at
+    ``edges``; ``which``: their places in ``usual``."""
+    for i in range(which.size):
+        at, end = edges[i], edges[i + 1]
+        length = number(events, at + 9, 4) if at + HEADER_LENGTH <= end else 0
+        last = at + length - begin.size
+        if last < at + HEADER_LENGTH or at + length + 5 > end:
+            continue
+        same = events[at + 4] == _QUERY and events[at + length + 4] == _TABLE_MAP
+        for k in range(begin.size):
+            same = same and events[last + k] == begin[k]
+        usual[which[i]] = same
 
 
 def classify(
@@ -58,12 +99,9 @@ def classify(
 
 def _is_usual(head: bytes) -> bool:
     """BEGIN and a TABLE_MAP behind it, seen without parsing either."""
-    length = int.from_bytes(head[9:13], "little")
-    return (
-        head[4] == _QUERY
-        and head[length - len(_BEGIN) : length] == _BEGIN
-        and head[length + 4 : length + 5] == bytes([_TABLE_MAP])
-    )
+    one, usual = np.array([0, len(head)]), np.zeros(1, np.bool_)
+    begin_usual(np.frombuffer(head, np.uint8), one, _BEGIN, one[:1], usual)
+    return bool(usual[0])
 
 
 def _kind(head: bytes, body: memoryview) -> Kind:

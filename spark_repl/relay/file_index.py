@@ -24,6 +24,7 @@ from ..binlog.transaction import (
     SEQUENCE_NUMBER,
     START,
     Flag,
+    Kind,
     Scan,
     Stop,
 )
@@ -201,27 +202,26 @@ def _classify_compressed(
     if not len(which):
         return len(records), None
     from ..binlog.payload_bodies import payload_heads
-    from .compressed import classify
+    from .compressed import are_usual, classify
 
     starts = found.numbers[which, PAYLOAD_OFFSET]
     crc = np.where(records["flags"][which] & Flag.CHECKSUM, CRC_LENGTH, 0)
     ends = found.numbers[which, END] - crc
     bodies = np.column_stack((starts + HEADER_LENGTH, ends))
-    heads = payload_heads(buf, bodies).tolist()
-    data, reader = buf.data, zstandard.ZstdDecompressor()
-    kinds, sizes, damage = [], [], None
-    for start, end, fields in zip(starts.tolist(), ends.tolist(), heads, strict=True):
+    heads = payload_heads(buf, bodies)
+    kinds, sizes = np.full(len(which), Kind.ROWS, np.uint8), heads[:, 2].copy()
+    reader, good, damage = zstandard.ZstdDecompressor(), len(which), None
+    for i in np.flatnonzero(~are_usual(buf, bodies, heads)).tolist():
         try:
-            kind, size = classify(data[start + HEADER_LENGTH : end], reader, fields)
-        except LogError as e:
-            damage = e.at(file=file.name, position=start)
+            body = buf.data[bodies[i, 0] : bodies[i, 1]]
+            kinds[i], sizes[i] = classify(body, reader, heads[i].tolist())
+        except LogError as error:
+            good, damage = i, error.at(file=file.name, position=int(starts[i]))
             break
-        kinds.append(kind)
-        sizes.append(size)
-    done = which[: len(kinds)]
-    records["kind"][done] = kinds
-    records["uncompressed"][done] = starts[: len(kinds)] - found.numbers[done, START] + sizes
-    return (len(records) if damage is None else int(which[len(kinds)])), damage
+    done = which[:good]
+    records["kind"][done] = kinds[:good]
+    records["uncompressed"][done] = starts[:good] - found.numbers[done, START] + sizes[:good]
+    return (len(records) if damage is None else int(which[good])), damage
 
 
 def _damage(file: RelayFile, buf: np.ndarray, found: Scan) -> LogError | None:
