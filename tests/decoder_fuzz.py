@@ -11,25 +11,31 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from spark_repl.binlog import event as events
+from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.forms import USUAL, Forms
 from spark_repl.binlog.partial_rows import PartialImages, pending_diffs
 from spark_repl.binlog.payload import View, decompress
+from spark_repl.binlog.payload_bodies import payload_bodies, payload_heads
 from spark_repl.binlog.rows import walk
 from spark_repl.binlog.scan import scan
 from spark_repl.binlog.windows import windows
 from spark_repl.errors import DecodeError, SparkReplError
-from tests.decoder_log import payloads, transactions
+from spark_repl.relay.compressed import are_usual
+from tests.decoder_log import payloads, read_log, transactions
 
 FIXTURES = Path(__file__).parent / "fixtures"
 LOGS = (
     FIXTURES / "all_types" / "binlog.000001",
     FIXTURES / "row_images" / "binlog.000001",
+    FIXTURES / "minimal_metadata" / "binlog.000001",
     FIXTURES / "logs" / "kinds" / "binlog.000001",
+    FIXTURES / "logs" / "compressed" / "binlog.000001",
     FIXTURES / "logs" / "tagged" / "binlog.000001",
 )
 FINDS = FIXTURES / "fuzz"
@@ -39,6 +45,13 @@ POSITION = np.array([1 << 40 | 4], np.int64)
 _BAD = np.array([0, 1, 2, 4, 15, 127, 128, 250, 251, 252, 253, 254, 255], np.uint8)
 # A mutated transaction of a few KB may ask for no more than this.
 MEMORY_BYTES_MAX = 256 << 20
+
+
+@cache
+def known() -> dict[str, TableDefinition]:
+    """The tables of minimal_metadata, which is the log of the same run with less in its maps."""
+    found = walk(*read_log(LOGS[0], compressed=False), True)
+    return {images.definition.name: images.definition for images in found}
 
 
 def pieces() -> list[bytes]:
@@ -115,7 +128,10 @@ def _feed(piece: bytes, forms: Forms) -> int:
     for window in windows(View(piece), len(piece), 300):
         assert window.size
     edge = np.array([0]), np.array([data.size])
-    for images in walk(data, *edge, POSITION, False, forms=forms):
+    bodies = payload_bodies(data, *edge, False)
+    are_usual(data, bodies, payload_heads(data, bodies))
+    pairs = len(piece) % 3 == 0
+    for images in walk(data, *edge, POSITION, False, known=known(), forms=forms, pairs=pairs):
         entries = np.arange(len(images.flags))
         images.key().validate(full=True)
         if isinstance(images, PartialImages):

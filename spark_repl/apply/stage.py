@@ -116,11 +116,11 @@ class _Output:
         self.definitions: dict[str, TableDefinition] = {}
         self.parts: list[Part] = []
         self.changes: dict[str, int] = {}
-        self.bytes = self.zero_dates = self.offset = 0
+        self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
             self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
-            self.file = open(self.path, "wb")  # noqa: SIM115
+            self.file = pa.OSFile(self.path, "wb")
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name
@@ -147,7 +147,7 @@ class _Output:
         self.zero_dates += images.zero_dates
 
     def _fold(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
-        key, flags = images.key().take(pa.array(entries)), images.flags[entries]
+        key, flags = _taken(images.key(), entries), images.flags[entries]
         if name in self.task.idempotent:
             flags = certain(flags)
         found = chains(key)
@@ -161,20 +161,20 @@ class _Output:
             "flags": pa.ListArray.from_arrays(edges, pa.array(flags[found.order])),
             "positions": pa.ListArray.from_arrays(edges, pa.array(at[found.order])),
             "count": pa.array(count),
-            "key": key.take(pa.array(found.last)).cast(pa.large_binary()),
+            "key": _taken(key, found.last).cast(pa.large_binary()),
             "held": pa.nulls(len(count), pa.binary()),
             "diffs": pa.nulls(len(count), pa.binary()),
         }
         for number, chosen in self._shards(extra["key"]):
             last = found.last[chosen]
             rows = self._decode(images, entries[last], at[last])
-            picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
+            picked = {name: _taken(values, chosen) for name, values in extra.items()}
             self._write(name, number, rows, picked)
 
     def _keep(self, name: str, images: PartialImages, entries: Longs, at: Longs) -> None:
         """Every change by itself: the columns of a row may come from several of them, and from
         those of other workers."""
-        key, flags = images.key().take(pa.array(entries)), images.flags[entries]
+        key, flags = _taken(images.key(), entries), images.flags[entries]
         if name in self.task.idempotent and not isinstance(self.task.idempotent, EveryTable):
             _check_copied(images, entries[flags & MOVED != 0], positions=at[flags & MOVED != 0])
         keyed = bool(images.definition.primary_key)
@@ -193,7 +193,7 @@ class _Output:
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
             rows = self._decode(images, entries[chosen], at[chosen])
-            picked = {name: values.take(pa.array(chosen)) for name, values in extra.items()}
+            picked = {name: _taken(values, chosen) for name, values in extra.items()}
             picked["held"], picked["diffs"] = images.held(entries[chosen])
             self._write(name, number, rows, picked, whole=whole)
 
@@ -207,9 +207,11 @@ class _Output:
 
     def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
         """(shard, indexes of its keys) in batches."""
-        shard = np.zeros(len(key), np.int64)
-        if self.task.shards > 1 and not whole:
-            shard = (hash_binary(key) >> 17) % self.task.shards
+        if self.task.shards == 1 or whole:
+            for chosen in _batches(np.arange(len(key))):
+                yield 0, chosen
+            return
+        shard = (hash_binary(key) >> 17) % self.task.shards
         for number in np.unique(shard):
             for chosen in _batches(np.flatnonzero(shard == number)):
                 yield int(number), chosen
@@ -225,19 +227,18 @@ class _Output:
     ) -> None:
         names = [str(i) for i in range(rows.num_columns)] + list(extra)
         batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
-        sink = pa.BufferOutputStream()
+        sink = self.file or pa.BufferOutputStream()
+        begin = sink.tell()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
-        data = sink.getvalue()
+        size = sink.tell() - begin
         if self.file is None:
-            part = Part(name, shard, len(rows), blob=data.to_pybytes(), whole=whole)
-            self.parts.append(part)
+            blob = sink.getvalue().to_pybytes()
+            part = Part(name, shard, len(rows), blob=blob, whole=whole)
         else:
-            self.file.write(data)
-            part = Part(name, shard, len(rows), self.path, self.offset, data.size, whole=whole)
-            self.parts.append(part)
-            self.offset += data.size
-        self.bytes += data.size
+            part = Part(name, shard, len(rows), self.path, begin, size, whole=whole)
+        self.parts.append(part)
+        self.bytes += size
 
     def close(self) -> Staged:
         if self.file is not None:
@@ -250,6 +251,13 @@ class _Output:
             self.bytes,
             self.zero_dates,
         )
+
+
+def _taken(values: pa.Array, rows: Longs) -> pa.Array:
+    """``values.take``, at once where that is all of them in their order: rows of one insert."""
+    if len(rows) == len(values) and np.array_equal(rows, np.arange(len(rows))):
+        return values
+    return values.take(pa.array(rows))
 
 
 def _batches(entries: Longs) -> Iterator[Longs]:

@@ -79,11 +79,6 @@ def all_images(files: list[str]) -> int:
     return rows
 
 
-def net_changes(files: list[str]) -> int:
-    """What a worker of the applier does: only the last image of each key becomes columns."""
-    return int(bench_decode(files)["rows"])
-
-
 def report(name: str, rounds: list[Round], size: int) -> None:
     rows, seconds, cpu = min(rounds, key=lambda found: found[2])
     print(

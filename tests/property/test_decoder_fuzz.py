@@ -56,8 +56,13 @@ def test_bounds_checks_bite(tmp_path: Path) -> None:
     """What the test above stands on."""
     code = (
         "import numpy as np; from spark_repl.binlog.kernels import number\n"
-        "try: number(np.zeros(3, np.uint8), 2, 4)\n"
-        "except IndexError: raise SystemExit(7)\n"
+        "from spark_repl.binlog.loads import same, u32\n"
+        "data = np.zeros(3, np.uint8)\n"
+        "for read, *args in (number, 2, 4), (u32, 0), (same, 0, 1, 3):\n"
+        "    try: read(data, *args)\n"
+        "    except IndexError: continue\n"
+        "    raise SystemExit(1)\n"
+        "raise SystemExit(7)\n"
     )
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)

@@ -1,0 +1,97 @@
+"""What all kernels stand on: unaligned loads, comparing, copying, and counting no references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
+from spark_repl.binlog.images import skip_columns, skip_image
+from spark_repl.binlog.kernels import compiled, jit
+from spark_repl.binlog.loads import copy, same, u8, u16, u32, u64
+from spark_repl.binlog.row_format import row_format
+
+
+def frozen(data: bytes) -> Any:
+    return np.frombuffer(data, np.uint8)
+
+
+# Intrinsics are for kernels only.
+@jit
+def loaded(data: Any, at: int, width: int) -> Any:
+    if width == 1:
+        return u8(data, at)
+    if width == 2:
+        return u16(data, at)
+    return u32(data, at) if width == 4 else u64(data, at)
+
+
+@jit
+def copied(data: Any, at: int, length: int, out: Any, to: int) -> None:
+    copy(data, at, length, out, to)
+
+
+@given(st.binary(min_size=8, max_size=40), st.data())
+def test_integers_from_anywhere(data: bytes, drawn: Any) -> None:
+    for width in (1, 2, 4, 8):
+        at = drawn.draw(st.integers(0, len(data) - width))
+        expected = int.from_bytes(data[at : at + width], "little", signed=width == 8)
+        assert loaded(frozen(data), at, width) == expected
+
+
+@given(st.binary(max_size=30), st.integers(0, 30))
+def test_same(data: bytes, other: int) -> None:
+    twice = data + b"\xff" + data
+    assert same(frozen(twice), 0, len(data) + 1, len(data))
+    if other < len(data):
+        changed = bytearray(twice)
+        changed[len(data) + 1 + other] ^= 0x10
+        assert not same(frozen(bytes(changed)), 0, len(data) + 1, len(data))
+        assert same(frozen(bytes(changed)), 0, len(data) + 1, other)
+
+
+@given(st.binary(min_size=1, max_size=300), st.data())
+def test_copies(data: bytes, drawn: Any) -> None:
+    at = drawn.draw(st.integers(0, len(data)))
+    length = drawn.draw(st.integers(0, len(data) - at))
+    out = np.full(len(data) + 9, 7, np.uint8)
+    copied(frozen(data), at, length, out, 4)
+    assert out.tobytes() == b"\7" * 4 + data[at : at + length] + b"\7" * (len(out) - 4 - length)
+
+
+@pytest.mark.skipif(not compiled, reason="without the compiler there are no references to count")
+def test_a_kernel_that_counts_no_references_makes_no_array() -> None:
+    """A leak, or a crash, if numba compiled it."""
+    with pytest.raises(Exception, match="NRT required but not enabled"):
+        jit(lambda n: np.zeros(n, np.int64))(3)
+
+
+_T = ColumnType
+_KINDS = st.sampled_from(
+    [(_T.LONG, 0), (_T.VARCHAR, 40), (_T.VARCHAR, 400), (_T.BLOB, 3), (_T.BLOB, 4), (_T.TINY, 0)]
+)
+
+
+@given(st.lists(st.tuples(_KINDS, st.booleans(), st.binary(max_size=20)), min_size=1, max_size=20))
+def test_steps_go_where_the_columns_go(drawn: Any) -> None:
+    """An image without NULLs, walked by steps and column by column; cut it ends nowhere."""
+    columns = [Column(f"c{i}", kind, meta, True) for i, ((kind, meta), _, _) in enumerate(drawn)]
+    key = tuple(i for i, (_, in_key, _) in enumerate(drawn) if in_key)
+    form = row_format(TableDefinition("d", "t", tuple(columns), key))
+    image = bytes(form.null_bytes)
+    for wire, (_, _, data) in zip(form.wire.tolist(), drawn, strict=True):
+        image += bytes(wire) if wire > 0 else len(data).to_bytes(-wire, "little") + data
+    marks = np.full(max(2, len(form.bounds)), -1, np.int64)
+    args = form.wire, form.steps, form.bounds, marks
+    assert skip_image(frozen(image + b"more"), 0, len(image), *args) == len(image)
+    begin = form.null_bytes
+    places = [
+        skip_columns(frozen(image), 0, begin, len(image), form.wire, 0, int(bound))
+        for bound in form.bounds
+    ]
+    assert marks[: len(places)].tolist() == places or not key
+    assert skip_image(frozen(image), 0, len(image) - 1, *args) == -1
