@@ -27,7 +27,7 @@ from spark_repl.binlog.scan import scan
 from spark_repl.binlog.windows import windows
 from spark_repl.errors import DecodeError, SparkReplError
 from spark_repl.relay.compressed import are_usual
-from tests.decoder_log import payloads, read_log, transactions
+from tests.decoder_log import payloads, transactions
 
 FIXTURES = Path(__file__).parent / "fixtures"
 LOGS = (
@@ -50,8 +50,14 @@ MEMORY_BYTES_MAX = 256 << 20
 @cache
 def known() -> dict[str, TableDefinition]:
     """The tables of minimal_metadata, which is the log of the same run with less in its maps."""
-    found = walk(*read_log(LOGS[0], compressed=False), True)
-    return {images.definition.name: images.definition for images in found}
+    data = LOGS[0].read_bytes()
+    loose = [without_checksums(data[a:b]) for a, b in transactions(data, False)]
+    found = {}
+    for piece in loose + payloads(data):
+        edge = np.array([0]), np.array([len(piece)])
+        for images in walk(np.frombuffer(piece, np.uint8), *edge, POSITION, False):
+            found[images.definition.name] = images.definition
+    return found
 
 
 def pieces() -> list[bytes]:
