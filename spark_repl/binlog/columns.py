@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import DecodeError
@@ -16,7 +13,7 @@ from .definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from .values import Values, bitmap
 
 _T = ColumnType
-_INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLONG: 64, _T.YEAR: 8}
+_INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLONG: 64}
 
 
 def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
@@ -26,7 +23,7 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
         return date_text(column, values), 0
     if kind in CHARACTER_TYPES:
         return _character(column, values), 0
-    if kind in _INTEGER_BITS:
+    if kind in _INTEGER_BITS or kind == _T.YEAR:
         return _integer(column, values), 0
     if kind in (_T.DATE, _T.DATETIME, _T.TIMESTAMP):
         return temporal.date_like(column, values, zero_dates)
@@ -79,24 +76,21 @@ def _character(column: Column, values: Values) -> pa.Array:
 
 
 def _integer(column: Column, values: Values) -> pa.Array:
-    kind, data = column.arrow_type, values.little_endian()
+    kind = column.arrow_type
     if pa.types.is_decimal(kind):
         wide = np.zeros((len(values), 2), np.int64)
-        wide[:, 0] = data
+        wide[:, 0] = values.little_endian()
         return values.array(kind, wide)
     if column.type == _T.YEAR:
-        data = np.where(data == 0, 0, data + 1900)
-    elif not column.unsigned:
-        spare = 64 - _INTEGER_BITS[ColumnType(column.type)]
-        data = data << spare >> spare
-    return values.array(kind, data.astype(kind.to_pandas_dtype(), copy=False))
+        year = values.little_endian(np.int16)
+        return values.array(kind, np.where(year == 0, np.int16(0), year + np.int16(1900)))
+    bits = 64 if column.unsigned else _INTEGER_BITS[ColumnType(column.type)]
+    return values.array(kind, values.little_endian(kind.to_pandas_dtype(), bits))
 
 
 def _float(column: Column, values: Values) -> pa.Array:
-    data: npt.NDArray[Any] = values.little_endian()
-    if column.type == _T.FLOAT:
-        data = data.astype(np.uint32)
-    return values.array(column.arrow_type, data)
+    whole = np.uint32 if column.type == _T.FLOAT else np.int64
+    return values.array(column.arrow_type, values.little_endian(whole))
 
 
 def _bit(column: Column, values: Values) -> pa.Array:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .kernels import Bytes, Ints, Lengths, jit
+from .kernels import Bytes, Int, Ints, Lengths, jit, number
+from .loads import u8, u32, u64
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Values:
         """Arrow's bitmap; None when nothing is NULL."""
         return bitmap(self.length >= 0) if self.null_count else None
 
-    def little_endian(self) -> Ints:
-        """Unsigned integers of up to 8 bytes as int64[n]; 0 for NULL."""
-        out = np.empty(len(self), np.int64)
-        little_endian(self.buffer, self.offset, self.length, out)
+    def little_endian(self, kind: Any = np.int64, bits: int = 64) -> npt.NDArray[Any]:
+        """Integers of up to 8 bytes as kind[n]; 0 for NULL. ``bits``: fewer for signed ones of so
+        many, whose sign goes on to the left."""
+        out = np.empty(len(self), kind)
+        little_endian(self.buffer, self.offset, self.length, 64 - bits, out)
         return out
 
     def array(self, kind: pa.DataType, data: npt.NDArray[Any]) -> pa.Array:
@@ -50,18 +52,20 @@ def bitmap(bits: npt.NDArray[np.bool_]) -> pa.Buffer:
 
 
 @jit
-def little_endian(buffer: Bytes, offset: Ints, length: Lengths, out: Ints) -> None:
+def integer(buffer: Bytes, at: Int, size: Int) -> Int:
+    """Little-endian, unsigned but for 8 bytes."""
+    if size == 4:
+        return u32(buffer, at)
+    if size == 8:
+        return u64(buffer, at)
+    if size == 1:
+        return u8(buffer, at)
+    return number(buffer, at, size)
+
+
+@jit
+def little_endian(buffer: Bytes, offset: Ints, length: Lengths, spare: Int, out: Any) -> None:
     for r in range(offset.size):
-        value = np.int64(0)
-        at = offset[r]
-        if length[r] == 4:
-            value = (
-                np.int64(buffer[at])
-                | np.int64(buffer[at + 1]) << 8
-                | np.int64(buffer[at + 2]) << 16
-                | np.int64(buffer[at + 3]) << 24
-            )
-        else:
-            for i in range(length[r]):
-                value |= np.int64(buffer[at + i]) << (8 * i)
-        out[r] = value
+        size = np.int64(length[r])
+        value = np.int64(integer(buffer, offset[r], size)) if size > 0 else np.int64(0)
+        out[r] = value << spare >> spare
