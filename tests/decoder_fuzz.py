@@ -15,18 +15,21 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from zstandard import ZstdDecompressor
 
 from spark_repl.binlog import event as events
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.forms import USUAL, Forms
+from spark_repl.binlog.kernels import Bytes, Ints
 from spark_repl.binlog.partial_rows import PartialImages, pending_diffs
-from spark_repl.binlog.payload import View, decompress
-from spark_repl.binlog.payload_bodies import payload_bodies, payload_heads
+from spark_repl.binlog.payload import View, decompress, decompress_all
+from spark_repl.binlog.payload_bodies import payload_bodies, payload_heads, small_frames
 from spark_repl.binlog.rows import walk
 from spark_repl.binlog.scan import scan
+from spark_repl.binlog.transaction import Kind
 from spark_repl.binlog.windows import windows
 from spark_repl.errors import DecodeError, SparkReplError
-from spark_repl.relay.compressed import are_usual
+from spark_repl.relay.compressed import are_usual, classify
 from tests.decoder_log import payloads, transactions
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -133,11 +136,11 @@ def _feed(piece: bytes, forms: Forms) -> int:
     rows = 0
     for window in windows(View(piece), len(piece), 300):
         assert window.size
-    edge = np.array([0]), np.array([data.size])
-    bodies = payload_bodies(data, *edge, False)
-    are_usual(data, bodies, payload_heads(data, bodies))
+    _decompress_together(data)
+    starts, ends = _edges(piece)
     pairs = len(piece) % 3 == 0
-    for images in walk(data, *edge, POSITION, False, known=known(), forms=forms, pairs=pairs):
+    at = POSITION + np.arange(len(starts))
+    for images in walk(data, starts, ends, at, False, known=known(), forms=forms, pairs=pairs):
         entries = np.arange(len(images.flags))
         images.key().validate(full=True)
         if isinstance(images, PartialImages):
@@ -148,6 +151,34 @@ def _feed(piece: bytes, forms: Forms) -> int:
         batch.validate(full=True)
         rows += batch.num_rows
     return rows
+
+
+def _edges(piece: bytes) -> tuple[Ints, Ints]:
+    """Where its transactions begin and end: with GTID events, as far as there are headers."""
+    starts, at = [0], 0
+    while at + 19 <= len(piece) and (size := int.from_bytes(piece[at + 9 : at + 13], "little")):
+        if piece[at + 4] in (33, 34, 42) and at:
+            starts.append(at)
+        at += size
+    return np.array(starts), np.array([*starts[1:], len(piece)])
+
+
+def _decompress_together(data: Bytes) -> None:
+    """Compressed transactions many at a time are what they are one by one."""
+    starts, ends = _edges(data.tobytes())
+    bodies = payload_bodies(data, starts, ends, False)
+    heads = payload_heads(data, bodies)
+    usual = are_usual(data, bodies, heads)
+    fits, places = small_frames(data, bodies, heads, 1 << 20)
+    reader = ZstdDecompressor()
+    for i in np.flatnonzero(usual):
+        body = data[bodies[i, 0] : bodies[i, 1]]
+        assert classify(body.data, reader, heads[i].tolist()) == (Kind.ROWS, heads[i, 2])
+    if fits.any():
+        joined = decompress_all(data, places[fits], heads[fits, 2])
+        if joined is not None:
+            alone = [decompress(data[a:b].tobytes()) for a, b in bodies[fits]]
+            assert joined == b"".join(alone)
 
 
 def _parse_all(piece: bytes) -> None:
@@ -183,7 +214,8 @@ def run(count: int, seed: int, sources: Sequence[bytes] | None = None) -> tuple[
     found = sources or pieces()
     decoded = refused = 0
     for _ in range(count):
-        piece = mutate(random, found[int(random.integers(len(found)))])
+        chosen = random.integers(len(found), size=random.choice([1, 1, 2, 5]))
+        piece = mutate(random, b"".join(found[i] for i in chosen))
         try:
             feed(piece)
             decoded += 1

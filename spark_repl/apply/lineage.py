@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.kernels import jit, jit_allocating
+from ..binlog.kernels import jit_allocating
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -47,7 +47,7 @@ def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
     return found
 
 
-@jit
+@jit_allocating
 def along(previous: Any, mine: Any) -> Any:
     """How many of ``mine`` lie on the way from each change to its row's root: int64[n]."""
     total = mine.astype(np.int64)

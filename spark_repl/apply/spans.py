@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.payload import ZSTD, decompress, decompress_all
+from ..binlog.payload import decompress, decompress_all
 from ..binlog.payload_bodies import (
     BAD_CRC,
     NO_PAYLOAD,
     head_at,
     payload_bodies,
     payload_heads,
+    small_frames,
 )
 from ..binlog.row_images import RowImages
 from ..binlog.rows import walk
@@ -137,11 +138,9 @@ def _unpacked(
     each one's begin), up to _SLICE_BYTES together; one that is larger comes alone and with None."""
     bodies = payload_bodies(buffer, starts[which], ends[which], span.checksum)
     heads = payload_heads(buffer, bodies)
-    compression, size, uncompressed, length = heads.T
-    usual = (length > 0) & (compression == ZSTD) & (bodies[:, 0] + length + size == bodies[:, 1])
-    together = usual & (uncompressed <= _SLICE_BYTES)
-    places = np.column_stack((bodies[:, 0] + length, bodies[:, 1]))
-    edges = np.concatenate(([0], np.cumsum(np.where(together, uncompressed, 0))))
+    together, places = small_frames(buffer, bodies, heads, _SLICE_BYTES)
+    sizes = np.where(together, heads[:, 2], 0)
+    edges = np.concatenate(([0], np.cumsum(sizes)))
     first = 0
     while first < len(which):
         fitting = int(np.searchsorted(edges, edges[first] + _SLICE_BYTES, "right")) - 1
@@ -149,22 +148,20 @@ def _unpacked(
         last = max(first + 1, first + int(alone[0]) if len(alone) else fitting)
         found = None
         if together[first]:
-            found = decompress_all(buffer, places[first:last], uncompressed[first:last])
+            found = decompress_all(buffer, places[first:last], sizes[first:last])
         if found is not None:
             events = np.frombuffer(found, np.uint8)
             yield which[first:last], events, edges[first : last + 1] - edges[first]
         else:
-            chosen = slice(first, last)
-            yield from _singly(
-                buffer, bodies[chosen], heads[chosen], at[which[chosen]], which[chosen]
-            )
+            some = slice(first, last)
+            yield from _singly(buffer, bodies[some], heads[some], at, which[some])
         first = last
 
 
 def _singly(
     buffer: Any, bodies: Longs, heads: Longs, at: Longs, which: Longs
 ) -> Iterator[tuple[Longs, Any, Longs]]:
-    """As ``_unpacked``, with the place of the one that is damaged."""
+    """As ``_unpacked``, with the place of the one that is damaged; ``at``: those of all."""
     data = memoryview(buffer)
     for i, (begin, end), fields in zip(which, bodies.tolist(), heads.tolist(), strict=True):
         events = None

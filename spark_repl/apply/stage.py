@@ -31,6 +31,7 @@ __all__ = ["EXTRA", "Part", "Span", "StageTask", "Staged", "same_shape", "stage"
 
 Longs = npt.NDArray[np.int64]
 
+_BUFFER_BYTES = 1 << 18
 _BATCH_ROWS = 1 << 17
 # Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
 # and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
@@ -120,7 +121,8 @@ class _Output:
         self.path = self.file = None
         if task.folder is not None:
             self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
-            self.file = pa.OSFile(self.path, "wb")
+            # A batch is written buffer by buffer, most of them small.
+            self.file = pa.BufferedOutputStream(pa.OSFile(self.path, "wb"), _BUFFER_BYTES)
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name

@@ -60,7 +60,7 @@ if AVAILABLE:
         pair: Any = types.UniTuple
         return pair(types.uint64, 2)(*[types.uint64] * 6), emit
 
-    _fold: Any = intrinsic(_fold_lane)
+    _folded: Any = intrinsic(_fold_lane)
 
     @jit
     def _load(buf: Any, at: Any) -> Any:
@@ -82,17 +82,17 @@ if AVAILABLE:
             at += 48
             k, m = _BY_512
             while end - at >= 64:
-                low, high = _fold(low, high, k, m, _load(buf, at), _load(buf, at + 8))
-                low1, high1 = _fold(low1, high1, k, m, _load(buf, at + 16), _load(buf, at + 24))
-                low2, high2 = _fold(low2, high2, k, m, _load(buf, at + 32), _load(buf, at + 40))
-                low3, high3 = _fold(low3, high3, k, m, _load(buf, at + 48), _load(buf, at + 56))
+                low, high = _folded(low, high, k, m, _load(buf, at), _load(buf, at + 8))
+                low1, high1 = _folded(low1, high1, k, m, _load(buf, at + 16), _load(buf, at + 24))
+                low2, high2 = _folded(low2, high2, k, m, _load(buf, at + 32), _load(buf, at + 40))
+                low3, high3 = _folded(low3, high3, k, m, _load(buf, at + 48), _load(buf, at + 56))
                 at += 64
             k, m = _BY_128
-            low, high = _fold(low, high, k, m, low1, high1)
-            low, high = _fold(low, high, k, m, low2, high2)
-            low, high = _fold(low, high, k, m, low3, high3)
+            low, high = _folded(low, high, k, m, low1, high1)
+            low, high = _folded(low, high, k, m, low2, high2)
+            low, high = _folded(low, high, k, m, low3, high3)
         k, m = _BY_128
         while end - at >= 16:
-            low, high = _fold(low, high, k, m, _load(buf, at), _load(buf, at + 8))
+            low, high = _folded(low, high, k, m, _load(buf, at), _load(buf, at + 8))
             at += 16
         return low, high, at

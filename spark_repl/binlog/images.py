@@ -267,10 +267,11 @@ def walk_images(
                 break
             at = second
             if kind == UPDATE:
-                at = skip_image(buffer, second, end, wire, steps, bounds, after)
-                if at <= second:
+                behind = skip_image(buffer, second, end, wire, steps, bounds, after)
+                if behind <= second:
                     code = BODY_CUT
                     break
+                at = behind
                 if keyless or pairs or not same_key(buffer, before, after):
                     note(n, 1, owner, first, before, flags, transaction, image, key)
                     moved = 2 | MOVED if pairs else 2

@@ -24,7 +24,8 @@ try:
 except ImportError:  # its compiler has no build for every machine
     pass
 else:
-    _compile_allocating = numba.njit(cache=True, nogil=True)
+    # Said aloud: else a kernel takes it from the one that has it compiled.
+    _compile_allocating = numba.njit(cache=True, nogil=True, _nrt=True)  # type: ignore[call-overload]
     _compile = numba.njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
     # numba makes the attributes when it reads the environment, so mypy doesn't see them.
     compiled = not _numba_config.DISABLE_JIT  # type: ignore[attr-defined]
@@ -55,8 +56,8 @@ def jit(function: _F) -> _F:
 
     It makes no arrays, and returns none: so numba counts no references to those it is given, which
     was four fifths of the time of walking row images (an atomic addition whenever one kernel hands
-    an array to another). Making one in it is refused with "NRT required but not enabled"; an
-    assignment of one slice to another makes one too.
+    an array to another). Making one in it is refused when it is compiled, and assigning a slice to
+    another makes one too; returning one that it was given is not refused, and wrong.
     Without numba, or with NUMBA_DISABLE_JIT=1, it runs as Python: the same answers, slowly.
     """
     return cast(_F, _compile(function)) if _compile else function

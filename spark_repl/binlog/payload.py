@@ -15,6 +15,7 @@ from ..errors import DecodeError
 from .kernels import Bytes, Ints
 from .packed import Packed
 from .windows import Reader
+from .zstd_frame import frame_end
 
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 ZSTD, NONE = 0, 255
@@ -131,9 +132,12 @@ def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
     """The events of several payloads end to end, in one call for all; None where one is not what
     its header says, which ``decompress`` can name.
 
-    places int64[n, 2]: begin and end in uint8 ``buffer`` of what zstd has made; sizes int64[n]:
-    bytes of each one's events, whose sum is allocated.
+    places int64[n, 2]: begin and end in uint8 ``buffer`` of what zstd has made, one frame each;
+    sizes int64[n]: bytes of each one's events, whose sum is allocated.
     """
+    # The library takes 0 for a size that is not known; with nothing in the frame it frees twice.
+    if (sizes <= 0).any():
+        return None
     segments = np.column_stack((places[:, 0], places[:, 1] - places[:, 0])).astype(np.uint64)
     try:
         found = _reader().multi_decompress_to_buffer(
@@ -141,7 +145,7 @@ def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
             decompressed_sizes=sizes.astype(np.uint64).tobytes(),
             threads=1,
         )
-    except (zstandard.ZstdError, ValueError):
+    except (zstandard.ZstdError, ValueError, MemoryError):
         return None
     # A collection of buffers, which its stub does not say.
     return b"".join(found)  # type: ignore[arg-type]
@@ -158,7 +162,8 @@ def _at_once(data: bytes, head: Head) -> bytes | None:
     """A small payload in one call, which costs a quarter of a stream; None where the stream has to
     say what is wrong, or where there are several frames."""
     try:
-        if len(data) != head.size or zstandard.frame_content_size(data) > head.uncompressed:
+        whole = frame_end(np.frombuffer(data, np.uint8), 0, len(data)) == len(data) == head.size
+        if not whole or zstandard.frame_content_size(data) > head.uncompressed:
             return None
         found = _reader().decompress(data, max_output_size=max(1, head.uncompressed))
     except zstandard.ZstdError:

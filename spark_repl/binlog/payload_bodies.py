@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from .crc import event_crc_ok
 from .kernels import CRC, HEADER, Bytes, Int, Ints, jit, jit_allocating, number
-from .payload import Head, head_of
+from .payload import ZSTD, Head, head_of
+from .zstd_frame import frame_end
 
 _PAYLOAD_EVENT = 40
 # Instead of a place.
@@ -67,6 +69,26 @@ def payload_heads(buffer: Bytes, bodies: Ints) -> Ints:
         else:
             heads[i] = 0
     return heads
+
+
+def small_frames(
+    buffer: Bytes, bodies: Ints, heads: Ints, most: int
+) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """(bool[n], int64[n, 2]): which bodies ``payload.decompress_all`` may be given, and where in
+    them it finds its bytes: one zstd frame that is all there is, of 1 to ``most`` bytes inside."""
+    compression, size, uncompressed, length = heads.T
+    fits = (length > 0) & (compression == ZSTD) & (uncompressed > 0) & (uncompressed <= most)
+    fits &= bodies[:, 0] + length + size == bodies[:, 1]
+    places = np.column_stack((bodies[:, 0] + length, bodies[:, 1]))
+    whole_frames(buffer, places, fits)
+    return fits, places
+
+
+@jit
+def whole_frames(buffer: Bytes, places: Ints, fits: npt.NDArray[np.bool_]) -> None:
+    for i in range(fits.size):
+        if fits[i]:
+            fits[i] = frame_end(buffer, places[i, 0], places[i, 1]) == places[i, 1]
 
 
 def head_at(fields: list[int], body: bytes) -> Head:

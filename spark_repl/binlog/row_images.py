@@ -41,7 +41,8 @@ class RowImages:
     def key(self) -> pa.Array:
         """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
 
-        Equal iff the same key. BinaryArray[n], LargeBinaryArray above 2 GiB.
+        Equal iff the same key. BinaryArray[n], LargeBinaryArray above 2 GiB. Of images walked as
+        pairs all are empty: nobody needs them.
         """
         offsets = key_offsets(self._key)
         out = np.empty(int(offsets[-1]), np.uint8)

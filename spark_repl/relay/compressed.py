@@ -17,8 +17,8 @@ from ..binlog.event import (
     parse_xa_prepare,
 )
 from ..binlog.kernels import Bytes, Ints, jit, number
-from ..binlog.payload import NONE, ZSTD, Payload, View, decompress_all
-from ..binlog.payload_bodies import head_at
+from ..binlog.payload import NONE, Payload, View, decompress_all
+from ..binlog.payload_bodies import head_at, small_frames
 from ..binlog.transaction import Kind
 from ..binlog.windows import read_exactly, windows
 from ..errors import DecodeError, LogError
@@ -41,17 +41,15 @@ _WINDOW_BYTES = 1 << 20
 def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
     """bool[n]: which of the payloads are small and certainly rows, behind BEGIN and a TABLE_MAP;
     ``classify`` tells what the others are. bodies, heads: as in ``binlog.payload_bodies``."""
-    compression, size, uncompressed, length = heads.T
-    fits = (length > 0) & (compression == ZSTD) & (uncompressed <= _SMALL_BYTES)
-    fits &= bodies[:, 0] + length + size == bodies[:, 1]
+    fits, places = small_frames(buf, bodies, heads, _SMALL_BYTES)
     small = np.flatnonzero(fits)
     usual = np.zeros(len(bodies), np.bool_)
     for first in range(0, len(small), _TOGETHER):
         some = small[first : first + _TOGETHER]
-        places = np.column_stack((bodies[some, 0] + length[some], bodies[some, 1]))
-        events = decompress_all(buf, places, uncompressed[some])
+        sizes = heads[some, 2]
+        events = decompress_all(buf, places[some], sizes)
         if events is not None:
-            edges = np.concatenate(([0], np.cumsum(uncompressed[some])))
+            edges = np.concatenate(([0], np.cumsum(sizes)))
             begin_usual(np.frombuffer(events, np.uint8), edges, _BEGIN, some, usual)
     return usual
 
@@ -91,8 +89,10 @@ def classify(
             head = reader.decompress(body[at:], max_output_size=size)
         else:
             head = reader.stream_reader(body[at:]).read(_HEAD_BYTES)
+        if len(head) < HEADER_LENGTH:
+            raise DecodeError("there is no event in it")
         kind = Kind.ROWS if _is_usual(head) else _kind(head, body)
-    except (IndexError, MemoryError, DecodeError, zstandard.ZstdError) as e:
+    except (MemoryError, DecodeError, zstandard.ZstdError) as e:
         raise LogError(f"a TRANSACTION_PAYLOAD event is damaged: {e}") from e
     return kind, size
 

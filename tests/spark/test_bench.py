@@ -47,7 +47,9 @@ def test_a_whole_log(spark, begun, capsys):
 def test_decoding_alone(begun, capsys):
     relay, place = begun
     found = bench(capsys, "decode", f"{relay}/{place.split(':')[1]}")
-    assert found["rows"] == 12
+    assert found["rows"] == 13  # images: the UPDATE has two
+    assert (found["net_changes"], found["transactions"]) == (12, 5)
+    assert found["phases"].keys() == {"index_s", "decode_s", "net_s"}
 
 
 def test_wrong_use(capsys):

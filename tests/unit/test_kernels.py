@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import spark_repl
 from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.binlog.images import skip_columns, skip_image
 from spark_repl.binlog.kernels import compiled, jit
@@ -95,3 +100,34 @@ def test_steps_go_where_the_columns_go(drawn: Any) -> None:
     ]
     assert marks[: len(places)].tolist() == places or not key
     assert skip_image(frozen(image), 0, len(image) - 1, *args) == -1
+
+
+def kernels() -> Iterator[tuple[str, bool, ast.FunctionDef]]:
+    """(name, whether it may make arrays, definition) of every one."""
+    for path in sorted(Path(spark_repl.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                decorators = {ast.unparse(one) for one in node.decorator_list}
+                if decorators & {"jit", "jit_allocating"}:
+                    yield f"{path.name}: {node.name}", "jit_allocating" in decorators, node
+
+
+def test_kernels_that_make_arrays_say_so() -> None:
+    """Else it shows when one is first called."""
+    allocating = {node.name for _, may, node in kernels() if may}
+    wrong, seen = [], 0
+    for name, may, node in kernels():
+        seen += 1
+        called = {ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+        if not may:
+            makes = {one for one in called if _MAKES.search(one) or one in allocating}
+            wrong += [f"{name} calls {one}" for one in makes]
+            wrong += [f"{name} returns an array"] * bool(_ARRAY.search(ast.unparse(node.returns)))
+    assert seen > 100
+    assert not wrong, "\n".join(wrong)
+
+
+_MAKES = re.compile(
+    r"\.(empty|zeros|full|ones|arange|concatenate|cumsum|copy|sort|astype|append)(_like)?$"
+)
+_ARRAY = re.compile("Ints|Bytes|Lengths|Bools|ndarray|NDArray")

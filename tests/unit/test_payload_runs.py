@@ -46,6 +46,18 @@ class Packer(LogWriter):
             size -= 1
         elif self.how == "less than it says":
             size += 1
+        elif self.how == "nothing, it says":
+            size = 0
+        elif self.how == "nothing":
+            size, data = 0, zstandard.compress(b"")
+        elif self.how == "a huge frame, none by its header":
+            size, data = 0, data[:4] + b"\xe0" + struct.pack("<Q", 1 << 60) + data[6:]
+        elif self.how == "a huge frame":
+            data = data[:4] + b"\xe0" + struct.pack("<Q", 1 << 60) + data[6:]
+        elif self.how == "bytes behind":
+            data += b"more"
+        elif self.how == "a frame behind":
+            data += zstandard.compress(inner)
         sizes = struct.pack("<H", size), struct.pack("<H", len(data))
         head = b"\x02\x01\0\x03\x03\xfc%b\x01\x03\xfc%b\0" % sizes
         if self.how == "another order":
@@ -54,7 +66,13 @@ class Packer(LogWriter):
 
 
 GOOD = ("usual", "plain", "two frames", "no size in the frame", "another order", "loose")
-BAD = ("cut", "other bytes", "more than it says", "less than it says")
+BAD = (
+    "cut", "other bytes", "more than it says", "less than it says", "nothing, it says", "nothing",
+    "a huge frame, none by its header", "a huge frame", "bytes behind", "a frame behind",
+    "checksum",
+)  # fmt: skip
+_L, _U = "loose", "usual"
+OTHERS = [[_U] * 9, [_L, _U, _L, _U, _U, _L, "here", _U, "plain"]]
 
 
 def written(folder: Path, kinds: list[str], sizes: list[int]) -> Packer:
@@ -104,22 +122,28 @@ def test_every_mixture_gives_what_the_plain_log_gives(
     assert rows(packed) == rows(loose) == expected
 
 
+@pytest.mark.parametrize("others", OTHERS, ids=["alike", "mixed"])
 @pytest.mark.parametrize("kind", BAD)
-def test_a_damaged_one_among_many_is_named(tmp_path: Path, kind: str) -> None:
-    kinds = ["usual"] * 9
-    kinds[6] = kind
+def test_a_damaged_one_among_many_is_named(tmp_path: Path, kind: str, others: list[str]) -> None:
+    kinds = [*others[:6], kind, *others[7:]]
     log = written(tmp_path, kinds, [2] * 9)
-    _, start, end = log.spans[7]
-    name = RelayPosition(1, start)
+    name, start, end = log.spans[7]
+    if kind == "checksum":
+        data = bytearray((tmp_path / name).read_bytes())
+        data[end - 2] ^= 1
+        (tmp_path / name).write_bytes(data)
     with pytest.raises(LogError) as caught:
         rows(tmp_path)
     assert start <= int(str(caught.value.position).rpartition(":")[2]) < end
+    if kind == "nothing":
+        return  # no rows in it; only the index minds
     places = np.array([(a, b) for _, a, b in log.spans[1:]], np.int64)
-    packed = np.ones(len(places), np.bool_)
-    span = Span(str(log.folder / log.spans[1][0]), 1, places[:, 0], places[:, 1], packed, True)
+    packed = np.array([one != "loose" for one in kinds])
+    span = Span(str(tmp_path / name), 1, places[:, 0], places[:, 1], packed, True)
     seen = 0
     with pytest.raises(DecodeError) as error:
         for images, _, _ in read_images(span, 0, len(places), np.arange(len(places))):
             seen += len(images.flags)
-    assert str(error.value.position) == str(name)
-    assert seen == 6 * 2
+    assert str(error.value.position) == str(RelayPosition(1, start))
+    # What is not compressed comes first.
+    assert seen == 2 * (kinds.count("loose") + (packed[:6] & True).sum())
