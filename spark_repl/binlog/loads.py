@@ -7,6 +7,7 @@ event's end. With NUMBA_BOUNDSCHECK=1 (the fuzz tests) they index byte by byte a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -24,7 +25,7 @@ copy: Callable[[Bytes, Int, Int, Bytes, Int], None]
 prefetch: Callable[[Bytes, Int], None]
 """has the cache line of buffer[at] fetched, of any ``at``; changes nothing but the time"""
 
-if compiled and not checked:
+if compiled and not checked and sys.byteorder == "little":
     from . import unchecked
 
     u8, u16, u32, u64 = unchecked.u8, unchecked.u16, unchecked.u32, unchecked.u64
