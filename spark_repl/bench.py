@@ -12,11 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from .apply.schema_history import SchemaHistory
 from .apply.stage import StageTask, stage
+from .binlog.definition import TableDefinition
+from .binlog.forms import Forms
 from .config import Config
 from .plan import stage_tasks
-from .relay.index import build_index, file_indexes
-from .relay.log import open_log
+from .position import RelayPosition
+from .relay.index import Flag, Kind, build_index, file_indexes
+from .relay.log import RelayLog, open_log
+from .relay.statement import read_statement
 from .row_changes import read_changes
 from .sink.layout import Layout
 from .stops import Until
@@ -30,8 +35,8 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
     """Relay log to Arrow: one core, no Spark, checksums verified; best of some rounds.
 
     ``rows``: row images (an UPDATE has two), every one into columns, by ``read_changes``, which
-    reads the log's index too. ``net_changes``: what a worker makes of the same transactions, with
-    one image a key, written to a file; the index isn't in their time.
+    reads the log's index too; dates that no calendar has are NULL. ``net_changes``: what a worker
+    makes of the same transactions, with one image a key, written to a file; without the index.
     """
     found = dict.fromkeys(("index_s", "decode_s", "net_s"), float("inf"))
     rows = changes = indexed = 0
@@ -66,8 +71,20 @@ def _tasks(files: Sequence[str], folder: str) -> tuple[list[StageTask], int]:
         records = build_index(log, folder).records
         size += int(records["length"].sum())
         worker = np.zeros(len(records), np.int32)
-        tasks += stage_tasks(log, 0, records, worker, {}, shards=1, folder=folder)
+        made = {"folder": folder, "forms": Forms(zero_dates="null"), "known": _known(log, records)}
+        tasks += stage_tasks(log, 0, records, worker, {}, {}, shards=1, **made)
     return tasks, size
+
+
+def _known(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
+    """The tables as the log's statements leave them, for maps without names of columns."""
+    history = SchemaHistory()
+    for record in records[records["kind"] == Kind.QUERY]:
+        place = RelayPosition.unpack(int(record["position"]))
+        checksum = bool(record["flags"] & Flag.CHECKSUM)
+        path = log.file(place.file_no).path
+        history.see(read_statement(path, place.offset, checksum=checksum, start=b""))
+    return history.definitions
 
 
 def _images(path: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +51,14 @@ def test_decoding_alone(begun, capsys):
     assert found["rows"] == 13  # images: the UPDATE has two
     assert (found["net_changes"], found["transactions"]) == (12, 5)
     assert found["phases"].keys() == {"index_s", "decode_s", "net_s"}
+
+
+@pytest.mark.parametrize("name", ["all_types", "minimal_metadata"])
+def test_decoding_any_log(capsys, name):
+    """Dates that no calendar has, and maps that name no columns."""
+    log = Path(__file__).parents[1] / "fixtures" / name / "binlog.000001"
+    found = bench(capsys, "decode", str(log))
+    assert found["rows"] > found["net_changes"] > 100
 
 
 def test_wrong_use(capsys):
