@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,25 +38,25 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
     reads the log's index too; dates that no calendar has are NULL. ``net_changes``: what a worker
     makes of the same transactions, with one image a key, written to a file; without the index.
     """
-    found = dict.fromkeys(("index_s", "decode_s", "net_s"), float("inf"))
-    rows = changes = indexed = 0
     with tempfile.TemporaryDirectory() as folder:
         tasks, size = _tasks(files, folder)
+        work: dict[str, Callable[[], int]] = {
+            "index_s": lambda: sum(_transactions(path) for path in files),
+            "decode_s": lambda: sum(_images(path) for path in files),
+            "net_s": lambda: sum(sum(stage(task).changes.values()) for task in tasks),
+        }
+        counts, found = dict[str, int](), dict.fromkeys(work, float("inf"))
         for _ in range(_ROUNDS):
-            began = time.perf_counter()
-            indexed = sum(len(i.records) for path in files for i in file_indexes(open_log(path)))
-            found["index_s"] = min(found["index_s"], time.perf_counter() - began)
-            began = time.perf_counter()
-            rows = sum(_images(path) for path in files)
-            found["decode_s"] = min(found["decode_s"], time.perf_counter() - began)
-            began = time.perf_counter()
-            changes = sum(sum(stage(task).changes.values()) for task in tasks)
-            found["net_s"] = min(found["net_s"], time.perf_counter() - began)
+            for phase, run in work.items():
+                began = time.perf_counter()
+                counts[phase] = run()
+                found[phase] = min(found[phase], time.perf_counter() - began)
+    rows, changes = counts["decode_s"], counts["net_s"]
     return {
         "rows": rows,
         "rows_per_s": round(rows / found["decode_s"]),
         "mb_per_s": round(size / found["decode_s"] / 1e6, 1),
-        "transactions": indexed,
+        "transactions": counts["index_s"],
         "net_changes": changes,
         "net_changes_per_s": round(changes / found["net_s"]),
         "phases": {name: round(seconds, 3) for name, seconds in found.items()},
@@ -85,6 +85,10 @@ def _known(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
         path = log.file(place.file_no).path
         history.see(read_statement(path, place.offset, checksum=checksum, start=b""))
     return history.definitions
+
+
+def _transactions(path: str) -> int:
+    return sum(len(index.records) for index in file_indexes(open_log(path)))
 
 
 def _images(path: str) -> int:

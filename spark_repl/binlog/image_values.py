@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .images import AHEAD, fetch, has_null, prefix
+from .images import AHEAD, fetch, has_null
 from .kernels import Bytes, Int, Ints, Lengths, jit, jit_allocating
-from .loads import copy, u8
+from .loads import copy, short, u8
 
 # Values behind these come with the line before them, as the processor has seen by then.
 _FETCHED_BYTES = 192
@@ -45,7 +45,7 @@ def locate(
                 continue
             if size < 0:
                 width = -size
-                size = prefix(buffer, at, width)
+                size = short(buffer, at, width)
                 at += width
             offset[cell], length[cell] = at, size
             at += size

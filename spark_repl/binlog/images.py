@@ -23,7 +23,7 @@ from .kernels import (
     Lengths,
     jit,
 )
-from .loads import prefetch, same, u8, u16, u32
+from .loads import prefetch, same, short, u8, u16
 from .row_format import MARK, PREFIX, SKIP
 
 # The events of one table don't lie side by side, so the processor doesn't guess what comes next:
@@ -48,18 +48,6 @@ def has_null(buffer: Bytes, image: Int, columns: Int) -> bool:
 
 
 @jit
-def prefix(buffer: Bytes, at: Int, width: Int) -> Int:
-    """A value's length, from the ``width`` bytes before it."""
-    if width == 1:
-        return u8(buffer, at)
-    if width == 2:
-        return u16(buffer, at)
-    if width == 4:
-        return u32(buffer, at)
-    return u16(buffer, at) | u8(buffer, at + 2) << 16
-
-
-@jit
 def skip_columns(
     buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, first: Int, last: Int
 ) -> Int:
@@ -73,7 +61,7 @@ def skip_columns(
         elif at - w > stop:
             return -1
         else:
-            at += prefix(buffer, at, -w) - w
+            at += short(buffer, at, -w) - w
     return at
 
 
@@ -88,7 +76,7 @@ def skip_steps(buffer: Bytes, at: Int, stop: Int, steps: Ints, marks: Ints) -> I
         if width > 0:
             if at + width > stop:
                 return -1
-            at += prefix(buffer, at, width) + width
+            at += short(buffer, at, width) + width
     return at
 
 

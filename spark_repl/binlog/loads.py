@@ -59,6 +59,19 @@ else:
 
 
 @jit
+def short(buffer: Bytes, at: Int, size: Int) -> Int:
+    """An integer of 1 to 4 bytes. ``kernels.number`` reads any, but its loop isn't inlined, which
+    made wide rows 7 % slower."""
+    if size == 1:
+        return u8(buffer, at)
+    if size == 2:
+        return u16(buffer, at)
+    if size == 4:
+        return u32(buffer, at)
+    return u16(buffer, at) | u8(buffer, at + 2) << 16
+
+
+@jit
 def same(buffer: Bytes, a: Int, b: Int, length: Int) -> bool:
     i = 0
     while i + 8 <= length:

@@ -109,11 +109,6 @@ def _scan(
         if end < pos + 19:
             return n, Stop.MALFORMED_EVENT
         kind = u8(buf, pos + 4)
-        if phase == _BEGUN and (kind == EventType.TABLE_MAP or is_rows(kind)):
-            if kind != EventType.TABLE_MAP:
-                _count_rows(numbers[n])
-            pos += length
-            continue
         begins = _is_gtid(kind)
         if begins and phase != _OUTSIDE:
             # A receiver that lost its connection gets the transaction again from its beginning.
@@ -145,13 +140,6 @@ def _is_gtid(kind: Int) -> bool:
     return (
         kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID or kind == EventType.GTID_TAGGED
     )
-
-
-@jit
-def _count_rows(row: np.ndarray) -> None:
-    row[ROW_EVENTS] += 1
-    if row[KIND] == Kind.EMPTY:
-        row[KIND] = Kind.ROWS
 
 
 @jit
@@ -192,7 +180,9 @@ def _step(
     if is_rows(kind):
         if phase != _BEGUN:
             return -Stop.UNEXPECTED_EVENT
-        _count_rows(row)
+        row[ROW_EVENTS] += 1
+        if row[KIND] == Kind.EMPTY:
+            row[KIND] = Kind.ROWS
         return phase
     if kind == EventType.TABLE_MAP:
         return phase if phase == _BEGUN else -Stop.UNEXPECTED_EVENT

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .kernels import Bytes, Int, Ints, Lengths, jit, number
-from .loads import u8, u32, u64
+from .loads import short, u64
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,14 @@ def bitmap(bits: npt.NDArray[np.bool_]) -> pa.Buffer:
 
 
 @jit
-def integer(buffer: Bytes, at: Int, size: Int) -> Int:
-    """Little-endian, unsigned but for 8 bytes."""
-    if size == 4:
-        return u32(buffer, at)
-    if size == 8:
-        return u64(buffer, at)
-    if size == 1:
-        return u8(buffer, at)
-    return number(buffer, at, size)
-
-
-@jit
 def little_endian(buffer: Bytes, offset: Ints, length: Lengths, spare: Int, out: Any) -> None:
     for r in range(offset.size):
         size = np.int64(length[r])
-        value = np.int64(integer(buffer, offset[r], size)) if size > 0 else np.int64(0)
+        value: Int = np.int64(0)
+        if size == 8:
+            value = u64(buffer, offset[r])
+        elif size > 4:
+            value = number(buffer, offset[r], size)
+        elif size > 0:
+            value = short(buffer, offset[r], size)
         out[r] = value << spare >> spare

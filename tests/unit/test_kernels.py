@@ -17,7 +17,7 @@ import spark_repl
 from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.binlog.images import skip_columns, skip_image
 from spark_repl.binlog.kernels import compiled, jit
-from spark_repl.binlog.loads import copy, same, u8, u16, u32, u64
+from spark_repl.binlog.loads import copy, same, short, u64
 from spark_repl.binlog.row_format import row_format
 
 
@@ -28,11 +28,7 @@ def frozen(data: bytes) -> Any:
 # Intrinsics are for kernels only.
 @jit
 def loaded(data: Any, at: int, width: int) -> Any:
-    if width == 1:
-        return u8(data, at)
-    if width == 2:
-        return u16(data, at)
-    return u32(data, at) if width == 4 else u64(data, at)
+    return u64(data, at) if width == 8 else short(data, at, width)
 
 
 @jit
@@ -42,7 +38,7 @@ def copied(data: Any, at: int, length: int, out: Any, to: int) -> None:
 
 @given(st.binary(min_size=8, max_size=40), st.data())
 def test_integers_from_anywhere(data: bytes, drawn: Any) -> None:
-    for width in (1, 2, 4, 8):
+    for width in (1, 2, 3, 4, 8):
         at = drawn.draw(st.integers(0, len(data) - width))
         expected = int.from_bytes(data[at : at + width], "little", signed=width == 8)
         assert loaded(frozen(data), at, width) == expected
