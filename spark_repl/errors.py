@@ -116,6 +116,11 @@ class FencedError(SparkReplError):
     """Another applier owns this target."""
 
 
+class FormerOwnerError(SparkReplError):
+    """A commit of an applier that owned the target before has landed late, with rows that the log
+    has: what the tables hold is to be read again, nothing is wrong."""
+
+
 class ConfigError(SparkReplError):
     """Bad usage or configuration; the command line exits with 2."""
 

@@ -18,17 +18,20 @@ from .binlog.definition import TableDefinition
 from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .crash_points import armed, reach
-from .errors import FencedError, RowError, SchemaError
+from .errors import FencedError, RowError, SchemaError, SparkReplError
 from .position import RelayPosition
+from .retry import temporary
 from .sink.commit import commit, marked_rows
 from .sink.compaction import CompactTask
 from .sink.control import Cut
 from .sink.direct import LiveFile, Violation, WriteTask, Written, write
+from .sink.discard import discard
 from .sink.key_index import IndexTask, build
 from .sink.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from .sink.rewrite import RewriteTask, rewrite
 from .sink.storage import remove_if_there
-from .sink.tracking import Table, Tracking, user_metadata
+from .sink.table import Table
+from .sink.tracking import Outcome, Tracking, user_metadata
 from .upkeep import Upkeep
 from .workers import HERE_BYTES, Workers
 
@@ -87,6 +90,7 @@ class GroupWriter:
                 parts.setdefault(piece.table, []).append(piece)
         with ExitStack() as held:
             tables = self._tables(staged, parts, before, held)
+            held.enter_context(self.tracking.files_there(tables.values()))
             self._write(tables, parts, cut, idempotent=idempotent, begins=begins)
         self._upkeep.look(tables)
         return changes
@@ -131,7 +135,7 @@ class GroupWriter:
         try:
             self._commit(tables, written, cut)
         except Exception as error:
-            if not self._settle(tables, written, cut.position) or isinstance(error, FencedError):
+            if not self._settle(tables, written, cut.position, error):
                 raise
             log.warning("a commit landed whose answer was lost: %s", error)
         self._commit_seconds += time.perf_counter() - began
@@ -148,15 +152,31 @@ class GroupWriter:
         self._upkeep.close()
         self._pool.shutdown()
 
-    def _settle(self, tables: dict[str, Table], written: list[Written], position: int) -> bool:
-        """After a commit that failed, or whose answer was lost: looks which tables have landed,
-        and removes the files of the others. Returns whether all that change have."""
+    def _settle(
+        self, tables: dict[str, Table], written: list[Written], position: int, error: Exception
+    ) -> bool:
+        """After ``error`` in a commit, or in its answer: looks which tables have the group, and
+        removes the files of those that will not have it. Returns whether all that change have.
+
+        Raises FencedError and FormerOwnerError when a commit in between is not this process's, and
+        ``error`` where nothing can be asked now: nothing is removed then.
+        """
         mine, landed = _by_table(tables, written), True
         for name, table in tables.items():
-            changes = any(part.changes_table for part in mine[name])
-            if changes and not self.tracking.settle(table, position):
-                self._discard(mine[name])
+            if not any(part.changes_table for part in mine[name]):
+                continue
+            try:
+                outcome = self.tracking.settle(table, position)
+            except Exception as unseen:
+                told = isinstance(unseen, SparkReplError) and not temporary(unseen)
+                if told or isinstance(error, FencedError):
+                    raise
+                raise error from unseen
+            if outcome is not Outcome.LANDED:
                 landed = False
+                self._discard(mine[name], tried_behind=table.snapshot.version)
+        if not landed and isinstance(error, FencedError):
+            raise self.tracking.not_ours(error.table or "") from error
         return landed
 
     def _tables(
@@ -235,7 +255,8 @@ class GroupWriter:
         tasks = []
         for table in tables:
             index = self.tracking.key_index(table)
-            tasks += [IndexTask(index, path) for path in index.missing(self.tracking.live(table))]
+            live = self.tracking.live(table).adds
+            tasks += [IndexTask(index, path) for path in index.missing(live)]
         self.workers.run(build, tasks, here=len(tasks) < 2)
 
     def _commit(self, tables: dict[str, Table], written: list[Written], cut: Cut) -> None:
@@ -276,12 +297,13 @@ class GroupWriter:
         found = self._pool.map(lambda name: lanes.check(tables[name], mine[name]), changed)
         return [fault for faults in found for fault in faults]
 
-    def _discard(self, written: list[Written]) -> None:
-        """Removes the files of a group that will not be committed."""
+    def _discard(self, written: list[Written], *, tried_behind: int | None = None) -> None:
+        """The files of a group that was not committed, or not seen to be."""
         for part in written:
             folder = self.tracking.tables[part.table].folder
-            for path in [*(os.path.join(folder, name) for name in part.files), *part.staged]:
-                remove_if_there(path)  # gone with the storage that failed, perhaps
+            discard(folder, part.files, tried_behind=tried_behind)
+            for path in part.staged:
+                remove_if_there(path)
 
     def _fault(self, found: Violation, table: Table) -> RowFault:
         hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"

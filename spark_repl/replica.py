@@ -20,7 +20,7 @@ from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
 from .crash_points import reach
-from .errors import LogError, SparkReplError
+from .errors import FormerOwnerError, LogError, SparkReplError
 from .plan import Log
 from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
@@ -84,6 +84,7 @@ class Replica:
         self.counters = Counters()
         self.error: BaseException | None = None
         self._stop, self._copied = threading.Event(), threading.Event()
+        self._late_at = -1  # where a former owner's commit was found last
         self._batching = threading.Lock()
 
     def __enter__(self) -> Replica:
@@ -175,12 +176,18 @@ class Replica:
         """Runs the stream. Raises what stopped it; everything before that has been committed."""
         began = time.perf_counter()
         while True:
-            self.coordinator.end_by_hand()
-            self._catch_up()
-            if not self._until_is_met():
-                self._streams(follow)
-            if not self._copied.is_set() or self._stop.is_set() or self._failed:
+            try:
+                self.coordinator.end_by_hand()
+                self._catch_up()
+                if not self._until_is_met():
+                    self._streams(follow)
+            except FormerOwnerError as error:
+                self.error = error
+            late = isinstance(self.error, FormerOwnerError)
+            if self._stop.is_set() or not (late or (self._copied.is_set() and not self._failed)):
                 break
+            if late:
+                self._note_late()
             self._go_back()
         if self._failed:
             assert self.error is not None
@@ -204,6 +211,14 @@ class Replica:
         the others' place. Safe from any thread."""
         self._copied.set()
         self.coordinator.stopping.set()
+
+    def _note_late(self) -> None:
+        """Raises the error where positions were read anew before, and nothing landed since."""
+        assert self.error is not None
+        if self._late_at == (reached := self.coordinator.position):
+            raise self.error
+        self._late_at = reached
+        log.warning("%s: reading anew what the tables hold", self.error)
 
     def _go_back(self) -> None:
         self._copied.clear()

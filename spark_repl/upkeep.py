@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from .config import Target
 from .crash_points import reach
@@ -20,9 +21,10 @@ from .sink import checkpoint
 from .sink.commit import check_files
 from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
 from .sink.direct import LiveFile
+from .sink.discard import discard
 from .sink.replaced import remove_replaced, touch
-from .sink.storage import remove_if_there
-from .sink.tracking import Table, Tracking
+from .sink.table import LiveFiles, Table
+from .sink.tracking import Tracking
 from .workers import HERE_BYTES, Workers
 
 log = logging.getLogger(__name__)
@@ -85,9 +87,11 @@ class Upkeep:
             self._vacuum(table)
 
     def _compact(self, table: Table) -> None:
-        live = self.tracking.live(table)
+        with table.lock:
+            planned = self.tracking.live(table)
+        live = planned.adds
         keys, tasks, size = self.tracking.layout.keys(table.path), [], 0
-        for paths in choose(dict(live), self._enough):
+        for paths in choose(table.folder, live, self._enough):
             files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
             tasks.append(CompactTask.of(table, keys, files))
             size += sum(int(live[path]["size"]) for path in paths)
@@ -95,32 +99,38 @@ class Upkeep:
             return
         done = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
         reach("compacted")
-        landed: set[str] = set()
-        try:
-            landed = self._replace(table, live, done)
-        finally:
-            for made in (one.add["path"] for one in done if one.add is not None):
-                if made not in landed:
-                    remove_if_there(os.path.join(table.folder, made))
+        with table.lock:
+            self._replace(table, planned, done)
         reach("after_compaction")
 
-    def _replace(self, table: Table, planned: object, done: list[Compacted]) -> set[str]:
-        """Commits the rewrites between two groups, as one; returns the new files that landed."""
-        with table.lock:
-            live = self.tracking.live(table)
-            # Another object: others have changed the table, and its rows may lie anywhere.
-            if live is not planned or self.tracking.tables.get(table.name) is not table:
-                return set()
-            vectors = table.has_vectors
-            parts = [actions_of(one, table.folder, live, vectors=vectors) for one in done]
-            actions = [action for part in parts for action in part]
-            if not actions:
-                return set()
-            new = {action["add"]["path"] for action in actions if "add" in action}
-            check_files(table, sorted(new))
-            self.tracking.rewritten(table, actions)
-        log.info("%s: %d files became one of each partition", table.name, len(actions) - len(new))
-        return new
+    def _replace(self, table: Table, planned: LiveFiles, done: list[Compacted]) -> None:
+        """Commits the rewrites between two groups, as one. The new files that no version names are
+        removed, if it is sure that none ever will."""
+        made = [one.add["path"] for one in done if one.add is not None]
+        tried_behind = None
+        try:
+            actions = self._rewrites(table, planned, done)
+            if actions:
+                tried_behind = table.snapshot.version
+                self.tracking.rewritten(table, actions)
+                folded = sum("remove" in action for action in actions)
+                log.info("%s: %d files were folded", table.name, folded)
+        finally:
+            discard(table.folder, made, tried_behind=tried_behind)
+
+    def _rewrites(
+        self, table: Table, planned: LiveFiles, done: list[Compacted]
+    ) -> list[dict[str, Any]]:
+        """The commit's actions; none where others have changed the table since the plan, so that
+        its rows may lie anywhere. Raises ConcurrentChangeError when a new file is gone."""
+        live = self.tracking.live(table)
+        if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
+            return []
+        vectors = table.has_vectors
+        parts = [actions_of(one, table.folder, live.adds, vectors=vectors) for one in done]
+        actions = [action for part in parts for action in part]
+        check_files(table, sorted(a["add"]["path"] for a in actions if "add" in a))
+        return actions
 
     def _vacuum_due(self, table: Table) -> bool:
         if not self.target.vacuum_hours:

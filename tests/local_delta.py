@@ -11,8 +11,9 @@ import itertools
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
@@ -49,8 +50,8 @@ class LocalDelta(DeltaLog):
                 return version - 1
         raise AssertionError
 
-    def snapshot(self, folder: str) -> Snapshot | None:
-        version = self.version(folder)
+    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
+        version = self.version(folder) if version is None else version
         for number in range(version, -1, -1):
             for action in read_commit(folder, number) or []:
                 if "metaData" in action:
@@ -65,10 +66,8 @@ class LocalDelta(DeltaLog):
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
         return log_replay.last_txn(snapshot.folder, snapshot.version, app)
 
-    def advance(self, previous: Snapshot) -> Snapshot:
-        found = self.snapshot(previous.folder)
-        assert found is not None
-        return found
+    def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        return replace(previous, version=version)
 
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
         return log_replay.live_files(snapshot.folder, snapshot.version) or {}
@@ -82,32 +81,32 @@ class LocalDelta(DeltaLog):
             "partitionColumns": list(made.partition_columns),
         }  # fmt: skip
         actions = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
-        _put(folder, 0, actions, app, position, user_metadata)
+        put(folder, 0, actions, app, position, user_metadata)
 
     def commit(
         self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
     ) -> int:
         CRASHES("before_put")
         version = planned.version + 1
-        done = _put(planned.folder, version, actions, app, position, user_metadata)
+        done = put(planned.folder, version, actions, app, position, user_metadata)
         CRASHES("after_put")
         return done
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
-        return _put(planned.folder, planned.version + 1, actions)
+        return put(planned.folder, planned.version + 1, actions)
 
 
 def _path(folder: str, version: int) -> str:
     return os.path.join(folder, "_delta_log", f"{version:020d}.json")
 
 
-def _put(
+def put(
     folder: str, version: int, actions: Sequence[Action], app: str = "", position: int = 0,
-    said: str = "",
+    said: str = "", *, operation: str = "OPTIMIZE",
 ) -> int:  # fmt: skip
-    """Without ``app`` it is a rewrite, which bears no position."""
+    """Without ``app`` it is a rewrite, or somebody else's, which bears no position."""
     storage.make_folder(os.path.join(folder, "_delta_log"))
-    info = {"operation": "STREAMING UPDATE" if app else "OPTIMIZE", "userMetadata": said}
+    info = {"operation": "STREAMING UPDATE" if app else operation, "userMetadata": said}
     txn = [{"txn": {"appId": app, "version": position}}] if app else []
     lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, *txn]]
     path = _path(folder, version)
@@ -163,15 +162,19 @@ def _without_spark() -> Iterator[None]:
 @contextmanager
 def applier(
     log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
-    partition_by: Sequence[str] = (), **apply: Any,
+    partition_by: Sequence[str] = (), keys: Mapping[str, Any] | None = None,
+    take_over: bool = False, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
     """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
-    have deletion ``vectors``, Delta's change data ``feed`` and partitions."""
+    have deletion ``vectors``, Delta's change data ``feed`` and partitions; ``keys`` are more of the
+    section [target]."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
+    aim |= keys or {}
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
-    with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
+    config = Config.from_mapping(values)
+    with _without_spark(), Replica(MagicMock(), config, take_over=take_over) as found:
         yield found
 
 

@@ -27,8 +27,9 @@ from ..sink.control import Control, Cut
 from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
 from ..sink.layout import Layout
 from ..sink.public_log import open_table_log
+from ..sink.table import Table
 from ..sink.table_options import TableOptions
-from ..sink.tracking import Table, Tracking, user_metadata
+from ..sink.tracking import Tracking, user_metadata
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .prepared import before_branches
 from .privileges import VIEW_HINT, check_privileges

@@ -19,7 +19,7 @@ from ..errors import SchemaError
 from .new_file import new_file
 from .partitions import Values, split
 from .statistics import statistics
-from .storage import parquet_source
+from .storage import data_file, parquet_source
 from .variant import FILE_TYPE, as_type, is_variant
 
 _PLAIN = {
@@ -228,11 +228,13 @@ def write_file(
     }
 
 
-def open_file(path: str) -> pq.ParquetFile:
-    """A data file, perhaps Spark's: its INT96 timestamps are microseconds, as ours are."""
-    source = parquet_source(path)
+def open_file(folder: str, path: str) -> pq.ParquetFile:
+    """A data file that the table's log names, perhaps Spark's: its INT96 timestamps are
+    microseconds, as ours are."""
+    place = data_file(folder, path)
+    source = parquet_source(place)
     # From an object store a column's pieces come in few requests, side by side.
-    ahead = source is not path
+    ahead = source is not place
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
 
 
@@ -241,7 +243,7 @@ def read_rows(
 ) -> list[pa.Array]:
     """The columns ``physical`` of ``rows`` of one data file, in that order; reads no more than the
     row groups that hold them."""
-    file = open_file(os.path.join(folder, path))
+    file = open_file(folder, path)
     metadata = file.metadata
     counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     edges = np.concatenate(([0], np.cumsum(counts)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -15,9 +14,10 @@ from . import deletion_vector
 from .direct import Written
 from .log_replay import Action
 from .new_file import date_ahead
-from .statistics import loosened
+from .statistics import loosened, row_count
+from .table import Table
 from .table_log import ConcurrentChangeError
-from .tracking import Table, Tracking
+from .tracking import Tracking
 
 
 def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
@@ -49,11 +49,11 @@ def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> 
         if dead & rows:
             raise TargetError("a row was to be removed twice", table=table.name, file=path)
         actions.append({"remove": removed(old, now)})
-        if len(dead | rows) < json.loads(old["stats"])["numRecords"]:
+        if len(dead | rows) < row_count(table.folder, old):
             kept.append((old, dead | rows))
     vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
     for (old, _), vector in zip(kept, vectors, strict=True):
-        stats = loosened(old["stats"])
+        stats = loosened(table.folder, old)
         fresh = {**old, "deletionVector": vector, "stats": stats, "dataChange": True}
         actions.append({"add": fresh})
     actions += [{"add": add} for part in written for add in part.adds]
@@ -88,13 +88,15 @@ def check_files(table: Table, paths: Sequence[str]) -> None:
 def commit(
     tracking: Tracking, table: Table, written: Sequence[Written], position: int, metadata: str
 ) -> int:
-    """One Delta commit with the table's part of a group; returns its version.
+    """One Delta commit with the table's part of a group; returns its version. Whatever it raises,
+    the commit may have landed: ``Tracking.settle`` tells.
 
     Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
     files.
     """
     check_files(table, [path for part in written for path in part.files])
     actions = actions_of(tracking, table, written)
+    table.pending = position
     version = tracking.delta.commit(table.snapshot, actions, tracking.app, position, metadata)
-    tracking.landed(table, actions, position)
+    tracking.landed(table, actions, position, version)
     return version

@@ -8,8 +8,6 @@ old files meanwhile are marked in the new one: a row's place there follows from 
 from __future__ import annotations
 
 import array
-import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +24,8 @@ from .commit import removed
 from .direct import LiveFile
 from .key_index import KeyIndex, write_indexed
 from .log_replay import Action
-from .statistics import loosened
-from .tracking import Table
+from .statistics import loosened, row_count
+from .table import Table
 
 _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 
@@ -80,7 +78,7 @@ class _Size:
     bytes: int
 
 
-def choose(files: Mapping[str, Action], enough: int) -> list[list[str]]:
+def choose(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
     """Paths to fold into one file, for each partition that has some: ``enough`` files of one order
     of magnitude, so that each row is rewritten once per order; else, where more rows are dead than
     live, the deadest files."""
@@ -89,11 +87,12 @@ def choose(files: Mapping[str, Action], enough: int) -> list[list[str]]:
         values = (add.get("partitionValues") or {}).items()
         # Spark writes NULL as an empty text, too, and nobody keeps to an order.
         partitions.setdefault(tuple(sorted((k, v or "") for k, v in values)), []).append(add)
-    return list(filter(None, (_choose(mine, enough) for mine in partitions.values())))
+    sizes = ([_size(folder, add) for add in mine] for mine in partitions.values())
+    return list(filter(None, (_choose(mine, enough) for mine in sizes)))
 
 
-def _choose(files: Sequence[Action], enough: int) -> list[str]:
-    sizes = sorted(map(_size, files), key=lambda size: (size.live, size.path))
+def _choose(files: Sequence[_Size], enough: int) -> list[str]:
+    sizes = sorted(files, key=lambda size: (size.live, size.path))
     tier: list[_Size] = []
     for size in sizes:
         if tier and size.live > sum(s.live for s in tier):
@@ -119,8 +118,8 @@ def _too_much(tier: list[_Size]) -> bool:
     return sum(s.live for s in tier) > _FULL_ROWS or sum(s.bytes for s in tier) > _FULL_BYTES
 
 
-def _size(add: Action) -> _Size:
-    rows = int(json.loads(add["stats"])["numRecords"])
+def _size(folder: str, add: Action) -> _Size:
+    rows = row_count(folder, add)
     dead = int((add.get("deletionVector") or {}).get("cardinality", 0))
     return _Size(add["path"], rows - dead, dead, int(add["size"]))
 
@@ -139,7 +138,7 @@ def compact(task: CompactTask) -> Compacted:
 def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> pa.Table:
     """The rows of one file that its deletion vector does not mark, nor ``gone``."""
     gone = gone or BitMap()
-    with open_file(os.path.join(task.folder, file.path)) as parquet:
+    with open_file(task.folder, file.path) as parquet:
         found = parquet.read(columns=list(task.columns.physical))
     arrays = [
         with_type(one_chunk(found.column(name)), field.type)
@@ -178,7 +177,7 @@ def actions_of(
         return []
     if marks:
         vector = deletion_vector.write(folder, [marks])[0]
-        add = {**add, "deletionVector": vector, "stats": loosened(add["stats"])}
+        add = {**add, "deletionVector": vector, "stats": loosened(folder, add)}
     return [*actions, {"add": add}]
 
 

@@ -168,6 +168,11 @@ class Control:
         newest = max(rows, key=lambda row: (row["epoch"], row["at"]))
         return newest["epoch"], Owner(**json.loads(newest["detail"]))
 
+    def is_owner(self) -> bool:
+        """Whether nobody has taken the target over since ``claim``."""
+        held = self.owner()
+        return held is not None and held[0] == self.epoch
+
     def cuts(self) -> list[Cut]:
         """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the
         later one last."""

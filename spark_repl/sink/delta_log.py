@@ -64,11 +64,19 @@ class DeltaLog(TableLog):
             self._ready = True
         return self._package.DeltaLog.forTable(self._spark._jsparkSession, folder)
 
-    def snapshot(self, folder: str) -> Snapshot | None:
+    def _at(self, folder: str, version: int | None) -> Any:
+        """Delta's snapshot of a version; None: of the newest."""
+        log = self._log(folder)
+        java = log.update(False, self._none, self._none)
+        if version is None or java.version() == version:
+            return java
+        return log.getSnapshotAt(version, self._none, self._none, False)
+
+    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
         if not is_remote(folder) and not os.path.isdir(os.path.join(folder, "_delta_log")):
             return None
         try:
-            java = self._log(folder).update(False, self._none, self._none)
+            java = self._at(folder, version)
         except Py4JJavaError as error:
             raise translate(error, folder) from error
         if java.version() < 0:
@@ -94,13 +102,8 @@ class DeltaLog(TableLog):
             known = self._to_list.asJava(snapshot.java.transactions())
             return next((int(v) for name, v in known.items() if name == app), None)
 
-    def advance(self, previous: Snapshot) -> Snapshot:
-        java = self._log(previous.folder).update(False, self._none, self._none)
-        if java.version() == previous.version + 1:
-            return replace(previous, version=previous.version + 1, java=java)
-        newest = self.snapshot(previous.folder)
-        assert newest is not None
-        return newest
+    def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        return replace(previous, version=version, java=self._at(previous.folder, version))
 
     def version(self, folder: str) -> int:
         return int(self._log(folder).update(False, self._none, self._none).version())

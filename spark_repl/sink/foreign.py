@@ -1,22 +1,19 @@
 """Foreign commits: what somebody else did to a target table, and whether the applier may go on.
 
 What changes no row may always be done (OPTIMIZE, VACUUM, properties). Changed rows go by
-``target.on_foreign_change``. RESTORE is never let pass: it takes rows back and keeps the position.
+``target.on_foreign_change``. RESTORE takes rows back and keeps the position, so it is let pass only
+where it undoes what others did: when all rows are again what our last commit left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..errors import TargetError
 from .columns import Columns
-from .log_replay import Action
-
-_HINT = (
-    "on_foreign_change = stop: undo it with RESTORE to the version before and remove the later"
-    " cuts, or start again with an empty target; on_foreign_change = accept takes changed rows as"
-    " they are"
-)
+from .log_replay import Action, live_files
+from .table_log import Snapshot
 
 
 def changes_rows(actions: Sequence[Action]) -> bool:
@@ -24,14 +21,43 @@ def changes_rows(actions: Sequence[Action]) -> bool:
 
 
 def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: bool) -> bool:
-    """Whether the commit changed rows. Raises TargetError when the applier must not go on."""
+    """Whether the commit changed rows. Raises TargetError when the applier must not go on with what
+    it left behind."""
     said: Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     operation = said.get("operation", "?")
     new: Action | None = next((a["metaData"] for a in actions if "metaData" in a), None)
     altered = new and Columns.of(new["schemaString"], new["partitionColumns"]) != columns
     changes = changes_rows(actions)
     if operation == "RESTORE" or altered or (changes and not accept):
-        raise TargetError(
-            f"somebody else changed the table: version {version} is a {operation}", hint=_HINT
-        )
+        raise TargetError(f"somebody else changed the table: version {version} is a {operation}")
     return changes
+
+
+def undone(folder: str, before: Iterable[int], snapshot: Snapshot, columns: Columns) -> bool:
+    """Whether ``snapshot`` has rows and columns of one of the versions ``before`` again, as behind
+    a RESTORE to it: the same files, with the same rows marked. False where the log doesn't tell."""
+    if Columns.of(snapshot.schema_string, snapshot.partition_columns) != columns:
+        return False
+    now = _marked(live_files(folder, snapshot.version))
+    return now is not None and any(_marked(live_files(folder, v)) == now for v in before)
+
+
+def _marked(files: Mapping[str, Action] | None) -> dict[str, Any] | None:
+    if files is None:
+        return None
+    return {path: add.get("deletionVector") for path, add in files.items()}
+
+
+def way_out(folder: str, name: str, base: int | None) -> str:
+    """What helps. ``base``: the version before theirs; None: a commit of ours lies above it, which
+    a RESTORE would take away while its position stays."""
+    undo = (
+        f"to undo it: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {base}, and start again; "
+        if base is not None
+        else ""
+    )
+    return (
+        f"on_foreign_change = stop: {undo}to have the source's rows again:"
+        f" spark-repl snapshot --table {name}; to keep their rows: on_foreign_change = accept"
+        " (a RESTORE to other rows, and a changed definition, are never accepted)"
+    )

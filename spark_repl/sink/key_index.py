@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from ..apply.key_hash import NULL_HASH, hash_binary
 from ..binlog.kernels import jit, jit_allocating
+from . import storage
 from .columns import Columns, flat_parts, one_chunk, open_file, write_file
-from .storage import exists
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -136,13 +136,13 @@ class KeyIndex:
         """Removes the indexes of data files that are there no more."""
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for name in names:
-            data_file = name.removesuffix(".npy").replace("%2F", "/")
-            gone = not exists(os.path.join(self.table_folder, data_file))
+            named = name.removesuffix(".npy").replace("%2F", "/")
+            gone = not storage.exists(storage.data_file(self.table_folder, named))
             if name.endswith(".npy") and gone:
                 os.remove(os.path.join(self.folder, name))
 
     def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
-        with open_file(os.path.join(self.table_folder, data_file)) as file:
+        with open_file(self.table_folder, data_file) as file:
             table = file.read(columns=self.key_columns)
         return [table.column(name) for name in self.key_columns]
 

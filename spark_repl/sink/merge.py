@@ -26,8 +26,9 @@ from .columns import quoted
 from .completion import PATCHED, completed, pack
 from .direct import Violation, WriteTask, Written, fold_task, refuse_unplaced
 from .public_log import bear, told_apart
+from .table import Table
 from .table_log import ALONE
-from .tracking import Table, Tracking
+from .tracking import Tracking
 
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
 # A group's net changes fit into memory: hash joins instead of sorting both sides.
@@ -152,6 +153,7 @@ class MergeLanes:
         session = self._session(table)
         bear(session, self._tracking.app, position, metadata)
         net = self._net(table, written)
+        table.pending = position
         with told_apart(table.folder, table.name):
             self._change(table, written, net)
         self._tracking.merged(table, position)

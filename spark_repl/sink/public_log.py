@@ -13,8 +13,8 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -29,7 +29,7 @@ from . import log_replay
 from .columns import quoted
 from .delta_log import DeltaLog, UnknownDeltaError
 from .log_replay import Action
-from .storage import remove_if_there
+from .storage import data_file, remove_if_there
 from .table_log import ALONE, ConcurrentChangeError, NewTable, Snapshot, TableLog, fenced
 
 log = logging.getLogger(__name__)
@@ -94,8 +94,8 @@ class PublicLog(TableLog):
         table = _opened(folder)
         return -1 if table is None else table.version()
 
-    def snapshot(self, folder: str) -> Snapshot | None:
-        table = _opened(folder)
+    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
+        table = _opened(folder, version)
         if table is None:
             return None
         metadata, protocol = table.metadata(), table.protocol()
@@ -117,10 +117,8 @@ class PublicLog(TableLog):
         except LookupError:
             return DeltaTable(snapshot.folder, version=snapshot.version).transaction_version(app)
 
-    def advance(self, previous: Snapshot) -> Snapshot:
-        newest = self.snapshot(previous.folder)
-        assert newest is not None
-        return newest
+    def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        return replace(previous, version=version)
 
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
         raise _only_direct()
@@ -152,7 +150,7 @@ class PublicLog(TableLog):
         if not all("add" in action for action in actions):
             raise _only_direct()
         session = self._session(app, position, user_metadata)
-        paths = [os.path.join(planned.folder, unquote(a["add"]["path"])) for a in actions]
+        paths = [data_file(planned.folder, a["add"]["path"]) for a in actions]
         fields = json.loads(planned.schema_string)["fields"]
         logical = StructType.fromJson({"type": "struct", "fields": fields})
         physical = StructType.fromJson({"type": "struct", "fields": [_physical(f) for f in fields]})
@@ -182,7 +180,7 @@ class PublicLog(TableLog):
         return session
 
 
-def _opened(folder: str) -> DeltaTable | None:
+def _opened(folder: str, version: int | None = None) -> DeltaTable | None:
     if is_remote(folder):
         raise SetupError(
             "a target on S3 needs the open-source Delta 4.4: commits are made safe through it",
@@ -191,7 +189,7 @@ def _opened(folder: str) -> DeltaTable | None:
     if not os.path.isdir(os.path.join(folder, "_delta_log")):
         return None
     try:
-        return DeltaTable(folder)
+        return DeltaTable(folder, version=version)
     except TableNotFoundError:
         return None
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from .storage import data_file, parquet_source
 from .variant import is_variant
 
 # As delta.dataSkippingNumIndexedCols has it; texts are cut behind so many characters.
@@ -34,9 +36,22 @@ def statistics(table: pa.Table) -> str:
     return _json({**head, "nullCount": nulls, "tightBounds": True})
 
 
-def loosened(stats: str) -> str:
-    """``stats`` of a file some of whose rows are marked now. Only the one flag changes: numbers
-    keep their digits."""
+def row_count(folder: str, add: Mapping[str, Any]) -> int:
+    """All rows of a data file of the table at ``folder``: marked ones too. Others may have written
+    it without statistics; then its footer tells. Raises OSError."""
+    stats = json.loads(add.get("stats") or "{}")
+    if "numRecords" in stats:
+        return int(stats["numRecords"])
+    with pq.ParquetFile(parquet_source(data_file(folder, add["path"]))) as file:
+        return int(file.metadata.num_rows)
+
+
+def loosened(folder: str, add: Mapping[str, Any]) -> str:
+    """The ``stats`` of a file some of whose rows are marked now. Only the one flag changes: numbers
+    keep their digits. Delta wants the number of rows beside a deletion vector."""
+    stats = add.get("stats") or "{}"
+    if "numRecords" not in json.loads(stats):
+        return _json({"numRecords": row_count(folder, add), "tightBounds": False})
     found, count = re.subn(r'"tightBounds"\s*:\s*true', '"tightBounds":false', stats)
     if count or re.search(r'"tightBounds"\s*:\s*false', stats):
         return found

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
+from urllib.parse import unquote
 
 import pyarrow.fs
 
@@ -26,6 +27,15 @@ _REFUSED = re.compile(
     r"|EXPIRED_TOKEN|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken"
     r"|HTTP response code 40[13]|40[13] (Forbidden|Unauthorized)|credential"
 )
+
+
+_MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
+
+
+def data_file(folder: str, path: str) -> str:
+    """Where a file lies that the log of the table at ``folder`` names: by a URI, in which Spark
+    writes a percent sign of a partition's folder as %25."""
+    return os.path.join(folder, unquote(path))
 
 
 def open_input(path: str) -> BinaryIO:
@@ -52,6 +62,14 @@ def exists(path: str) -> bool:
         return os.path.exists(path)
     found = file_system().get_file_info(key_of(path))
     return bool(found.type != pyarrow.fs.FileType.NotFound)
+
+
+def is_gone(error: BaseException, folder: str) -> bool:
+    """Whether an error says that a file below ``folder`` isn't there: Python's, pyarrow's of an
+    object store, or Spark's."""
+    text = str(error)
+    missing = isinstance(error, FileNotFoundError) or _MISSING_JAVA.search(text)
+    return bool(missing) and (folder if not is_remote(folder) else key_of(folder)) in unquote(text)
 
 
 def remove(path: str) -> None:

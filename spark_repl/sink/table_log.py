@@ -69,8 +69,9 @@ class TableLog(ABC):
         self._spark = spark
 
     @abstractmethod
-    def snapshot(self, folder: str) -> Snapshot | None:
-        """The newest version of the table at ``folder``; None when there is no table."""
+    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
+        """The newest version of the table at ``folder``, or that one; None when there is no
+        table."""
 
     @abstractmethod
     def version(self, folder: str) -> int:
@@ -81,8 +82,9 @@ class TableLog(ABC):
         """The version of the last ``txn`` action of ``app``; None when it never committed."""
 
     @abstractmethod
-    def advance(self, previous: Snapshot) -> Snapshot:
-        """The newest version after a commit of ours, which changes no metadata."""
+    def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        """The snapshot of ``version``, a commit of ours on ``previous`` that changes no
+        metadata; others may have committed behind it."""
 
     @abstractmethod
     def files(self, snapshot: Snapshot) -> dict[str, Action]:

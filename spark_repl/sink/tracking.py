@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 from ..binlog.definition import TableDefinition
-from ..errors import FencedError, TargetError
+from ..errors import FormerOwnerError, SparkReplError, TargetError
 from ..gtid import GtidSet
-from . import features, foreign
+from . import features, foreign, storage
 from .columns import Columns
-from .control import Control, Cut, TableVersion
+from .control import Control, Cut
 from .copies import current_paths, shown_paths
 from .direct import LiveFile
 from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
-from .table_log import ConcurrentChangeError, Snapshot, TableLog
+from .table import LiveFiles, Table
+from .table_log import ConcurrentChangeError, Snapshot, TableLog, fenced
 from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
@@ -36,36 +37,11 @@ _FOREIGN = "foreign"  # rows of the control table: tables whose rows others have
 _READ_AT_ONCE = 4  # tables
 
 
-@dataclass
-class Table:
-    """One target table. ``position``: packed end of the last transaction in it (0: none yet)."""
+class Outcome(Enum):
+    """What became of an attempt to commit. BEATEN: another commit has taken its version.
+    UNKNOWN: it isn't there, and may still come."""
 
-    name: str
-    path: str
-    folder: str
-    definition: TableDefinition
-    complete: bool
-    snapshot: Snapshot
-    position: int
-    columns: Columns
-    _files: dict[str, Action] | None = field(default=None, repr=False)
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    """held from a plan to its commit: by a group's writer, or by a compaction between two groups"""
-
-    @property
-    def key_columns(self) -> tuple[str, ...]:
-        """What tells rows apart, by its names in the data files: the key, or all columns."""
-        chosen = self.definition.primary_key or range(len(self.columns.names))
-        return tuple(self.columns.physical[i] for i in chosen)
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether rows are marked in deletion vectors; else files that lose rows are rewritten."""
-        return self.snapshot.has("delta.enableDeletionVectors")
-
-    def version(self) -> TableVersion:
-        found = self.snapshot
-        return TableVersion(self.path, found.version, found.metadata_id, self.position)
+    LANDED, BEATEN, UNKNOWN = range(3)
 
 
 class Tracking:
@@ -224,11 +200,14 @@ class Tracking:
         return {_DEFINITION: definition.to_json(), _COMPLETE: known}
 
     def refresh(self, table: Table) -> None:
-        """Takes in what others committed since we last looked. Raises TargetError, FencedError."""
+        """Takes in what was committed since we last looked. Raises TargetError, FencedError,
+        FormerOwnerError."""
         if self.delta.version(table.folder) != table.snapshot.version:
             self._check(table, table.snapshot.metadata_id, table.snapshot.version)
 
     def _check(self, table: Table, metadata_id: str, version: int) -> None:
+        """Looks at all commits behind ``version``, of which those up to the table's own are known
+        by their position."""
         snapshot = self.delta.snapshot(table.folder)
         if snapshot is None or snapshot.metadata_id != metadata_id:
             raise TargetError(
@@ -237,32 +216,58 @@ class Tracking:
                 file=table.folder,
                 hint="start again with an empty target, or restore the table",
             )
-        own = table.snapshot.version
-        for number, actions in enumerate(
-            commits_after(table.folder, version, snapshot.version), version + 1
-        ):
-            ours = any(a.get("txn", {}).get("appId") == self.app for a in actions)
-            if ours and number > own:
-                raise FencedError(
-                    f"another applier committed version {number}",
-                    table=table.name,
-                    hint="only one applier may work on a channel: stop the other one",
-                )
-            if not ours:
-                self._foreign(table, number, actions)
-        if snapshot.version != own:
+        newer = commits_after(table.folder, version, snapshot.version)
+        position = self._walk(table, version, newer, snapshot)
+        if snapshot.version != table.snapshot.version:
             self._features(table.name, snapshot)
-            table.snapshot, table._files = snapshot, None
+            table.take(snapshot, position)
+
+    def _walk(
+        self, table: Table, version: int, newer: Sequence[list[Action]], snapshot: Snapshot
+    ) -> int:
+        """The table's position behind the commits ``newer``, which follow ``version``. Raises for
+        what others did, unless they have undone it."""
+        position, sound, refused = table.position, [version], None
+        for number, actions in enumerate(newer, version + 1):
+            ours = _position(actions, self.app)
+            if ours is None:
+                try:
+                    self._foreign(table, number, actions)
+                except TargetError as error:
+                    refused = refused or error
+                if not refused:
+                    sound.append(number)
+                continue
+            if refused:  # a commit of ours stands on it
+                raise self._refused(table, refused, None)
+            if number > table.snapshot.version:
+                if ours != table.pending:
+                    raise self.not_ours(table.name)
+                position = ours
+            sound = [number]
+        if refused:
+            if not foreign.undone(table.folder, sound, snapshot, table.columns):
+                raise self._refused(table, refused, sound[-1])
+            log.warning("%s: what somebody else changed was undone", table.name)
+        return position
+
+    @staticmethod
+    def _refused(table: Table, error: TargetError, base: int | None) -> TargetError:
+        error.hint = foreign.way_out(table.folder, table.name, base)
+        return error.at(table=table.name, file=table.folder)
+
+    def not_ours(self, name: str) -> SparkReplError:
+        """What to raise for a commit of this channel that this process did not make: there is a
+        second applier, or there was one, which slept and woke behind our look at the table."""
+        if self.control.is_owner():
+            return FormerOwnerError(
+                "an applier that owned the target before has committed late", table=name
+            )
+        return self.control.named(fenced(name))
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:
         """Lets pass what may be; a table whose rows others changed has keys that no log holds."""
-        try:
-            changed = foreign.check(
-                version, actions, table.columns, accept=self.options.accept_foreign
-            )
-        except TargetError as error:
-            raise error.at(table=table.name, file=table.folder) from None
-        if changed:
+        if foreign.check(version, actions, table.columns, accept=self.options.accept_foreign):
             log.warning("%s: somebody else changed rows in version %d", table.name, version)
             if table.complete:
                 said = json.dumps({"name": table.name, "version": version})
@@ -270,15 +275,40 @@ class Tracking:
             table.complete = False
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:
-        return tuple(
-            LiveFile(path, a.get("deletionVector")) for path, a in self.live(table).items()
-        )
+        live = self.live(table).adds
+        return tuple(LiveFile(path, a.get("deletionVector")) for path, a in live.items())
 
-    def live(self, table: Table) -> dict[str, Action]:
-        """The ``add`` action of each live file. The same object as long as nobody else commits."""
-        if table._files is None:
-            table._files = self.delta.files(table.snapshot)
-        return table._files
+    def live(self, table: Table) -> LiveFiles:
+        """The files of the version that was last looked at. The table's lock is held."""
+        assert table.lock.locked(), f"{table.name} is read without its lock"
+        found, snapshot = table.files, table.snapshot
+        if found is None or found.version != snapshot.version:
+            found = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
+            table.files = found
+        return found
+
+    @contextmanager
+    def files_there(self, tables: Iterable[Table]) -> Iterator[None]:
+        """While a commit is planned on the tables, whose locks are held. A data file that is gone
+        then was taken out by somebody's OPTIMIZE and removed by their VACUUM: raises
+        ConcurrentChangeError, to plan anew; or TargetError, where the newest version names it."""
+        try:
+            yield
+        except Exception as error:
+            table = next((t for t in tables if storage.is_gone(error, t.folder)), None)
+            if table is None:
+                raise
+            if self.delta.version(table.folder) != table.snapshot.version:
+                raise ConcurrentChangeError(
+                    "a data file is gone", table=table.name, file=table.folder
+                ) from error
+            raise TargetError(
+                f"a data file that the table's newest version names is gone: {error}",
+                table=table.name,
+                file=table.folder,
+                hint="bring it back from a backup of the folder, or copy the table again:"
+                f" spark-repl snapshot --table {table.name}",
+            ) from error
 
     def key_index(self, table: Table) -> KeyIndex:
         return KeyIndex(self.layout.keys(table.path), table.folder, list(table.key_columns))
@@ -286,64 +316,75 @@ class Tracking:
     def action(self, table: Table, path: str) -> Action:
         """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
         live no more."""
-        found = self.live(table).get(path)
+        found = self.live(table).adds.get(path)
         if found is None:
             raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
         return found
 
-    def landed(self, table: Table, actions: list[Action], position: int) -> None:
-        """Keeps the list of live files in step with a commit of ours that has just landed."""
-        files = self.live(table)
-        for action in actions:
-            if "remove" in action:
-                files.pop(action["remove"]["path"])
-        for action in actions:
-            if "add" in action:
-                files[action["add"]["path"]] = action["add"]
-        snapshot = self.delta.advance(table.snapshot)
-        if snapshot.version != table.snapshot.version + 1:
-            table._files = None  # others committed before or after ours: read the list anew
-        table.snapshot, table.position = snapshot, position
+    def landed(self, table: Table, actions: list[Action], position: int, version: int) -> None:
+        """A commit of ours, planned on the version that was last looked at, is ``version``. What
+        others have committed behind it is seen by the next ``refresh``."""
+        files = self.live(table).behind(actions)
+        table.take(self.delta.advance(table.snapshot, version), position, files)
 
     def rewritten(self, table: Table, actions: list[Action]) -> None:
         """Commits other files with the same rows, position and all else as they were."""
-        self.delta.rewrite(table.snapshot, actions, self.app)
-        self.landed(table, actions, table.position)
+        version = self.delta.rewrite(table.snapshot, actions, self.app)
+        self.landed(table, actions, table.position, version)
 
-    def settle(self, table: Table, position: int) -> bool:
-        """Whether our commit at ``position`` is in the table, whatever its caller was told."""
+    def settle(self, table: Table, position: int) -> Outcome:
+        """What became of our attempt to commit ``position``, whatever its caller was told: asked of
+        the table's log.
+
+        Raises TargetError for what others did before it, FencedError and FormerOwnerError for a
+        commit that is not this process's.
+        """
         if table.position >= position:
-            return True
-        snapshot = self.delta.snapshot(table.folder)
-        assert snapshot is not None
-        found = self.delta.last_txn(snapshot, self.app)
-        if found is None or found < position:
-            return False
-        table.snapshot, table.position, table._files = snapshot, found, None
-        return True
+            return Outcome.LANDED
+        newer = self._newer(table)
+        for number, actions in enumerate(newer, table.snapshot.version + 1):
+            if _position(actions, self.app) == position:
+                self._take_ours(table, newer[: number - table.snapshot.version], position)
+                return Outcome.LANDED
+            if _position(actions, self.app) is not None:
+                raise self.not_ours(table.name)
+        if newer and self.delta.direct:  # on the one version that it could have been
+            table.pending = None
+            return Outcome.BEATEN
+        return Outcome.UNKNOWN
 
     def merged(self, table: Table, position: int) -> None:
-        """Looks at what MERGE has committed: it must be ours, and next to what we knew.
+        """Looks at what MERGE has committed. Raises FencedError and FormerOwnerError when Delta
+        passed the commit over because another applier was there, TargetError for changes of others
+        below it."""
+        if self.settle(table, position) is not Outcome.LANDED:
+            raise self.not_ours(table.name)
 
-        Raises FencedError when Delta passed the commit over because another applier was there.
-        """
-        snapshot = self.delta.snapshot(table.folder)
+    def _newer(self, table: Table) -> list[list[Action]]:
+        newest = self.delta.version(table.folder)
+        return commits_after(table.folder, table.snapshot.version, newest)
+
+    def _take_ours(self, table: Table, upto: list[list[Action]], position: int) -> None:
+        """``upto``: the commits behind the version that was last looked at, ours the last. MERGE
+        lands above what others have committed since our plan."""
+        version = table.snapshot.version
+        snapshot = self.delta.snapshot(table.folder, version + len(upto))
         assert snapshot is not None
-        newer = commits_after(table.folder, table.snapshot.version, snapshot.version)
-        mine = newer and any(
-            action.get("txn", {}).get("appId") == self.app and action["txn"]["version"] == position
-            for action in newer[-1]
-        )
-        if not mine:
-            raise FencedError(
-                "the newest version is not the one that was just committed",
-                table=table.name,
-                hint="only one applier may work on a channel: stop the other one",
-            )
-        known = table.snapshot.version
-        table.snapshot, table.position, table._files = snapshot, position, None
-        for version, actions in enumerate(newer[:-1], known + 1):
-            self._foreign(table, version, actions)  # Delta let our MERGE land behind it
+        refused: TargetError | None = None
+        for number, actions in enumerate(upto[:-1], version + 1):
+            try:
+                self._foreign(table, number, actions)
+            except TargetError as error:
+                refused = refused or self._refused(table, error, None)
+        table.take(snapshot, position)
+        if refused:
+            raise refused
+
+
+def _position(actions: Sequence[Action], app: str) -> int | None:
+    """The position that a commit records for ``app``."""
+    found = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
+    return int(found[0]) if found else None
 
 
 def user_metadata(cut: Cut, channel: str) -> str:

@@ -84,7 +84,7 @@ def add(path: str, rows: int, dead: int = 0, size: int = 100) -> dict[str, Any]:
 def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) -> None:
     files = {str(i): add(str(i), live + dead, dead) for i, (live, dead) in enumerate(sizes)}
     for step in range(200):
-        if not (chosen := choose(files, 4)):
+        if not (chosen := choose("", files, 4)):
             break
         (paths,) = chosen
         rows = [json.loads(files[p]["stats"])["numRecords"] for p in paths]
@@ -93,15 +93,15 @@ def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) ->
         for path in paths:
             del files[path]
         files[f"new{step}"] = add(f"new{step}", sum(rows) - sum(dead))
-    assert not choose(files, 4)
+    assert not choose("", files, 4)
 
 
 def test_files_of_other_orders_of_magnitude_are_left_alone() -> None:
     files = {"big": add("big", 100_000), **{str(i): add(str(i), 50) for i in range(4)}}
-    assert [sorted(paths) for paths in choose(files, 4)] == [["0", "1", "2", "3"]]
-    assert choose(files, 5) == []
+    assert [sorted(paths) for paths in choose("", files, 4)] == [["0", "1", "2", "3"]]
+    assert choose("", files, 5) == []
     half_dead = {**files, "big": add("big", 100_000, 60_000)}
-    assert choose(half_dead, 9) == [["big"]]
+    assert choose("", half_dead, 9) == [["big"]]
 
 
 def test_each_partition_is_folded_by_itself() -> None:
@@ -111,7 +111,7 @@ def test_each_partition_is_folded_by_itself() -> None:
         {"a": "2", "b": "x"}, {"b": "x", "a": "2"}, {"a": "2", "b": "x"}, {"a": "3", "b": "x"},
     ]  # fmt: skip
     files = {str(i): {**add(str(i), 50), "partitionValues": v} for i, v in enumerate(values)}
-    assert [sorted(paths) for paths in choose(files, 3)] == [["0", "1", "2"], ["3", "4", "5"]]
+    assert [sorted(paths) for paths in choose("", files, 3)] == [["0", "1", "2"], ["3", "4", "5"]]
 
 
 def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
@@ -119,7 +119,7 @@ def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
     written = 0
     for number in range(4096):
         files[str(number)] = add(str(number), 10)
-        while chosen := choose(files, 8):
+        while chosen := choose("", files, 8):
             (paths,) = chosen
             rows = sum(json.loads(files.pop(path)["stats"])["numRecords"] for path in paths)
             files[f"{number}+{rows}"] = add(f"{number}+{rows}", rows)

@@ -28,8 +28,8 @@ from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.group import check_definition
 from spark_repl.position import RelayPosition
 from spark_repl.sink.columns import Columns, schema_json
+from spark_repl.sink.table import Table
 from spark_repl.sink.table_log import Snapshot
-from spark_repl.sink.tracking import Table
 from tests.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "all_types"
