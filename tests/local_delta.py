@@ -7,6 +7,7 @@ What only Delta itself can show (conflicts, checkpoints) is tested below tests/s
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -204,6 +205,17 @@ def rows(target: Path | str, table: Table, version: int | None = None) -> list[t
 
 def cuts(target: Path | str) -> list[Cut]:
     return Control(Layout(str(target)).control).cuts()
+
+
+def rows_at_cuts(target: Path | str, table: Table) -> list[list[tuple[Any, ...]]]:
+    """The table's rows at each cut that has it: every one must be readable."""
+    found = [cut.tables.get(f"{table.database}.{table.name}") for cut in cuts(target)]
+    return [rows(target, table, at.version) for at in found if at]
+
+
+def broken() -> OSError:
+    """What storage says for a moment."""
+    return OSError(errno.EIO, "Input/output error")
 
 
 def stopped(log: Path, target: Path, **apply: Any) -> SparkReplError:

@@ -4,40 +4,20 @@ somebody else's before the table's log was asked; and what others commit is seen
 
 from __future__ import annotations
 
-import errno
-import json
-import os
-import shutil
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyroaring import BitMap
 
-from spark_repl.errors import FencedError, FormerOwnerError, RowError, TargetError
+from spark_repl.errors import RowError
 from spark_repl.retry import Retries
-from spark_repl.sink import deletion_vector, log_replay
-from spark_repl.sink.commit import removed
-from spark_repl.sink.control import Control
 from spark_repl.sink.discard import discard
-from spark_repl.sink.key_index import KeyIndex
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.log_replay import live_files
-from spark_repl.sink.table import LiveFiles
 from spark_repl.sink.table_log import Snapshot
-from spark_repl.sink.tracking import Tracking
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import LocalDelta, applier, cuts, put, rows, run, stopped
+from tests.local_delta import LocalDelta, applier, broken, put, rows, rows_at_cuts, run, stopped
 
 A, B = Table("a"), Table("b")
-
-
-def broken() -> OSError:
-    return OSError(errno.EIO, "Input/output error")
 
 
 def names_of(actions: list[dict[str, Any]]) -> list[str]:
@@ -46,13 +26,6 @@ def names_of(actions: list[dict[str, Any]]) -> list[str]:
 
 def data_files(target: Path) -> set[str]:
     return {path.name for path in (target / "t" / "a").glob("*.parquet")}
-
-
-def every_cut_is_readable(target: Path, table: Table) -> list[list[tuple[Any, ...]]]:
-    found = [
-        cut.tables[f"t.{table.name}"] for cut in cuts(target) if f"t.{table.name}" in cut.tables
-    ]
-    return [rows(target, table, at.version) for at in found]
 
 
 # Compaction.
@@ -99,7 +72,7 @@ def test_a_rewrite_that_landed_keeps_its_files(log, target, rewrites):
     assert run(log.folder, target, group_max_transactions=1)
     assert tried and set(tried[0]) <= data_files(target)
     assert rows(target, A) == want
-    assert every_cut_is_readable(target, A)[-1] == want
+    assert rows_at_cuts(target, A)[-1] == want
 
 
 def test_a_rewrite_that_may_still_land_keeps_its_files(log, target, rewrites):
@@ -202,234 +175,6 @@ def test_commit_comes_after_it_was_looked_for(log, target, monkeypatch):
     assert run(log.folder, target)
     assert len(late) == 2
     assert rows(target, A) == [(key, "a") for key in range(5)]
-
-
-# What others do.
-
-
-def delete_by_others(folder: str, version: int | None = None) -> None:
-    """A DELETE of the first two rows of one file, as Spark would commit it."""
-    at = LocalDelta().version(folder) if version is None else version
-    add = next(iter((live_files(folder, at) or {}).values()))
-    vector = deletion_vector.write(folder, [BitMap([0, 1])])[0]
-    marked = {**add, "deletionVector": vector, "dataChange": True}
-    put(folder, at + 1, [{"remove": removed(add, 1)}, {"add": marked}], operation="DELETE")
-
-
-@pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("last", [False, True])
-def test_delete_right_behind_our_commit(log, target, monkeypatch, lost, last):
-    """Found: it was taken for seen, and stood in all later cuts. ``last``: no group comes behind
-    it, so it is the next start that sees it; ``lost``: our commit is looked for."""
-    want = [(key, f"v{key}") for key in range(5)]
-    log.transaction(insert(A, *want))
-    if not last:
-        log.transaction(insert(A, (10, "x")))
-    true, done = LocalDelta.commit, list[int]()
-
-    def commit(self: Any, planned: Snapshot, *args: Any) -> int:
-        version = true(self, planned, *args)
-        if not done and planned.folder.endswith("/t/a"):
-            done.append(version)
-            delete_by_others(planned.folder)
-            if lost:
-                raise broken()
-        return version
-
-    monkeypatch.setattr(LocalDelta, "commit", commit)
-    if last:
-        assert run(log.folder, target, group_max_transactions=1)
-        log.transaction(insert(A, (10, "x")))
-    error = stopped(log.folder, target, group_max_transactions=1)
-    assert isinstance(error, TargetError)
-    assert (error.table, done[0] + 1) == ("t.a", int(error.message.split("version ")[1].split()[0]))
-    assert "snapshot --table t.a" in (error.hint or "")
-    assert f"TO VERSION AS OF {done[0]}" in (error.hint or "")
-    assert every_cut_is_readable(target, A)[-1] == want
-
-
-def restore(folder: str, version: int) -> None:
-    """RESTORE to a version, as Delta does it: files and marks of then, the newest position."""
-    newest = LocalDelta().version(folder)
-    now, then = (live_files(folder, at) or {} for at in (newest, version))
-    actions: list[dict[str, Any]] = [
-        {"remove": removed(add, 1)} for path, add in now.items() if then.get(path) != add
-    ]
-    actions += [{"add": add} for path, add in then.items() if now.get(path) != add]
-    put(folder, newest + 1, actions, operation="RESTORE")
-
-
-@pytest.mark.parametrize("keys", [{}, {"on_foreign_change": "accept"}])
-def test_restore_undoes_what_others_did(log, target, keys):
-    log.transaction(insert(A, *[(key, "a") for key in range(5)]))
-    assert run(log.folder, target)
-    folder = str(target / "t" / "a")
-    before = LocalDelta().version(folder)
-    delete_by_others(folder)
-    log.transaction(insert(A, (9, "b")))
-    if not keys:
-        assert "DELETE" in stopped(log.folder, target).message
-    restore(folder, before - 1)  # to where the rows were not there yet
-    assert "RESTORE" in stopped(log.folder, target, keys=keys).message or not keys
-    restore(folder, before)
-    assert run(log.folder, target, keys=keys)
-    assert rows(target, A) == [*((key, "a") for key in range(5)), (9, "b")]
-
-
-def compacted_by_others(folder: str, *, vacuum: bool) -> None:
-    """OPTIMIZE: each file becomes another; VACUUM RETAIN 0 HOURS: the old one goes."""
-    version = LocalDelta().version(folder)
-    actions: list[dict[str, Any]] = []
-    for path, add in (live_files(folder, version) or {}).items():
-        new = f"part-{uuid.uuid4()}.parquet"
-        shutil.copy(f"{folder}/{path}", f"{folder}/{new}")
-        gone = removed(add, 1, data_change=False)
-        actions += [{"remove": gone}, {"add": {**add, "path": new, "dataChange": False}}]
-        if vacuum:
-            os.remove(f"{folder}/{path}")
-    put(folder, version + 1, actions)
-
-
-def at_plan(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> list[str]:
-    done: list[str] = []
-
-    def reach(name: str) -> None:
-        if name == "planned" and not done:
-            done.append(name)
-            work()
-
-    monkeypatch.setattr("tests.local_delta.CRASHES", reach)
-    return done
-
-
-TEXT_KEY = Table("a", (("k", "varchar(40)"), ("v", "varchar(40)")), (0,))
-
-
-def test_vacuum_behind_a_plan(tmp_path, target, monkeypatch):
-    """The files of the plan are gone when the workers look into them: planned anew."""
-    log = LogWriter(tmp_path / "log")
-    for statement in ("CREATE DATABASE t", TEXT_KEY.create):
-        log.ddl(statement)
-    log.transaction(insert(TEXT_KEY, *[(str(key), "a") for key in range(20)]))
-    assert run(log.folder, target)
-    shutil.rmtree(Layout(str(target)).keys("t/a"))  # of these files no index was ever made
-    log.transaction(update(TEXT_KEY, (("1", "a"), ("1", "b"))))
-    folder = str(target / "t" / "a")
-    done = at_plan(monkeypatch, lambda: compacted_by_others(folder, vacuum=True))
-    assert run(log.folder, target)
-    assert done
-    assert ("1", "b") in rows(target, TEXT_KEY)
-    assert len(rows(target, TEXT_KEY)) == 20
-
-
-def test_live_file_that_is_gone_is_named(tmp_path, target, monkeypatch):
-    log = LogWriter(tmp_path / "log")
-    for statement in ("CREATE DATABASE t", TEXT_KEY.create):
-        log.ddl(statement)
-    log.transaction(insert(TEXT_KEY, ("1", "a"), ("2", "a")))
-    assert run(log.folder, target)
-    for path in (target / "t" / "a").glob("*.parquet"):
-        path.unlink()
-    log.transaction(update(TEXT_KEY, (("1", "a"), ("1", "b"))))
-    error = stopped(log.folder, target)
-    assert isinstance(error, TargetError)
-    assert error.table == "t.a"
-    assert "is gone" in error.message
-    assert "snapshot --table t.a" in (error.hint or "")
-
-
-@pytest.mark.parametrize("stats", [None, '{"minValues":{}}'])
-def test_files_without_statistics(log, target, stats):
-    """Others may collect none."""
-    log.transaction(insert(A, *[(key, "a") for key in range(6)]))
-    assert run(log.folder, target)
-    folder = str(target / "t" / "a")
-    version = LocalDelta().version(folder)
-    actions: list[dict[str, Any]] = []
-    for add in (live_files(folder, version) or {}).values():
-        gone = removed(add, 1, data_change=False)
-        bare = {name: value for name, value in add.items() if name != "stats"}
-        actions += [{"remove": gone}, {"add": bare | ({"stats": stats} if stats else {})}]
-    put(folder, version + 1, actions)
-    log.transaction(delete(A, (1, "a")))
-    for key in (7, 8):
-        log.transaction(insert(A, (key, "a")))
-    assert run(log.folder, target, group_max_transactions=1)
-    assert [row[0] for row in rows(target, A)] == [0, 2, 3, 4, 5, 7, 8]
-    marked = [
-        json.loads(action["add"]["stats"])
-        for actions in log_replay.commits_after(folder, version, LocalDelta().version(folder))
-        for action in actions
-        if "deletionVector" in action.get("add", {}) and action["add"]["dataChange"]
-    ]
-    assert [found["numRecords"] for found in marked] == [6]
-
-
-def test_partition_folder_with_a_percent_sign(tmp_path):
-    """Spark names a partition's folder v=a%20b, and the log holds its URI."""
-    folder = tmp_path / "v=a%20b"
-    folder.mkdir()
-    (tmp_path / "keys").mkdir()
-    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int32())}), folder / "x.parquet")
-    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["id"])
-    index.build("v=a%2520b/x.parquet")
-    index.forget_gone()
-    assert index.missing(["v=a%2520b/x.parquet"]) == []
-
-
-# One owner of a table's state, and one of the target.
-
-
-def test_no_look_at_the_files_without_the_lock(log, target):
-    """Found: an upkeep's older list of files took the place of a newer one, and rows came back."""
-    log.transaction(insert(A, (1, "a")))
-    with applier(log.folder, target) as found:
-        found.coordinator.apply(found.index.slice(0, found.index.end))
-        tracking: Tracking = found.coordinator.tracking
-        table = tracking.tables["t.a"]
-        with pytest.raises(AssertionError, match="without its lock"):
-            tracking.live(table)
-        with table.lock:
-            old = tracking.live(table)
-            table.files = LiveFiles(old.version - 1, {}, object())  # of a version before
-            assert tracking.live(table).adds == old.adds
-
-
-def test_commit_of_a_sleeper_before_the_first_of_the_new_owner(log, target):
-    """It is rows of this log in their order: the new owner reads its positions anew."""
-    assert run(log.folder, target)
-    log.transaction(insert(A, *[(key, "a") for key in range(5)]), insert(B, (1, "a")))
-    log.transaction(update(A, ((1, "a"), (1, "b"))), insert(B, (2, "a")))
-    with (
-        applier(log.folder, target, group_max_transactions=1) as old,
-        applier(log.folder, target, take_over=True) as new,
-    ):
-        commit = LocalDelta.commit
-
-        def asleep(self: Any, planned: Snapshot, *args: Any) -> int:
-            if planned.folder.endswith("/t/b"):
-                raise broken()
-            return commit(self, planned, *args)
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(LocalDelta, "commit", asleep)
-            with pytest.raises((FencedError, TargetError)):
-                old.coordinator.apply(old.index.slice(0, old.index.end))
-        with pytest.raises(FormerOwnerError):
-            new.coordinator.apply(new.index.slice(0, new.index.end))
-        new._go_back()
-        new.coordinator.apply(new.index.slice(new.coordinator.position, new.index.end))
-    assert rows(target, A) == [(key, "b" if key == 1 else "a") for key in range(5)]
-    assert rows(target, B) == [(1, "a"), (2, "a")]
-    assert len(every_cut_is_readable(target, B)[-1]) == 2
-
-
-def test_owner_is_told_from_a_former_one(tmp_path):
-    first, second = Control(str(tmp_path)), Control(str(tmp_path))
-    first.claim()
-    assert first.is_owner()
-    second.claim(take_over=True)
-    assert (first.is_owner(), second.is_owner()) == (False, True)
 
 
 def test_a_row_that_does_not_fit_leaves_no_files(log, target):
