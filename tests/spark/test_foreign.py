@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,9 @@ from spark_repl.applier_status import Counters
 from spark_repl.errors import SchemaError, TargetError
 from spark_repl.retry import Retries
 from spark_repl.sink.commit import actions_of
+from spark_repl.sink.cut import cut
+from spark_repl.sink.delta_log import DeltaLog
+from spark_repl.sink.merge import MergeLanes
 from tests.binlog_writer import Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
@@ -162,3 +166,49 @@ def test_while_others_work_in_a_loop(spark, log, target, statement):
     have = sorted(tuple(row) for row in lab.read(spark, target, "t.a").collect())
     assert [row for row in have if row[0]] == want
     assert_applied_once(target)
+
+
+@pytest.mark.parametrize("writer", ["direct", "merge"])
+def test_delete_right_behind_our_commit_and_the_way_out(spark, log, target, writer, monkeypatch):
+    """Found: it was taken for seen. The error says how to undo it, and doing so helps."""
+    monkeypatch.setattr(lab, "WRITER", writer)
+    for ten in range(3):
+        log.transaction(insert(A, *[(10 * ten + key, "v") for key in range(10)]))
+    place = (DeltaLog, "commit") if writer == "direct" else (MergeLanes, "_change")
+    true, done = getattr(*place), list[int]()
+    sql = others(spark, target)
+
+    def committed(*args: Any) -> Any:
+        answer = true(*args)
+        if not done:
+            done.append(1)
+            sql("DELETE FROM TABLE WHERE id = 3")
+        return answer
+
+    monkeypatch.setattr(*place, committed)
+    error = stopped(spark, log.folder, target, group_max_transactions=1)
+    assert (type(error), error.table, done) == (TargetError, "t.a", [1])
+    now = cut(spark, str(target))
+    assert now.table("t.a").count() == 10
+    undo = re.search(r"RESTORE TABLE .* TO VERSION AS OF \d+", error.hint or "")
+    assert undo
+    spark.sql(undo[0]).collect()
+    lab.run(spark, log.folder, target, group_max_transactions=1)
+    assert_rows(spark, target, A, [(key, "v") for key in range(30)])
+    assert_applied_once(target)
+
+
+def test_files_of_others_have_no_statistics(spark, log, target):
+    """Found: a KeyError where a row of such a file was marked."""
+    log.transaction(insert(A, *[(key, "a") for key in range(10)]))
+    run(spark, log.folder, target)
+    spark.conf.set("spark.databricks.delta.stats.collect", "false")
+    try:
+        others(spark, target)("UPDATE TABLE SET v = 'mine' WHERE id = 9")
+        others(spark, target)("OPTIMIZE TABLE")
+    finally:
+        spark.conf.unset("spark.databricks.delta.stats.collect")
+    log.transaction(delete(A, (1, "a")), insert(A, (20, "a")))
+    run(spark, log.folder, target)
+    want = [(key, "mine" if key == 9 else "a") for key in (0, *range(2, 10), 20)]
+    assert_rows(spark, target, A, want)
