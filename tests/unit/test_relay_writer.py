@@ -282,8 +282,23 @@ def test_every_flipped_byte_is_found(source: list[Path], tmp_path: Path, step: i
         try:
             with opened(folder) as relay:
                 assert relay.lost is not None
+                assert _looks_cut(whole, at), "readers have what lies before the end"
         except LogError as error:
+            assert not _looks_cut(whole, at), "as after a crash: fetched again"
             assert error.hint and "relay folder" in error.hint
+            assert file.stat().st_size == len(whole)
+
+
+def _looks_cut(whole: bytes, flipped: int) -> bool:
+    """Whether the flipped bit makes an event longer than what is left of the file."""
+    at = 4
+    while at + (length := int.from_bytes(whole[at + 9 : at + 13], "little")) <= flipped:
+        at += length
+    field = bytearray(whole[at + 9 : at + 13])
+    if not at + 9 <= flipped < at + 13:
+        return False
+    field[flipped - at - 9] ^= 1
+    return at + int.from_bytes(field, "little") > len(whole)
 
 
 class Killed(Exception):

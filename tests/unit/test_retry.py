@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import StreamingQueryException
 
 from spark_repl.errors import DecodeError, FencedError, RowError, TargetError
-from spark_repl.retry import CONFLICTS_MAX, Retries, Stopped, temporary
+from spark_repl.retry import CONFLICTS_MAX, Retries, Stopped, disk_full, temporary
 from spark_repl.sink.table_log import ConcurrentChangeError
 
 
@@ -118,3 +120,48 @@ def test_full_disk_is_waited_for_and_not_counted():
     assert retries.run(failing(3, OSError(errno.ENOSPC, "No space left on device"))) == "done"
     assert clock.pauses == [5, 5, 5]
     assert seen == []
+
+
+class Java:
+    """What Py4J has of an exception in the JVM."""
+
+    _target_id, _gateway_client = "o1", None
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def of_java(text: str) -> Py4JJavaError:
+    return Py4JJavaError("An error occurred while calling o1.commit", Java(text))
+
+
+_LOST = "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 1 exited)"
+_FULL = "java.io.IOException: No space left on device"
+
+
+@pytest.mark.parametrize("text", [_LOST, "java.net.SocketTimeoutException: Read timed out"])
+def test_what_passes_in_the_jvm_is_temporary(text):
+    assert temporary(of_java(text))
+    refused = TargetError("Delta refused the commit")
+    refused.__cause__ = of_java(text)
+    assert temporary(refused)
+    assert temporary(StreamingQueryException(text))
+
+
+@pytest.mark.parametrize("text", ["java.lang.NullPointerException", _FULL])
+def test_what_does_not_pass_in_the_jvm_is_not(text):
+    assert not temporary(of_java(text))
+    assert not temporary(StreamingQueryException("java.lang.NullPointerException"))
+
+
+def test_full_disk_is_known_whoever_says_it():
+    refused = TargetError("Delta refused the commit")
+    refused.__cause__ = of_java(_FULL)
+    for error in (OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "quota"), of_java(_FULL)):
+        assert disk_full(error)
+    assert disk_full(refused)
+    assert not disk_full(of_java(_LOST))
+    assert not disk_full(OSError(errno.EIO, "Input/output error"))

@@ -1,0 +1,65 @@
+"""Deletion vectors: what was damaged is named, and no row goes twice."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from spark_repl.errors import TargetError
+from spark_repl.sink import deletion_vector
+from spark_repl.sink.columns import Columns, schema_json, write_file
+from spark_repl.sink.commit import actions_of
+from spark_repl.sink.direct import Written
+
+COLUMNS = Columns.of(schema_json(pa.schema([pa.field("id", pa.int32())])))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sets(st.integers(0, 2**32 - 1), min_size=1), min_size=1, max_size=4))
+def test_what_is_written_is_read(tmp_path: Path, marked: list[set[int]]) -> None:
+    found = deletion_vector.write(str(tmp_path), [BitMap(sorted(rows)) for rows in marked])
+    assert [set(deletion_vector.read(str(tmp_path), one)) for one in found] == marked
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    (descriptor,) = deletion_vector.write(str(tmp_path), [BitMap([1, 5, 70_000])])
+    (path,) = tmp_path.glob("*.bin")
+    whole = path.read_bytes()
+    for at in range(1, len(whole)):  # behind the byte that says the file's version
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(TargetError, match="deletion vector"):
+            deletion_vector.read(str(tmp_path), descriptor)
+
+
+def commit_of(folder: Path, dead: list[int], marks: list[int]) -> list[dict[str, Any]]:
+    """The actions of a commit that marks rows of a file in which ``dead`` are marked already."""
+    add = write_file(str(folder), COLUMNS, pa.table({"id": pa.array(range(10), pa.int32())}))
+    if dead:
+        (add["deletionVector"],) = deletion_vector.write(str(folder), [BitMap(dead)])
+    written = Written("t.a", marks={add["path"]: BitMap(marks).serialize()})
+    tracking: Any = SimpleNamespace(action=lambda table, path: add)
+    table: Any = SimpleNamespace(name="t.a", folder=str(folder))
+    return actions_of(tracking, table, [written])
+
+
+def test_a_row_goes_once(tmp_path):
+    *_, action = commit_of(tmp_path, [1, 2], [3])
+    assert set(deletion_vector.read(str(tmp_path), action["add"]["deletionVector"])) == {1, 2, 3}
+    with pytest.raises(TargetError, match="removed twice"):
+        commit_of(tmp_path, [1, 2], [2, 3])
+
+
+def test_new_files_are_out_of_vacuums_reach(tmp_path):
+    """VACUUM RETAIN 0 HOURS removes what is older than now and in no version."""
+    commit_of(tmp_path, [1], [2])
+    files = [*tmp_path.glob("*.bin"), *tmp_path.glob("*.parquet")]
+    assert len(files) == 3
+    assert all(path.stat().st_mtime > time.time() + 3000 for path in files)
