@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from .gtid import GtidSet
 from .position import OFFSET_BITS
 from .relay.connection import DumpConnection
 from .relay.log import RelayLog, open_log
+from .relay.look import look
 from .relay.published import read_end
 from .relay.purge import Purged, clear, purge
 from .relay.receiver import Receiver
@@ -85,8 +87,8 @@ def applied_file(config: Config, relay: RelayLog) -> int:
 
 def purge_applied(config: Config) -> Purged:
     """Removes what every table has passed. Raises ConfigError where no receiver writes."""
-    relay = open_log(config.relay.path)
-    return purge(Path(config.relay.path), applied_file(config, relay))
+    _, keep_from = look(config.relay.path, partial(applied_file, config))
+    return purge(Path(config.relay.path), keep_from)
 
 
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:

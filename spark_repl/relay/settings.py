@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-
 _UNKNOWN_VARIABLE = 1193
 _ALL = str(2**64 - 1)
 
