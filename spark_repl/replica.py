@@ -83,6 +83,7 @@ class Replica:
         self.on_group, self.until = on_group, until
         self.counters = Counters()
         self.error: BaseException | None = None
+        self._beside: SparkReplError | None = None
         self._stop, self._copied = threading.Event(), threading.Event()
         self._batching = threading.Lock()
 
@@ -182,9 +183,8 @@ class Replica:
             if not self._copied.is_set() or self._stop.is_set() or self._failed:
                 break
             self._go_back()
-        if self._failed:
-            assert self.error is not None
-            raise self.error
+        if (failure := self.error if self._failed else self._beside) is not None:
+            raise failure
         coordinator = self.coordinator
         return Result(
             self.counters,
@@ -240,6 +240,11 @@ class Replica:
         self._stop.set()
         if hasattr(self, "coordinator"):
             self.coordinator.stopping.set()
+
+    def fail(self, error: SparkReplError) -> None:
+        """Ends ``apply``, which raises this error of what runs beside it. Safe from any thread."""
+        self._beside = self._beside or error
+        self.stop()
 
     def close(self, error: BaseException | None = None) -> None:
         """Gives the target back: another applier, also in this process, may start on it. ``error``
