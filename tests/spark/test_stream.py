@@ -21,8 +21,7 @@ from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import receive
 from tests.relay_reader import receive_into
-
-from .lab import assert_applied_once, assert_rows, run
+from tests.spark.lab import assert_applied_once, assert_rows, run
 
 A = Table("a")
 
