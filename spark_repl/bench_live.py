@@ -17,13 +17,14 @@ from .applier_status import Counters
 from .bench import Memory
 from .config import Config
 from .errors import ConfigError, SetupError, SourceError
-from .live import Supervisor, present_gtids, wait_for_log
+from .live import present_gtids, wait_for_log
 from .relay.connection import connect, password_of
 from .relay.index import build_index
 from .relay.log import open_log
 from .relay.published import read_end
 from .relay.receiver import Receiver
 from .session import build_session
+from .supervisor import Supervisor
 
 _POLL_S = 0.002
 _LOOK_S = 0.0002  # the published end is looked at, as by every reader: nothing wakes one

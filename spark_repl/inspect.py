@@ -14,8 +14,9 @@ from .errors import ConfigError
 from .gtid import GtidSet
 from .java import cache_index_folder
 from .metrics import metrics
-from .relay.index import build_index
-from .relay.log import open_log
+from .relay.index import TransactionIndex, build_index
+from .relay.log import RelayLog, open_log
+from .relay.look import look
 from .relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from .sink.control import Control, Cut
 from .sink.cut import find_cut, published
@@ -167,9 +168,11 @@ def cut_json(found: Cut) -> dict[str, Any]:
 
 
 def list_relay(options: argparse.Namespace) -> int:
-    relay = open_log(options.dir)
-    index = build_index(relay, cache_index_folder(options.dir), up_to_damage=True)
-    found = [asdict(line) for line in list_files(relay, index)]
+    def see(relay: RelayLog) -> tuple[TransactionIndex, list[dict[str, Any]]]:
+        index = build_index(relay, cache_index_folder(options.dir), up_to_damage=True)
+        return index, [asdict(line) for line in list_files(relay, index)]
+
+    _, (index, found) = look(options.dir, see)
     if options.json:
         print(json.dumps({"files": found}, default=str))
     else:
@@ -196,7 +199,7 @@ def dump_relay(options: argparse.Namespace) -> int:
 
 
 def verify_relay(options: argparse.Namespace) -> int:
-    checks = list(verify_log(open_log(options.dir)))
+    _, checks = look(options.dir, lambda relay: list(verify_log(relay)))
     bad = [check for check in checks if not check.ok]
     if options.json:
         print(json.dumps({"ok": not bad, "files": [asdict(c) for c in checks]}, default=str))

@@ -10,28 +10,29 @@ import json
 import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .companion import Companion
 from .config import Config
-from .errors import LogError, PurgedError, SourceError, SparkReplError
+from .errors import ConfigError, LogError, PurgedError
 from .gtid import GtidSet
 from .position import OFFSET_BITS
 from .relay.connection import DumpConnection
 from .relay.log import RelayLog, open_log
+from .relay.look import look
 from .relay.published import read_end
 from .relay.purge import Purged, clear, purge
 from .relay.receiver import Receiver
-from .relay.report import read_report
 from .retry import Stopped
 from .sink.control import Control
 from .sink.copies import last_copy, standing
 from .sink.layout import Layout
+from .supervisor import Supervisor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,13 +42,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STEADY_S = 60.0
 _POLL_S = 0.1
-_STOP_S = 30.0
 _PURGE_EVERY_S = 5.0
-# The receiver's own exit codes: it said what is wrong, and would say it again.
-_REFUSED = (1, 2)
-_PURGED = PurgedError.__name__
 
 
 def executed_of(config: Config) -> GtidSet | None:
@@ -85,8 +81,8 @@ def applied_file(config: Config, relay: RelayLog) -> int:
 
 def purge_applied(config: Config) -> Purged:
     """Removes what every table has passed. Raises ConfigError where no receiver writes."""
-    relay = open_log(config.relay.path)
-    return purge(Path(config.relay.path), applied_file(config, relay))
+    _, keep_from = look(config.relay.path, partial(applied_file, config))
+    return purge(Path(config.relay.path), keep_from)
 
 
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
@@ -106,79 +102,6 @@ def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[
         "received_transaction_set": str(receiver.writer.received),
         "relay_position": f"{receiver.writer.number:06d}:{receiver.writer.whole}",
     }
-
-
-class Supervisor:
-    """Keeps the receiver's process running; ``error`` is set when it refused to go on. ``ending``:
-    this process was asked to end, and whoever asked may have asked the receiver too."""
-
-    def __init__(
-        self,
-        config: Config,
-        config_file: str,
-        *options: str,
-        ending: threading.Event | None = None,
-    ) -> None:
-        self.config, self.config_file, self.options = config, config_file, options
-        self._ending = ending or threading.Event()
-        self.error: SourceError | None = None
-        self.starts = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="receiver", daemon=True)
-
-    def __enter__(self) -> Supervisor:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self._stop.set()
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        self._thread.join(_STOP_S)
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
-
-    def _keep(self) -> None:
-        wait = self.config.source.connect_retry_s / 1.0
-        while not self._stop.is_set():
-            began = time.monotonic()
-            code = self._run_once()
-            if self._stop.is_set():
-                return
-            if code in _REFUSED:
-                said = read_report(self.config.relay.path) or {}
-                text = said.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
-                kind = PurgedError if said.get("LAST_ERROR_KIND") == _PURGED else SourceError
-                self.error = kind(
-                    f"the receiver stopped: {text}",
-                    hint=said.get("LAST_ERROR_HINT") or "see its message above",
-                )
-                return
-            if code == 0 and self._ending.wait(_POLL_S):
-                return
-            log.warning("the receiver ended with %s: it is started again", code)
-            if time.monotonic() - began > _STEADY_S:
-                wait = self.config.source.connect_retry_s / 1.0
-            self._stop.wait(wait)
-            wait = min(wait * 2, self.config.source.connect_retry_max_s)
-
-    def _run_once(self) -> int:
-        command = [sys.executable, "-m", "spark_repl", "receive", "--config", self.config_file]
-        self._process = subprocess.Popen(
-            [*command, "--supervised", str(os.getpid()), *self.options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            process_group=0,  # a terminal's Ctrl-C is the parent's to hear
-        )
-        self.starts += 1
-        return self._process.wait()
 
 
 def snapshot(
@@ -306,10 +229,8 @@ def _follow(
         with Progress(config) as progress:
             applier = Replica(spark, config, progress.group, take_over=take_over)
             replica.append(applier)
-            watch = threading.Thread(target=_watch, args=(receiver, applier, stop), daemon=True)
-            with applier, Recopier(spark, config, applier):
+            with applier, Recopier(spark, config, applier), watch(receiver, applier):
                 progress.begin(applier)
-                watch.start()
                 result = applier.apply(follow=True)
                 if receiver.error is not None:
                     result = applier.apply()
@@ -331,22 +252,30 @@ def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) ->
     return False
 
 
-def _watch(receiver: Supervisor, applier: Replica, stop: threading.Event) -> None:
+def watch(receiver: Supervisor, applier: Replica) -> Companion:
     """Ends the following when the receiver has given up; purges what was applied."""
     purged = time.monotonic()
-    while not stop.wait(_POLL_S):
+
+    def look() -> bool:
+        nonlocal purged
         if receiver.error is not None:
             applier.stop()
-            return
+            return False
         if time.monotonic() - purged > _PURGE_EVERY_S:
-            purged = time.monotonic()
             _purge(receiver.config)
+            purged = time.monotonic()
+        return True
+
+    attempts = receiver.config.apply.transaction_retries
+    return Companion(
+        "watch over the receiver", look, applier.fail, pause_s=_POLL_S, attempts=attempts
+    )
 
 
 def _purge(config: Config) -> None:
     try:
         found = purge_applied(config)
-    except (SparkReplError, OSError) as error:  # it is tried again; the limit of space is told
+    except (LogError, ConfigError) as error:  # the receiver is beginning a new log
         log.info("nothing purged: %s", error)
         return
     if found.files:

@@ -16,15 +16,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from .companion import Companion
 from .config import Config
 from .copy.first_copy import CopyResult, FirstCopy, plan_again
 from .errors import FencedError, SourceLostError, SparkReplError, TargetError
 from .gtid import GtidSet
 from .relay.index_file import replace_file
 from .replica import Replica
-from .retry import Stopped
+from .retry import Stopped, disk_full, first_line, temporary
 from .sink.control import Control
 from .sink.copies import Copy, last_copy, record_copy, standing
 from .sink.layout import Layout
@@ -32,6 +34,7 @@ from .workers import Workers
 
 log = logging.getLogger(__name__)
 
+_NAME = "thread of new copies"
 _POLL_S = 0.5
 _TOLD_S = 10.0
 
@@ -97,33 +100,27 @@ def _copy(
     return FirstCopy(spark, config, run, tell, control, stop).copy()
 
 
-class Recopier:
-    """Carries out requests beside a running applier, one after the other, in a thread."""
+class Recopier(Companion):
+    """Carries out requests beside a running applier, one after the other. A copy that is in work
+    when it ends goes on behind its last chunk at the next start."""
 
     def __init__(self, spark: SparkSession, config: Config, applier: Replica) -> None:
+        attempts = config.apply.transaction_retries
+        super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
         self.spark, self.config, self.applier = spark, config, applier
         self.folder = Path(Layout.of(config.target).requests)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="recopier", daemon=True)
+        self._more = True  # left by a run before this one, perhaps
 
-    def __enter__(self) -> Recopier:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self._stop.set()  # a copy in work goes on behind its last chunk at the next start
-
-    def _keep(self) -> None:
-        more = True  # left by a run before this one, perhaps
-        while not self._stop.wait(_POLL_S):
-            try:
-                if more or self._requests():
-                    more = self._one()
-            except (FencedError, Stopped):  # the applier has ended, and gave the target back
-                return
-            except SourceLostError as error:
-                log.warning("copying again: %s", error)
-                more = True
+    def _next(self) -> bool:
+        try:
+            if self._more or self._requests():
+                self._more = self._one()
+        except FencedError:  # the applier has ended, and gave the target back
+            return False
+        except SourceLostError as error:
+            log.warning("copying again: %s", error)
+            self._more = True
+        return True
 
     def _requests(self) -> list[Path]:
         return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
@@ -136,35 +133,57 @@ class Recopier:
             requests = self._requests()
             if not requests:
                 return False
+            tables = _tables(requests[0])
+            if not tables:
+                requests[0].unlink()
+                return True
             # From here on no XA branch's bytes are removed: the applier will need them again.
             self.applier.coordinator.xa.store.keep_all = True
-            copy = self._begin(control, requests[0])
+            copy = self._begin(control, tables)
+            requests[0].unlink()
         if copy.behind is None or copy.is_done:
             return True  # the applier has to show it first
         log.warning("copying again: %s", ", ".join(copy.bounds))
         try:
-            _copy(self.spark, self.config, control, self._stop)
-        except (SourceLostError, FencedError):
-            raise
-        except SparkReplError as error:
+            _copy(self.spark, self.config, control, self.stop)
+        except Exception as error:  # whatever makes it fail for good, the applier does without it
+            if _not_the_copys(error):
+                raise
             self._give_up(control, copy, error)
         else:
             self.applier.take_in()
         return True
 
-    def _begin(self, control: Control, request: Path) -> Copy:
-        tables = tuple(json.loads(request.read_text("utf-8"))["tables"])
+    def _begin(self, control: Control, tables: tuple[str, ...]) -> Copy:
         try:
-            copy = plan_again(self.config, control, tables)
-        except (SourceLostError, FencedError):
-            raise
+            return plan_again(self.config, control, tables)
         except SparkReplError as error:
+            if _not_the_copys(error):
+                raise
             copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {})
             self._give_up(control, copy, error)
-        request.unlink()
-        return copy
+            return copy
 
-    def _give_up(self, control: Control, copy: Copy, error: SparkReplError) -> None:
-        log.error("not copied again: %s", error)
-        record_copy(control, replace(copy, error=str(error)))
+    def _give_up(self, control: Control, copy: Copy, error: Exception) -> None:
+        """Tells whoever asked."""
+        known = isinstance(error, SparkReplError)
+        log.error("not copied again: %s", error, exc_info=None if known else error)
+        text = str(error) if known else f"{type(error).__name__}: {first_line(error)}"
+        record_copy(control, replace(copy, error=text))
         self.applier.coordinator.xa.store.keep_all = False
+
+
+def _not_the_copys(error: Exception) -> bool:
+    """What may pass, and what ends the applier too."""
+    passes = isinstance(error, SourceLostError) or temporary(error) or disk_full(error)
+    return passes or isinstance(error, FencedError | Stopped | ConnectionError | Py4JNetworkError)
+
+
+def _tables(request: Path) -> tuple[str, ...]:
+    """What ``ask`` has asked for; () where it was not ``ask`` that wrote the file."""
+    try:
+        found = json.loads(request.read_text("utf-8"))["tables"]
+        return tuple(str(name) for name in found)
+    except (ValueError, KeyError, TypeError):
+        log.error("%s asks for no tables: it is removed", request)
+        return ()

@@ -21,12 +21,13 @@ from .crash_points import reach
 from .errors import FormerOwnerError, LogError, SparkReplError
 from .plan import Log
 from .position import RelayPosition
-from .relay.index import TransactionIndex, build_index
+from .relay.index import TransactionIndex
 from .relay.log import RelayLog, open_log
+from .relay.look import look
 from .retry import Stopped, temporary
 from .sink.control import Control
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
-from .sink.history import check_continuity, check_same, fingerprints, record, resolve
+from .sink.history import History, check_continuity, indexed, record, resolve
 from .sink.layout import Layout
 from .sink.public_log import open_table_log
 from .sink.table_options import TableOptions
@@ -41,7 +42,6 @@ log = logging.getLogger(__name__)
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
-_LOOKS = 4
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ class Replica:
         self.on_group, self.until = on_group, until
         self.counters = Counters()
         self.error: BaseException | None = None
+        self._beside: SparkReplError | None = None
         self._stop, self._copied = threading.Event(), threading.Event()
         self._late_at = -1  # where a former owner's commit was found last
         self._batching = threading.Lock()
@@ -129,9 +130,9 @@ class Replica:
             + [found.position for found in cuts],
             default=0,
         )
-        self.history = resolve(control, self.relay, cut, highest)
-        self.index: TransactionIndex = build_index(
-            self.relay, self.layout.index, self.history.base, complete=False, up_to_damage=True
+        self.relay, (self.history, self.index) = look(
+            self.relay_path,
+            lambda log: indexed(log, resolve(control, log, cut, highest), self.layout.index),
         )
         executed = check_continuity(self.history, self.relay, self.index, cut)
         record(control, self.history)
@@ -186,9 +187,8 @@ class Replica:
             if late:
                 self._note_late()
             self._go_back()
-        if self._failed:
-            assert self.error is not None
-            raise self.error
+        if (failure := self.error if self._failed else self._beside) is not None:
+            raise failure
         coordinator = self.coordinator
         return Result(
             self.counters,
@@ -253,6 +253,11 @@ class Replica:
         if hasattr(self, "coordinator"):
             self.coordinator.stopping.set()
 
+    def fail(self, error: SparkReplError) -> None:
+        """Ends ``apply``, which raises this error of what runs beside it. Safe from any thread."""
+        self._beside = self._beside or error
+        self.stop()
+
     def close(self, error: BaseException | None = None) -> None:
         """Gives the target back: another applier, also in this process, may start on it. ``error``
         is what ended the run, for the status."""
@@ -262,30 +267,20 @@ class Replica:
             self.control.release()
 
     def _refresh(self) -> TransactionIndex:
-        for _ in range(_LOOKS):
-            with suppress(FileNotFoundError):  # purged between the look at the list and the file
-                return self._look()
-        return self._look()
+        before = self.history.fingerprints
 
-    def _look(self) -> TransactionIndex:
-        before = self.relay.log_id
-        self.relay = self.coordinator.log.relay = open_log(self.relay_path)
-        if self.relay.log_id != before:
-            raise LogError(
-                "the receiver has begun a new relay log",
-                file=self.relay_path,
-                hint="start the applier again: it goes on by GTID",
-            )
-        self.index = build_index(
-            self.relay, self.layout.index, self.history.base, complete=False, known=self.index,
-            up_to_damage=True,
-        )  # fmt: skip
-        now = fingerprints(self.relay)
-        if now.items() - self.history.fingerprints.items():
-            check_same(self.relay, self.history.fingerprints, now)
-            known = {**self.history.fingerprints, **now}
-            self.history = replace(self.history, fingerprints=known)
-            self.coordinator.log.history = self.history
+        def see(relay: RelayLog) -> tuple[History, TransactionIndex]:
+            if relay.log_id != self.relay.log_id:
+                raise LogError(
+                    "the receiver has begun a new relay log",
+                    file=self.relay_path,
+                    hint="start the applier again: it goes on by GTID",
+                )
+            return indexed(relay, self.history, self.layout.index, self.index)
+
+        self.relay, (self.history, self.index) = look(self.relay_path, see)
+        self.coordinator.log.relay, self.coordinator.log.history = self.relay, self.history
+        if self.history.fingerprints != before:
             record(self.tracking.control, self.history)
         return self.index
 
@@ -319,17 +314,19 @@ class Replica:
 
     def _stream(self, follow: bool) -> None:
         limit = self.config.apply.group_max_bytes * _BATCH_GROUPS
+        base = self.history.base
+        low = RelayPosition(base + self.relay.files[0].number, 0).packed
+        high = max(self.index.end, low)
+        forget_foreign(self.layout.checkpoint, self.relay, base, high)
         source = (
             self.spark.readStream.format("mysql_relay")
             .option("path", self.relay_path)
             .option("index", self.layout.index)
-            .option("base", str(self.history.base))
-            .option("start", str(self.coordinator.position))
+            .option("base", str(base))
+            .option("start", str(min(max(self.coordinator.position, low), high)))
             .option("maxBytesPerTrigger", str(limit))
             .load()
         )
-        low = RelayPosition(self.history.base, 0).packed
-        forget_foreign(self.layout.checkpoint, low, max(self.index.end, low))
         writer = source.writeStream.foreachBatch(self._batch).option(
             "checkpointLocation", self.layout.checkpoint
         )

@@ -35,7 +35,7 @@ _TEMPORARY_ERRNO = frozenset(
     {
         errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE,
         errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED, errno.EHOSTUNREACH,
-        errno.ENETUNREACH, errno.ENETDOWN, errno.EPIPE,
+        errno.ENETUNREACH, errno.ENETDOWN, errno.EPIPE, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
     }
 )  # fmt: skip
 _TEMPORARY_JAVA = re.compile(
@@ -98,8 +98,9 @@ class Retries:
         most: int,
         stopping: threading.Event,
         on_retry: Callable[[BaseException, int, int], None],
+        who: str = "worker thread retried transaction",
     ) -> None:
-        self.most, self._stopping, self._on_retry = most, stopping, on_retry
+        self.most, self._stopping, self._on_retry, self._who = most, stopping, on_retry, who
 
     def run(
         self,
@@ -145,7 +146,7 @@ class Retries:
                     raise self._in_vain(attempt, error) from error
                 attempt += 1
                 self._on_retry(error, attempt, slot)
-                log.warning("attempt %d failed, retrying: %s", attempt, _first_line(error))
+                log.warning("attempt %d failed, retrying: %s", attempt, first_line(error))
                 self._pause(min(attempt, PAUSE_MAX_S))
 
     def _pause(self, seconds: float) -> None:
@@ -154,9 +155,9 @@ class Retries:
 
     def _in_vain(self, attempt: int, error: BaseException) -> TargetError:
         return TargetError(
-            f"worker thread retried transaction {attempt} time(s) in vain, giving up. Consider"
+            f"{self._who} {attempt} time(s) in vain, giving up. Consider"
             " raising the value of the transaction_retries variable."
-            f" Last error: {_first_line(error)}",
+            f" Last error: {first_line(error)}",
             hint="mend the cause and start again: nothing of this transaction was left half done",
         )
 
@@ -169,6 +170,6 @@ def _always_beaten(error: ConcurrentChangeError) -> TargetError:
     )
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     text = str(getattr(error, "java_exception", error)) or type(error).__name__
     return text.splitlines()[0]

@@ -21,9 +21,10 @@ from .binlog.event import Query
 from .binlog.forms import Forms
 from .errors import LogError, SparkReplError, StatementError
 from .position import OFFSET_MASK, RelayPosition
+from .relay.file_head import RelayFile
 from .relay.gtid_column import gtid_column
 from .relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
-from .relay.log import RelayFile, open_log
+from .relay.log import open_log
 from .relay.statement import read_statement
 
 Longs = npt.NDArray[np.int64]

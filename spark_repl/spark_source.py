@@ -9,7 +9,8 @@ default the log's beginning), ``base`` (added to file numbers, see sink/history)
 ``maxBytesPerTrigger``.
 
 Offsets are asked for in a process of their own and partitions are read in others: what they share
-is the log and its index on disk, never an attribute.
+is the log and its index on disk, never an attribute. So each looks whether an offset is a place of
+the log that is there now: behind a purge, or in another log, the stream stops.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from .java import cache_index_folder
 from .position import START
 from .relay.gtid_column import gtid_column
 from .relay.index import Kind, TransactionIndex, build_index
-from .relay.log import open_log
+from .relay.log import RelayLog
+from .relay.look import look
+from .relay.place import Place
 
 SCHEMA = (
     "position long, end long, gtid string, last_committed long, sequence_number long,"
@@ -47,10 +50,10 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
 @dataclass
 class RelaySlice(InputPartition):
-    """Transactions between two packed positions."""
+    """Transactions between two places."""
 
-    start: int
-    end: int
+    start: Place
+    end: Place
 
 
 class MySQLRelaySource(DataSource):
@@ -66,7 +69,8 @@ class MySQLRelaySource(DataSource):
 
 
 class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are ``{"position": packed}``, always the end of a complete transaction."""
+    """Offsets are ``{"position": packed, "log": id}``, where the stream began or the end of a
+    complete transaction. Raises LogError for one that was purged or is of another log."""
 
     def __init__(self, options: dict[str, str]) -> None:
         # Spark lower-cases the names of options.
@@ -81,15 +85,29 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.final: int | None = None
         self._known: TransactionIndex | None = None
 
-    def _index(self) -> TransactionIndex:
-        log = open_log(self.path)
-        self._known = build_index(
-            log, self.index_folder, self.base, complete=False, known=self._known, up_to_damage=True
-        )
-        return self._known
+    def _index(self, *places: Place) -> TransactionIndex:
+        return self._look(*places)[1]
 
-    def initialOffset(self) -> dict[str, int]:
-        return {"position": self.start}
+    def _look(self, *places: Place) -> tuple[RelayLog, TransactionIndex]:
+        def see(log: RelayLog) -> TransactionIndex:
+            for place in places:
+                place.check(log, self.base)
+            return build_index(
+                log, self.index_folder, self.base, complete=False, known=self._known,
+                up_to_damage=True,
+            )  # fmt: skip
+
+        log, index = look(self.path, see)
+        self._known = index
+        return log, index
+
+    def initialOffset(self) -> dict[str, Any]:
+        def place(log: RelayLog) -> Place:
+            if self.start == START.packed:
+                return Place.beginning(log, self.base)
+            return Place.at(self.start, log, self.base)
+
+        return look(self.path, place)[1].to_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
@@ -97,38 +115,41 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self.final = self._end(self._index())
 
-    def reportLatestOffset(self) -> dict[str, int]:
-        return {"position": self._end(self._index())}
+    def reportLatestOffset(self) -> dict[str, Any]:
+        log, index = self._look()
+        return Place.at(self._end(index), log, self.base).to_offset()
 
     @staticmethod
     def _end(index: TransactionIndex) -> int:
         last = index.before(index.end)
         return int(last["end"][0]) if len(last) else START.packed
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
         that reaches it (so one that is larger goes through alone). Raises LogError for damage in
         the log when everything before it has been read."""
-        index = self._index()
+        begin = Place.of(start)
+        log, index = self._look(begin)
         end = self._end(index) if self.final is None else self.final
-        if end <= start["position"]:
+        if end <= begin.position:
             if index.damage:
                 raise index.damage
             return start
         if isinstance(limit, ReadMaxBytes):
-            records = index.slice(start["position"], end)
+            records = index.slice(begin.position, end)
             size = np.cumsum(records["length"])
             last = int(np.searchsorted(size, limit.max_bytes))
             if last < len(records):
                 end = int(records["end"][last])
-        return {"position": end}
+        return Place.at(end, log, self.base).to_offset()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [RelaySlice(start["position"], end["position"])]
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [RelaySlice(Place.of(start), Place.of(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RelaySlice)
-        records = self._index().slice(partition.start, partition.end)
+        index = self._index(partition.start, partition.end)
+        records = index.slice(partition.start.position, partition.end.position)
         for at in range(0, len(records), _BATCH_ROWS):
             yield to_batch(records[at : at + _BATCH_ROWS])
 

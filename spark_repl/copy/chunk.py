@@ -96,7 +96,7 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
     )
     schema, parts, size = definition.arrow_schema(), list[pa.Table](), 0
     try:
-        stream = begin_query(connection, ["SET time_zone = '+00:00'"], statement)
+        stream = begin_query(connection, statement)
         for columns in read_rows(stream, len(definition.columns)):
             arrays = [
                 to_arrow(column, values, task.zero_dates)

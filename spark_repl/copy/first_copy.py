@@ -335,7 +335,6 @@ class FirstCopy:
                 ) from None  # fmt: skip
             executed = connection.server().executed
             with view.cursor() as cursor:
-                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             connection.query("UNLOCK TABLES")
             return executed, copy_rows(self._task(table, ""), view)

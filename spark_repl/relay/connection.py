@@ -20,6 +20,7 @@ import pymysql
 from ..config import Source
 from ..errors import ConfigError, PurgedError, SourceError, SourceLostError
 from ..gtid import GtidSet
+from . import settings
 from .dump import dump_file, dump_gtid, error_of, register
 
 _READ_BYTES = 1 << 18
@@ -87,17 +88,19 @@ def addresses(source: Source) -> list[Source]:
     return found
 
 
-def connect(source: Source, **options: Any) -> Any:
-    """A PyMySQL connection. Raises SourceError, SourceLostError, ConfigError."""
+def connect(source: Source) -> Any:
+    """A PyMySQL connection, its session set. Raises SourceError, SourceLostError, ConfigError."""
     place: dict[str, Any] = {"host": source.host, "port": source.port}
     if source.socket:
         place["unix_socket"] = source.socket
     try:
-        return pymysql.connect(
+        connection = pymysql.connect(
             user=source.user, password=password_of(source), charset="utf8mb4", autocommit=True,
             connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=source.net_timeout_s,
-            program_name="spark_repl", **place, **_tls(source), **options,
+            program_name="spark_repl", **place, **_tls(source),
         )  # fmt: skip
+        settings.apply(connection)
+        return connection
     except pymysql.err.MySQLError as error:
         raise _connect_error(source, error) from error
     except RuntimeError as error:  # PyMySQL: no library for RSA, which only plain connections need
@@ -107,15 +110,12 @@ def connect(source: Source, **options: Any) -> Any:
         ) from error
 
 
-def begin_query(connection: Any, before: list[str], statement: str) -> Any:
+def begin_query(connection: Any, statement: str) -> Any:
     """Sends a query; returns the stream from which its rows can be read, as packets.
 
     Raises SourceError, SourceLostError.
     """
     try:
-        with connection.cursor() as cursor:
-            for text in before:
-                cursor.execute(text)
         connection._execute_command(0x03, statement)
         result = pymysql.connections.MySQLResult(connection)
         result.init_unbuffered_query()

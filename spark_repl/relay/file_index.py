@@ -30,7 +30,8 @@ from ..binlog.transaction import (
 )
 from ..errors import LogError
 from ..position import OFFSET_BITS
-from .log import RelayFile, RelayLog
+from .file_head import RelayFile
+from .log import RelayLog
 
 RECORD = np.dtype(
     [

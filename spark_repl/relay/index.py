@@ -15,8 +15,9 @@ from ..binlog.transaction import Flag, Kind, Stop
 from ..errors import LogError
 from ..gtid import GtidSet, format_gtid
 from ..position import OFFSET_BITS, RelayPosition
+from .file_head import RelayFile
 from .file_index import RECORD, FileIndex, begin, extend, load, store
-from .log import RelayFile, RelayLog
+from .log import RelayLog
 
 __all__ = [
     "RECORD",

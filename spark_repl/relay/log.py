@@ -1,73 +1,40 @@
 """RelayLog: the files of a recorded binary log or relay log, in their order.
 
-Only the heads of files are read here: FORMAT_DESCRIPTION and PREVIOUS_GTIDS, and in a replica's
-relay log the source's FORMAT_DESCRIPTION behind them.
+Of the files only their heads are read (file_head).
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
 from ..binlog.event import (
-    CRC_LENGTH,
     ENCRYPTED_MAGIC,
     HEADER_LENGTH,
     MAGIC,
     MAGIC_LENGTH,
-    EventFlag,
     EventType,
     FormatDescription,
-    Header,
-    parse_format_description,
     parse_gtid,
-    parse_header,
-    parse_previous_gtids,
 )
 from ..errors import LogError
 from ..gtid import GtidSet, format_uuid
 from ..position import MAX_FILE_NO, RelayPosition
+from .file_head import FileHead, RelayFile, events, head_complete, read_head
 from .index_file import NAME as INDEX
 from .index_file import log_id_line
 from .published import End, read_end
 
 _SUFFIX = re.compile(r"(.+)\.(\d+)")
-_FLAGS_OFFSET = 17
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
 _UUID_SEARCH_EVENTS_MAX = 10_000
 _ATTEMPTS = 200
-# 57 bytes of its own, a byte for each event type, checksum.
-_DESCRIPTION_BYTES_MAX = 512
-
-
-@dataclass(frozen=True, slots=True)
-class RelayFile:
-    number: int
-    """from the name's suffix; 1 when it has none"""
-    name: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileHead:
-    """What a file says about itself before its first transaction."""
-
-    own: FormatDescription
-    """of the server that wrote the file: the replica in a relay log"""
-    source: FormatDescription
-    """of the server whose events they are; the same object in a binary log"""
-    previous_gtids: GtidSet
-    fingerprint: str
-    """hex digest of server id, FORMAT_DESCRIPTION and PREVIOUS_GTIDS; the same after closing"""
-    length: int
-    """offset of the first event behind the head"""
 
 
 @dataclass(frozen=True)
@@ -107,7 +74,7 @@ class RelayLog:
     def head_complete(self, number: int) -> bool:
         """False for a file that was only just begun: no event behind FORMAT_DESCRIPTION yet. What
         is no head at all counts as complete: ``head`` says what is wrong."""
-        return number in self._heads or _head_complete(self.file(number))
+        return number in self._heads or head_complete(self.file(number))
 
     def fingerprint(self, number: int) -> str:
         return self.head(number).fingerprint
@@ -129,7 +96,7 @@ class RelayLog:
             if not self.head_complete(file.number):
                 continue
             server_id = self.server(file.number).server_id
-            for count, (header, _, event) in enumerate(_events(file)):
+            for count, (header, _, event) in enumerate(events(file)):
                 if header.type in _GTID_TYPES and header.server_id == server_id:
                     return format_uuid(parse_gtid(header.type, event[HEADER_LENGTH:]).uuid)
                 if count > _UUID_SEARCH_EVENTS_MAX:
@@ -149,11 +116,12 @@ def open_log(path: str) -> RelayLog:
     for _ in range(_ATTEMPTS):
         # The end first, then the files: a file that is begun in between counts the next time.
         end = read_end(place if place.is_dir() else place.parent)
-        if end is None or (place.is_file() and place.suffix != ".index"):
-            return _open(path, place)
-        found = _published(place, end)
-        if found is not None:
-            return found
+        with suppress(FileNotFoundError):  # purged between the look at the list and the file
+            if end is None or (place.is_file() and place.suffix != ".index"):
+                return _open(path, place)
+            found = _published(place, end)
+            if found is not None:
+                return found
         time.sleep(0.01)
     _from_index(place if place.is_file() else place / INDEX)  # says which file is missing
     raise LogError(
@@ -166,7 +134,7 @@ def _published(place: Path, end: End) -> RelayLog | None:
     """None while the receiver is just beginning a new log, or has purged what was listed."""
     index = place if place.is_file() else place / INDEX
     try:
-        lines = index.read_text("utf-8", "surrogateescape").splitlines()
+        lines = _lines(index)
         if not lines or log_id_line(lines[0]) != end.log_id:
             return None
         files = [f for f in _from_index(index) if f.number <= end.position.file_no]
@@ -197,35 +165,6 @@ def _open(path: str, place: Path) -> RelayLog:
     return RelayLog(str(path), tuple(files))
 
 
-def read_head(file: RelayFile) -> FileHead:
-    own: FormatDescription | None = None
-    source: FormatDescription | None = None
-    previous, length = GtidSet(), MAGIC_LENGTH
-    digest = hashlib.sha256()
-    for header, offset, event in _head_events(file):
-        if header.type == EventType.FORMAT_DESCRIPTION:
-            source = _describe(file, offset, event)
-            if own is None:
-                own = source
-                digest.update(header.server_id.to_bytes(4, "little") + _closed(event))
-        elif header.type == EventType.PREVIOUS_GTIDS and own is not None:
-            stop = len(event) - CRC_LENGTH * own.checksum
-            try:
-                previous = parse_previous_gtids(event[HEADER_LENGTH:stop])
-            except LogError as e:
-                raise e.at(file=file.name, position=offset) from None
-            digest.update(event)
-        length = offset + header.length
-    if own is None or source is None:
-        raise LogError(
-            "the file does not begin with a whole FORMAT_DESCRIPTION event: it is cut or damaged",
-            file=file.name,
-            position=MAGIC_LENGTH,
-            hint="fetch the file again from the server",
-        )
-    return FileHead(own, source, previous, digest.hexdigest(), length)
-
-
 def _folder(place: Path) -> list[RelayFile]:
     indexes = sorted(p for p in place.iterdir() if p.suffix == ".index" and p.is_file())
     if len(indexes) > 1:
@@ -251,19 +190,25 @@ def _folder(place: Path) -> list[RelayFile]:
 
 def _from_index(index: Path) -> list[RelayFile]:
     """The folder may have been copied: only the names of the listed paths count."""
-    files = []
-    for line in index.read_text("utf-8", "surrogateescape").splitlines():
+    files, lines = [], _lines(index)
+    for line in lines:
         if log_id_line(line) is not None:
             continue
         if name := line.strip().replace("\\", "/").rpartition("/")[2]:
             place = index.parent / name
             if not place.is_file():
+                if _lines(index) != lines:
+                    raise FileNotFoundError(f"{name} was purged meanwhile")
                 raise LogError(
                     f"{name} is listed in {index.name} but missing", file=name,
                     hint=f"copy it into {index.parent}, or remove its line if it was purged",
                 )  # fmt: skip
             files.append(_relay_file(place))
     return files
+
+
+def _lines(index: Path) -> list[str]:
+    return index.read_text("utf-8", "surrogateescape").splitlines()
 
 
 def _without_unborn(files: list[RelayFile]) -> list[RelayFile]:
@@ -325,71 +270,3 @@ def _check_sequence(files: list[RelayFile]) -> None:
                 f"{missing} is missing: {after.name} follows {before.name}", file=missing,
                 hint="transactions would be lost; copy the missing file here",
             )  # fmt: skip
-
-
-def _describe(file: RelayFile, offset: int, event: bytes) -> FormatDescription:
-    try:
-        description = parse_format_description(event)
-    except LogError as e:
-        raise e.at(file=file.name, position=offset) from None
-    if description.is_mariadb:
-        raise LogError(
-            f"the log is MariaDB's ({description.server_version}): its format is another one"
-            " and is not supported",
-            file=file.name,
-            position=offset,
-            hint="only logs of MySQL and its forks with the same format are read",
-        )
-    return description
-
-
-def _closed(event: bytes) -> bytes:
-    """The event as it is when its file is closed (its checksum is computed so anyway)."""
-    flags = event[_FLAGS_OFFSET] & ~EventFlag.IN_USE
-    return event[:_FLAGS_OFFSET] + bytes([flags]) + event[_FLAGS_OFFSET + 1 :]
-
-
-def _head_events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
-    """Whole events up to the first that is not of a file's head."""
-    for i, (header, offset, event) in enumerate(_events(file)):
-        if i == 0 and header.type != EventType.FORMAT_DESCRIPTION:
-            return
-        artificial = header.type == EventType.ROTATE and header.flags & EventFlag.ARTIFICIAL
-        described = header.type in (EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS)
-        if not artificial and not described:
-            return
-        yield header, offset, event
-
-
-def _head_complete(file: RelayFile) -> bool:
-    """Servers before 5.6, and 5.6 without gtid_mode, write no PREVIOUS_GTIDS."""
-    with open(file.path, "rb") as stream:
-        size = stream.seek(0, 2)
-        end = stream.seek(MAGIC_LENGTH)
-        for kind in (EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS):
-            if len(data := stream.read(HEADER_LENGTH)) < HEADER_LENGTH:
-                return False
-            header = parse_header(data)
-            broken = end == MAGIC_LENGTH and header.length > _DESCRIPTION_BYTES_MAX
-            if header.type != kind or broken:
-                return True
-            end = stream.seek(end + header.length)
-            if end > size:
-                return False
-    return True
-
-
-def _events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
-    """(header, offset, the whole event) until the file's end or bytes that are no event."""
-    with open(file.path, "rb") as stream:
-        size = stream.seek(0, 2)
-        offset = stream.seek(MAGIC_LENGTH)
-        while len(data := stream.read(HEADER_LENGTH)) == HEADER_LENGTH:
-            header = parse_header(data)
-            if header.length < HEADER_LENGTH or offset + header.length > size:
-                return
-            event = data + stream.read(header.length - HEADER_LENGTH)
-            if len(event) < header.length:
-                return
-            yield header, offset, event
-            offset += header.length

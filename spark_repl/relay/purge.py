@@ -6,6 +6,7 @@ file that is gone; what is left over is removed by the next purge or by the rece
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def purge(folder: Path, keep_from: int) -> Purged:
         size = 0
         for number in gone:
             path = folder / file_name(number)
-            size += path.stat().st_size
-            path.unlink()
+            with suppress(FileNotFoundError):  # removed by hand
+                size += path.stat().st_size
+                path.unlink()
     return Purged(tuple(file_name(number) for number in gone), size)

@@ -30,8 +30,8 @@ from ..binlog.transaction import GNO, Stop
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import RelayPosition
+from .file_head import RelayFile, read_head
 from .index_file import STEM, FileList, file_name, locked, read_list, write_list
-from .log import RelayFile, read_head
 from .own_events import log_id_of
 from .published import End, read_end
 

@@ -24,8 +24,9 @@ from ..binlog.event import (
 )
 from ..position import OFFSET_BITS, OFFSET_MASK
 from .dump import has_checksum
+from .file_head import RelayFile
 from .file_index import FileIndex, begin, extend
-from .log import RelayFile, RelayLog, split_name
+from .log import RelayLog, split_name
 
 Longs = npt.NDArray[np.int64]
 

@@ -25,9 +25,10 @@ from ..binlog.event import (
 from ..binlog.transaction import Stop
 from ..errors import LogError
 from ..gtid import GtidSet
+from .file_head import RelayFile
 from .file_index import FileIndex, begin, extend
 from .index import TransactionIndex, gtid_text
-from .log import RelayFile, RelayLog
+from .log import RelayLog
 
 _GTID_TYPES = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 WRONG_CHECKSUM = "(wrong checksum)"

@@ -14,7 +14,6 @@ import getpass
 import hashlib
 import json
 import logging
-import re
 import socket
 import threading
 import time
@@ -29,9 +28,10 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ..errors import FencedError, HistoryError, SparkReplError, TargetError
+from ..errors import FencedError, SparkReplError, TargetError
 from ..gtid import GtidSet
 from . import storage
+from .delta_rs import delta_rs, meaning
 from .layout import Layout
 from .log_replay import commits_after
 from .owner import Owner
@@ -41,8 +41,6 @@ log = logging.getLogger(__name__)
 
 _OWNER_APP = "spark_repl:owner"
 _MARK = "spark_repl:row"
-# How delta-rs, written in Rust, says what the system said.
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _SCHEMA = pa.schema(
     [
         ("kind", pa.string()),  # owner, history, table, cut, skip, xa
@@ -55,6 +53,7 @@ _SCHEMA = pa.schema(
 )
 _CHECKPOINT_EVERY = 64
 _PRUNE_EVERY = 500
+_READ, _WRITE = "read the control table", "write the control table"
 _HINT = "give the folder that apply or run was given as its target"
 
 
@@ -136,15 +135,16 @@ class Control:
         return control
 
     def exists(self) -> bool:
-        with storage.named(self.path):
+        with delta_rs(_READ, self.path):
             return DeltaTable.is_deltatable(self.path, storage_options=self._options)
 
     def _open(self) -> DeltaTable:
-        with storage.named(self.path):
+        with delta_rs(_READ, self.path):
             return DeltaTable(self.path, storage_options=self._options)
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
-        """All rows of one kind, oldest first. Empty when there is no control table yet."""
+        """All rows of one kind, oldest first. Empty when there is no control table yet. Raises
+        OSError, which may pass, and TargetError."""
         try:
             table = self._open()
         except TableNotFoundError:
@@ -159,7 +159,8 @@ class Control:
     def _rows_of(self, table: DeltaTable) -> pa.Table:
         """Through Arrow's own file system: delta-rs' is a Python object, which a thread of Arrow's
         may let go when the interpreter has ended, and that aborts the process."""
-        return table.to_pyarrow_table(filesystem=storage.below(self.path))
+        with delta_rs(_READ, self.path):
+            return table.to_pyarrow_table(filesystem=storage.below(self.path))
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")
@@ -201,12 +202,14 @@ class Control:
         storage.make_folder(self.path)
         if not self.exists():
             try:
-                write_deltalake(
-                    self.path, _SCHEMA.empty_table(), mode="error", storage_options=self._options
-                )
-            except Exception as error:
-                if not self.exists():
-                    raise HistoryError(f"can't create the control table: {error}") from error
+                with delta_rs("create the control table", self.path):
+                    write_deltalake(
+                        self.path, _SCHEMA.empty_table(), mode="error",
+                        storage_options=self._options,
+                    )  # fmt: skip
+            except (TargetError, OSError):
+                if not self.exists():  # else somebody else was first
+                    raise
         self._handle = self._open()
         held = self.owner()
         if held is not None and not (take_over or held[1].is_dead):
@@ -260,10 +263,11 @@ class Control:
             oldest = datetime.now(UTC) - timedelta(hours=hours)
             self._commit(_needed(rows, self.epoch, oldest), f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
-            self._handle.create_checkpoint()
-            self._handle.cleanup_metadata()
-            # Somebody may be reading the files of a version before.
-            self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
+            with delta_rs("tidy up the control table", self.path):
+                self._handle.create_checkpoint()
+                self._handle.cleanup_metadata()
+                # Somebody may be reading the files of a version before.
+                self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
             return True
 
     def _commit(self, rows: pa.Table, said: str, mode: Literal["append", "overwrite"]) -> None:
@@ -295,13 +299,8 @@ class Control:
             raise self._fenced() from error
         if newer:
             raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
-        text = str(error)
-        if found := _OS_ERROR.search(text):
-            raise OSError(int(found[1]), text) from error
         with storage.named(self.path):
-            if isinstance(error, OSError):
-                raise error
-        raise TargetError(f"can't write the control table: {text}", file=self.path) from error
+            raise meaning(error, _WRITE, self.path) from error
 
     def _fenced(self) -> FencedError:
         return FencedError(

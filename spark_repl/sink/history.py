@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import HistoryError, LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
-from ..relay.index import Flag, TransactionIndex
+from ..relay.index import Flag, TransactionIndex, build_index
 from ..relay.log import RelayLog
 from .control import Control, Cut
 
@@ -128,6 +128,17 @@ def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
             file=log.path,
             hint="give the older files too",
         )
+
+
+def indexed(
+    log: RelayLog, history: History, folder: str, known: TransactionIndex | None = None
+) -> tuple[History, TransactionIndex]:
+    """What the log holds, as far as it can be read, and the history with all its files. ``known``:
+    what it held before. Raises LogError as ``build_index``, and for a file that was replaced."""
+    index = build_index(log, folder, history.base, complete=False, known=known, up_to_damage=True)
+    now = fingerprints(log)
+    check_same(log, history.fingerprints, now)
+    return replace(history, fingerprints={**history.fingerprints, **now}), index
 
 
 def check_same(log: RelayLog, before: Mapping[int, str], now: Mapping[int, str]) -> None:

@@ -131,7 +131,7 @@ def named(path: str) -> Iterator[None]:
             raise _no_bucket(path) from error
         if _REFUSED.search(str(error)):
             raise TargetError(
-                f"the object store refuses: {_said(error)}",
+                f"the object store refuses: {said(str(error))}",
                 file=path,
                 hint="give credentials that may read, write, list and delete there, as the AWS"
                 " tools take them (AWS_ACCESS_KEY_ID, ...), and the endpoint and region"
@@ -157,6 +157,6 @@ def _no_bucket(path: str) -> TargetError:
     )
 
 
-def _said(error: OSError) -> str:
-    """The last line that says something, of what delta-rs draws as a tree."""
-    return re.sub(r"\x1b\[\d+m|↳", "", str(error)).strip().replace("\n", " ")[:300]
+def said(text: str) -> str:
+    """On one line what delta-rs draws as a tree."""
+    return " ".join(re.sub(r"\x1b\[\d+m|↳", "", text).split())[:300]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl import replica
 from spark_repl.cli import main
 from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
+from spark_repl.relay import look
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import RelayLog, open_log
 from tests.binlog_writer import LogWriter, Table, delete, insert
@@ -84,7 +84,7 @@ def test_file_is_purged_while_the_log_is_looked_at(log, target, monkeypatch):
     log.transaction(insert(A, (1, "x")))
     log.rotate()
     with applier(log.folder, target) as found:
-        true = replica.open_log
+        true = look.open_log
 
         def purged_behind(path: str) -> RelayLog:
             opened = true(path)
@@ -92,7 +92,7 @@ def test_file_is_purged_while_the_log_is_looked_at(log, target, monkeypatch):
             return opened
 
         found.coordinator.apply(found.index.slice(0, found.index.end))
-        monkeypatch.setattr(replica, "open_log", purged_behind)
+        monkeypatch.setattr(look, "open_log", purged_behind)
         log.transaction(insert(A, (2, "x")))
         index = found._refresh()
         found.coordinator.apply(index.slice(found.coordinator.position, index.end))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_repl import MySQLRelaySource
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.purge import purge
+from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
+from tests.dump_stream import receive
+from tests.relay_reader import receive_into
+from tests.spark.lab import assert_applied_once, assert_rows, run
 
 A = Table("a")
 
@@ -97,6 +103,50 @@ def test_goes_on_from_its_checkpoint(relay, tmp_path):
     log.transaction(insert(A, (4, "a")), commit=False)
     found = [row.gtid for batch in relay(log.folder) for row in batch]
     assert found == [log.gtid(2), log.gtid(3)], "the open transaction at the end is not there yet"
+
+
+def test_a_place_that_was_purged_ends_the_stream(relay, tmp_path):
+    log = LogWriter(tmp_path / "source")
+    log.ddl(A.create)
+    folder = receive_into(tmp_path / "relay", more(log))
+    assert sum(map(len, relay(folder))) == 31
+    with RelayWriter(folder, 4711, Limits(700, 0)) as writer:
+        receive(writer, sorted(more(log).folder.iterdir()))
+    purge(folder, 100)
+    with pytest.raises(StreamingQueryException, match="was purged: the log begins with relay"):
+        relay(folder)
+    assert relay(folder, "anew")
+    shutil.rmtree(folder)
+    receive_into(folder, log)
+    with pytest.raises(StreamingQueryException, match="is one of another log"):
+        relay(folder, "anew")
+
+
+def test_the_applier_goes_on_where_the_stream_would_not(spark, tmp_path):
+    """Killed behind a batch that its checkpoint does not know as done, and its files purged."""
+    log = LogWriter(tmp_path / "source")
+    for statement in ("CREATE DATABASE t", A.create):
+        log.ddl(statement)
+    folder, target = receive_into(tmp_path / "relay", more(log)), tmp_path / "lake"
+    run(spark, folder, target)
+    with RelayWriter(folder, 4711, Limits(700, 0)) as writer:
+        receive(writer, sorted(more(log, 30).folder.iterdir()))
+    run(spark, folder, target)
+    commits = sorted((target / "_repl" / "checkpoint" / "commits").glob("[0-9]*"))
+    commits[-1].unlink()
+    (commits[-1].parent / f".{commits[-1].name}.crc").unlink(missing_ok=True)
+    purge(folder, 100)
+    with RelayWriter(folder, 4711, Limits(700, 0)) as writer:
+        receive(writer, sorted(more(log, 60).folder.iterdir()))
+    run(spark, folder, target)
+    assert_rows(spark, target, A, [(key, "x" * 30) for key in range(90)])
+    assert_applied_once(target)
+
+
+def more(log: LogWriter, begin: int = 0) -> LogWriter:
+    for key in range(begin, begin + 30):
+        log.transaction(insert(A, (key, "x" * 30)))
+    return log
 
 
 def test_start_option(relay, bank):

@@ -1,0 +1,81 @@
+"""Place: where a reader of a log stands, and in which log: in another one the same numbers are
+those of other transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import LogError
+from ..position import OFFSET_BITS, START, RelayPosition
+from .index_file import file_name
+from .log import RelayLog
+
+_HINT = (
+    "begin anew with another checkpoint, and say by `start` behind which position of this log;"
+    " the applier itself goes on by GTID"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    position: int
+    """packed"""
+    log_id: str = ""
+    """a receiver's log's own, or in a recorded log its file's fingerprint; "": not known"""
+
+    @classmethod
+    def at(cls, position: int, log: RelayLog, base: int) -> Place:
+        """Raises LogError where the log has no such file."""
+        cls(position).check(log, base)
+        return cls(position, _log_id(log, (position >> OFFSET_BITS) - base))
+
+    @classmethod
+    def beginning(cls, log: RelayLog, base: int) -> Place:
+        """Of the log as it is: what is purged from now on is missed."""
+        return cls.at(RelayPosition(base + log.files[0].number, 0).packed, log, base)
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any]) -> Place:
+        """From what ``to_offset`` made, or a version before, which knew positions only."""
+        return cls(int(offset["position"]), str(offset.get("log", "")))
+
+    def to_offset(self) -> dict[str, Any]:
+        return {"position": self.position, "log": self.log_id}
+
+    def check(self, log: RelayLog, base: int) -> None:
+        """Raises LogError when the place was purged, or is one of another log."""
+        if self.position == START.packed:
+            return  # the beginning, whatever that is: so it was written by a version before
+        number, first = (self.position >> OFFSET_BITS) - base, log.files[0]
+        known = _log_id(log, number) if log.log_id or log.holds(number) else ""
+        renewed = bool(self.log_id and known) and self.log_id != known
+        if renewed or number > log.files[-1].number:
+            raise LogError(
+                f"the stream's place {self._name(log, base)} is one of another log than the one"
+                f" that is there now, {first.name} to {log.files[-1].name}",
+                file=log.path,
+                hint=_HINT,
+            )
+        if number < first.number:
+            raise LogError(
+                f"the stream's place {self._name(log, base)} was purged: the log begins with"
+                f" {first.name}, and what was between them is lost to this stream",
+                file=log.path,
+                hint=_HINT,
+            )
+
+    def _name(self, log: RelayLog, base: int) -> str:
+        at = RelayPosition.unpack(self.position)
+        number = at.file_no - base
+        if log.holds(number):
+            return f"{log.file(number).name}:{at.offset}"
+        return f"{file_name(number)}:{at.offset}" if log.log_id and number > 0 else str(at)
+
+
+def _log_id(log: RelayLog, number: int) -> str:
+    """ "": a file that was only just begun says nothing yet."""
+    if log.log_id:
+        return log.log_id
+    return log.fingerprint(number) if log.head_complete(number) else ""

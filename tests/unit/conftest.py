@@ -1,0 +1,25 @@
+"""Fixtures of the tests of relay logs and their readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.binlog_writer import LogWriter, insert
+from tests.relay_reader import T, receive_into
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> LogWriter:
+    found = LogWriter(tmp_path / "source")
+    found.ddl(T.create)
+    for key in range(30):
+        found.transaction(insert(T, (key, "x" * 30)))
+    return found
+
+
+@pytest.fixture
+def relay(tmp_path: Path, source: LogWriter) -> Path:
+    """A receiver's log of many files."""
+    return receive_into(tmp_path / "relay", source)
