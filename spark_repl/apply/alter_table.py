@@ -26,6 +26,8 @@ _OPTIONS = (
     "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC", "STATS_PERSISTENT",
     "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "AUTOEXTEND_SIZE", "TYPE", "ALGORITHM", "LOCK",
 )  # fmt: skip
+# Engines whose tables have no rows, or those of others.
+_WITHOUT_ROWS = ("BLACKHOLE", "FEDERATED", "MERGE", "MRG_MYISAM", "EXAMPLE")
 _SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
 # Rows move between partitions, none goes: one that has no place is an error of the statement.
 _PARTITIONS = (
@@ -90,8 +92,8 @@ def _action(cursor: Cursor) -> Alteration:
         act = {"ADD": _add, "DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb]
         return act(cursor, start)
     if found := option(cursor):
-        if found[0] == "ENGINE" and found[1].upper() == "BLACKHOLE":
-            return Alteration(f"{start} empties the table")
+        if found[0] in ("ENGINE", "TYPE") and found[1].upper() in _WITHOUT_ROWS:
+            return Alteration(f"{start} leaves the table without its rows")
         return Alteration()
     return Alteration(f"{start} changes the table or is not understood")
 

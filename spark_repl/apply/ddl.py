@@ -139,7 +139,7 @@ def _skip_definer(cursor: Cursor) -> None:
 
 
 def _create(cursor: Cursor, database: str) -> Statement:
-    cursor.phrase("OR REPLACE")
+    replaces = cursor.phrase("OR REPLACE")
     _skip_definer(cursor)
     if found := _no_rows(cursor, "CREATE"):
         return found
@@ -152,6 +152,8 @@ def _create(cursor: Cursor, database: str) -> Statement:
         cursor.phrase("IF NOT EXISTS")
         return _index(cursor, database, "CREATE INDEX", kind == "UNIQUE")
     if not kind and cursor.word("TABLE"):
+        if replaces:
+            return _unsupported("CREATE TABLE", "replaces a table", cursor.table(database))
         return _create_table(cursor, database)
     return _unsupported("CREATE", f"is not understood from {cursor.rest()}")
 
@@ -183,11 +185,17 @@ def _alter(cursor: Cursor, database: str) -> Statement:
     if cursor.word("DATABASE", "SCHEMA"):
         options = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ", "UPGRADE")
         name = database if cursor.at(*options) else cursor.name()
+        if cursor.at("UPGRADE"):
+            return _unsupported("ALTER DATABASE", "renames a database")
         return Statement("ALTER DATABASE", Effect.NO_EFFECT, database=name)
-    cursor.word("ONLINE", "OFFLINE", "IGNORE")
+    cursor.word("ONLINE", "OFFLINE")
+    ignore = cursor.word("IGNORE")
     if not cursor.word("TABLE"):
         return _unsupported("ALTER", f"is not understood from {cursor.rest()}")
     table = cursor.table(database)
+    if ignore:
+        reason = "removes the rows that a new key or partition has no place for"
+        return _unsupported("ALTER IGNORE TABLE", reason, table)
     change: Alteration = alteration(cursor)
     if change.reason:
         return _unsupported("ALTER TABLE", change.reason, table)
