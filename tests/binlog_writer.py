@@ -297,7 +297,8 @@ def _table_id(table: Table) -> int:
 
 def _rows_event(change: Change, *, ends: bool = True) -> bytes:
     count = len(change.table.columns)
-    out = struct.pack("<IHHH", _table_id(change.table), 0, change.table.row_flags | ends, 2) + bytes([count])
+    flags = change.table.row_flags | ends
+    out = struct.pack("<IHHH", _table_id(change.table), 0, flags, 2) + bytes([count])
     for row in change.images[: 2 if change.kind == _UPDATE else 1]:
         held = row if isinstance(row, Mapping) else range(count)
         out += _bits([i in held for i in range(count)])

@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -163,14 +163,14 @@ def _without_spark() -> Iterator[None]:
 @contextmanager
 def applier(
     log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
-    partition_by: Sequence[str] = (), **apply: Any,
+    partition_by: Sequence[str] = (), source: Mapping[str, Any] = {}, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
-    """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
-    have deletion ``vectors``, Delta's change data ``feed`` and partitions."""
+    """A started Replica without a stream; ``apply`` and ``source`` are keys of these sections; new
+    tables have deletion ``vectors``, Delta's change data ``feed`` and partitions."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
-    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
+    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
     with _without_spark(), Replica(MagicMock(), Config.from_mapping(values)) as found:
         yield found
 

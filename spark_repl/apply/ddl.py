@@ -12,7 +12,7 @@ from .create_table import SELECT, definition
 from .sql_tokens import Cursor, tokens
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..binlog.definition import ForeignKey, TableDefinition
 
 
 class Effect(enum.Enum):
@@ -34,7 +34,8 @@ class Statement:
     says why (or why the statement is UNSUPPORTED). ``unique`` says that the statement makes or
     drops an index that a TABLE_MAP may show as primary key: that of a table without PRIMARY KEY
     (the server logs its first UNIQUE index over NOT NULL columns as one). ``defaults``: new ones
-    of columns, as ``Column.default`` has them.
+    of columns, as ``Column.default`` has them. ``foreign_keys``: those that CREATE TABLE (None:
+    nobody knows) or ALTER TABLE makes.
     """
 
     verb: str
@@ -46,6 +47,8 @@ class Statement:
     definition: TableDefinition | None = None
     unique: bool = False
     defaults: tuple[tuple[str, str | None], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] | None = ()
+    dropped_constraints: tuple[str, ...] = ()
     reason: str = ""
 
     @property
@@ -175,7 +178,12 @@ def _create_table(cursor: Cursor, database: str) -> Statement:
     result = definition(cursor, table)
     if result.other_source:
         return replace(found, effect=Effect.UNSUPPORTED, reason=result.reason)
-    return replace(found, definition=result.definition, reason=result.reason)
+    return replace(
+        found,
+        definition=result.definition,
+        reason=result.reason,
+        foreign_keys=result.foreign_keys,
+    )
 
 
 def _alter(cursor: Cursor, database: str) -> Statement:
@@ -196,11 +204,17 @@ def _alter(cursor: Cursor, database: str) -> Statement:
     if ignore:
         reason = "removes the rows that a new key or partition has no place for"
         return _unsupported("ALTER IGNORE TABLE", reason, table)
-    change: Alteration = alteration(cursor)
+    change: Alteration = alteration(cursor, table)
     if change.reason:
         return _unsupported("ALTER TABLE", change.reason, table)
     return Statement(
-        "ALTER TABLE", Effect.NO_EFFECT, (table,), unique=change.unique, defaults=change.defaults
+        "ALTER TABLE",
+        Effect.NO_EFFECT,
+        (table,),
+        unique=change.unique,
+        defaults=change.defaults,
+        foreign_keys=change.foreign_keys,
+        dropped_constraints=change.dropped_constraints,
     )
 
 

@@ -14,10 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..binlog.definition import TableDefinition
+from ..binlog.definition import ForeignKey, TableDefinition
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
 from . import features, foreign
+from .alterations import Alterations
 from .columns import Columns
 from .control import Control, Cut, TableVersion
 from .copies import current_paths, shown_paths
@@ -76,6 +77,7 @@ class Tracking:
     ) -> None:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
+        self._alterations = Alterations(control)
         self.tables: dict[str, Table] = {}
         self._shown: frozenset[str] = frozenset()
         self._decided = False  # then any table may have keys that no log holds
@@ -84,6 +86,7 @@ class Tracking:
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
+        self._alterations.load()
         changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
         self._shown, self._decided = shown_paths(self.control), self.control.makes_rows_differ()
         known = current_paths(self.control)
@@ -110,22 +113,29 @@ class Tracking:
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
-        for row in self.control.rows("defaults"):
-            self._take_defaults(json.loads(row["detail"]))
 
     def set_defaults(
         self, name: str, defaults: Sequence[tuple[str, str | None]], position: int
     ) -> None:
-        """What an INSERT means from here on that leaves a column out. Everything before has been
-        committed, so the table's one definition can just change."""
-        detail = json.dumps({"name": name, "path": self.tables[name].path, "defaults": defaults})
-        self.control.write("defaults", position=position, detail=detail)
-        self._take_defaults(json.loads(detail))
+        table = self.tables[name]
+        self._alterations.set_defaults(name, table.path, defaults, position)
+        table.definition = self._alterations.of(table.path, table.definition)
 
-    def _take_defaults(self, row: dict[str, Any]) -> None:
-        table = self.tables.get(row["name"])
-        if table is not None and table.path == row["path"]:
-            table.definition = table.definition.with_defaults(row["defaults"])
+    def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
+        """Of each table that is there, or is going to be made from its first TABLE_MAP; None: they
+        are not known."""
+        found = self._alterations.foreign_keys()
+        return found | {t.name: t.definition.foreign_keys for t in list(self.tables.values())}
+
+    def set_foreign_keys(self, name: str, keys: Sequence[ForeignKey], position: int) -> None:
+        """As for ``foreign_keys``, behind a statement that ends at ``position``."""
+        table = self.tables.get(name)
+        path = table.path if table else Layout.path_of(*name.split(".", 1))
+        if self._alterations.has_foreign_keys_of(path, position):
+            return
+        self._alterations.set_foreign_keys(name, path, keys, position)
+        if table:
+            table.definition = self._alterations.of(path, table.definition)
 
     def find_ahead(self, cut: Cut, lowest: int) -> None:
         """In a log that is not the cut's: positions of the other log, behind the cut and below
@@ -161,7 +171,7 @@ class Tracking:
             name,
             path,
             snapshot.folder,
-            TableDefinition.from_json(found[_DEFINITION]),
+            self._alterations.of(path, TableDefinition.from_json(found[_DEFINITION])),
             not self._decided
             and (
                 found.get(_COMPLETE) == "true"

@@ -36,7 +36,7 @@ def test_it_is_refused_by_its_name(tmp_path: Path, statement: str, compressed: b
     assert rows(tmp_path / "lake", A) == [(1, "a")]
 
 
-@pytest.mark.parametrize("statement", ["CREATE TEMPORARY TABLE x (a INT)", "INSERT INTO a SELECT 1"])
+@pytest.mark.parametrize("statement", ["CREATE TEMPORARY TABLE x (a INT)", "INSERT INTO a SELECT"])
 def test_other_statements_among_rows_are_not_taken_for_it(tmp_path: Path, statement: str) -> None:
     log = LogWriter(tmp_path / "log")
     log.transaction(insert(MADE, (1,)), statement=statement)
