@@ -136,6 +136,7 @@ class Source:
     semi_sync: bool = _key(False, _flag)
     on_purged: str = _key("stop", _choice("stop", "snapshot"))
     without_cascades: tuple[str, ...] = _key((), _tables)
+    lower_case_table_names: int = _key(-1, _integer(-1, 2))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from .apply.cascades import Cascades, unknown_refusal
+from .apply.name_case import fold
 from .apply.stage import Staged, stage
 from .config import Config
 from .gtid import GtidSet
@@ -91,9 +92,9 @@ class Stager:
             self._unannounced |= part.definitions.keys() - self.tracking.tables.keys()
         if not referred:
             return
-        known = self.tracking.foreign_keys()
+        known = {fold(name): keys for name, keys in self.tracking.foreign_keys().items()}
         names = self._unannounced.union(group.cascades.unknown)
-        if unknown := sorted(name for name in names if known.get(name) is None):
+        if unknown := sorted(name for name in names if known.get(fold(name)) is None):
             name, at = min(referred.items(), key=lambda found: found[1])
             raise unknown_refusal(name, at, unknown)
 

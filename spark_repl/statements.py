@@ -44,7 +44,8 @@ class Statements:
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
         query = self.read(record, relay, base)
         text = query.text
-        statement = classify(text, query.database, query.sql_mode)
+        found = classify(text, query.database, query.sql_mode)
+        statement = self.tracking.names.statement(found, self.tracking.tables)
         if statement.effect == Effect.CREATE_TABLE:
             if statement.if_not_exists and query.made_nothing:
                 return

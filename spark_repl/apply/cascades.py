@@ -19,6 +19,7 @@ from ..binlog.kernels import DELETE, FLAGS, KIND, REFERRED_FK_DB, TRANSACTION
 from ..binlog.row_images import RowImages
 from ..errors import DecodeError
 from ..position import RelayPosition
+from .name_case import fold
 
 _NAMED_MAX = 5
 _HINT = (
@@ -33,7 +34,8 @@ _UNKNOWN_HINT = (
 
 @dataclass(frozen=True)
 class Cascades:
-    """``keys``: table -> (referencing table, its key with an action) of the target's tables.
+    """``keys``: table -> (referencing table, its key with an action) of the target's tables, by its
+    name in lower case, as ``harmless``: how the source compares names is not always known.
     ``unknown``: tables of the target whose keys no statement and no copy has told."""
 
     keys: Mapping[str, tuple[tuple[str, ForeignKey], ...]] = field(default_factory=dict)
@@ -50,10 +52,10 @@ class Cascades:
         for child, own in tables.items():
             for key in own or ():
                 if key.on_delete or key.on_update:
-                    keys.setdefault(key.parent, []).append((child, key))
+                    keys.setdefault(fold(key.parent), []).append((child, key))
         found = {name: tuple(children) for name, children in keys.items()}
         unknown = sorted(name for name, own in tables.items() if own is None)
-        return cls(found, tuple(unknown), frozenset(harmless))
+        return cls(found, tuple(unknown), frozenset(map(fold, harmless)))
 
     def check(
         self, images: RowImages, positions: npt.NDArray[np.int64], done: Any = None
@@ -62,7 +64,8 @@ class Cascades:
         that may, as far as its TABLE_MAP says. ``positions`` and ``done`` (already in the table)
         are those of the transactions."""
         name = images.definition.name
-        if name in self.harmless:
+        lower = fold(name)
+        if lower in self.harmless:
             return None
         events = images.left_to_the_engine()
         if done is not None:
@@ -71,7 +74,7 @@ class Cascades:
             return None
         found = [
             (int(positions[events[at, TRANSACTION]]), child, key)
-            for child, key in self.keys.get(name, ())
+            for child, key in self.keys.get(lower, ())
             if (at := _first(images, events, key)) is not None
         ]
         if found:

@@ -52,6 +52,11 @@ class Statement:
     reason: str = ""
 
     @property
+    def changes_definition(self) -> bool:
+        """Whether a statement without effect on rows changes what is known of a table."""
+        return bool(self.unique or self.defaults or self.foreign_keys or self.dropped_constraints)
+
+    @property
     def changes_rows(self) -> bool:
         """Whether it was logged in place of rows: its changes are nowhere else in the log."""
         return self.verb in _ROW_CHANGES or self.reason == SELECT

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..apply.name_case import fold, folded_definition
 from ..binlog.definition import ForeignKey, TableDefinition
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
@@ -26,6 +27,7 @@ from .direct import LiveFile
 from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
+from .name_case import NameCase
 from .table_log import ConcurrentChangeError, Snapshot, TableLog
 from .table_options import TableOptions
 
@@ -78,6 +80,7 @@ class Tracking:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
         self._alterations = Alterations(control)
+        self.names = NameCase(control, options.lower_case_table_names)
         self.tables: dict[str, Table] = {}
         self._shown: frozenset[str] = frozenset()
         self._decided = False  # then any table may have keys that no log holds
@@ -87,15 +90,18 @@ class Tracking:
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
         self._alterations.load()
-        changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
+        self.names.load()
+        own = self.names.of
+        changed = {own(json.loads(row["detail"])["name"]) for row in self.control.rows(_FOREIGN)}
         self._shown, self._decided = shown_paths(self.control), self.control.makes_rows_differ()
-        known = current_paths(self.control)
+        known = {own(name): path for name, path in current_paths(self.control).items()}
+        at_cuts = {own(name): found for name, found in cut.tables.items()} if cut else {}
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
             found = pool.map(self.delta.snapshot, map(self.layout.table, known.values()))
             snapshots = dict(zip(known, found, strict=True))
         for name, path in known.items():
             folder, snapshot = self.layout.table(path), snapshots[name]
-            at_cut = cut.tables.get(name) if cut else None
+            at_cut = at_cuts.get(name)
             if at_cut is not None and at_cut.path != path:
                 at_cut = None  # the cut shows what was there before a copy
             if snapshot is None:
@@ -137,6 +143,14 @@ class Tracking:
         if table:
             table.definition = self._alterations.of(path, table.definition)
 
+    def see_logged(self, names: Iterable[str]) -> None:
+        """Takes in the names of TABLE_MAPs. Raises SchemaError."""
+        for name in names:
+            if self.names.logged(name, self.tables):
+                self.tables = {fold(found): table for found, table in self.tables.items()}
+                for lower, table in self.tables.items():
+                    table.name, table.definition = lower, folded_definition(table.definition)
+
     def find_ahead(self, cut: Cut, lowest: int) -> None:
         """In a log that is not the cut's: positions of the other log, behind the cut and below
         ``lowest``, say nothing here, so the GTIDs of the table's last commit have to."""
@@ -171,7 +185,7 @@ class Tracking:
             name,
             path,
             snapshot.folder,
-            self._alterations.of(path, TableDefinition.from_json(found[_DEFINITION])),
+            self._definition(path, TableDefinition.from_json(found[_DEFINITION])),
             not self._decided
             and (
                 found.get(_COMPLETE) == "true"
@@ -181,6 +195,10 @@ class Tracking:
             position,
             Columns.of(snapshot.schema_string, snapshot.partition_columns),
         )
+
+    def _definition(self, path: str, made: TableDefinition) -> TableDefinition:
+        now = self._alterations.of(path, made)
+        return folded_definition(now) if self.names.folds else now
 
     def _features(self, name: str, snapshot: Snapshot) -> None:
         try:
