@@ -62,6 +62,14 @@ def _hosts(value: Any) -> str | None:
     return None
 
 
+def _tables(value: Any) -> str | None:
+    wanted = 'must be a list of "db.table"'
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    wrong = [one for one in value if not isinstance(one, str) or not all(one.partition("."))]
+    return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
+
+
 def _partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
     """(table, columns) of "db.table(column, ...)"; None for anything else."""
     found = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None
@@ -127,6 +135,8 @@ class Source:
     connect_retry_count: int = _key(100, _integer(1))
     semi_sync: bool = _key(False, _flag)
     on_purged: str = _key("stop", _choice("stop", "snapshot"))
+    without_cascades: tuple[str, ...] = _key((), _tables)
+    lower_case_table_names: int = _key(-1, _integer(-1, 2))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .apply.changes import EveryTable
 from .apply.xa import Branch
 from .config import Config
 from .crash_points import reach
-from .errors import CommitOrderError, RowError
+from .errors import CommitOrderError, RowError, SparkReplError
 from .gtid import GtidSet
 from .landing import Landing
 from .lanes import GROUPS_AHEAD
@@ -237,10 +237,14 @@ class Coordinator:
         group.slot = self.landing.order.dispatch()
         group.xa = self.retries.run(lambda: self.xa.enter(group.records, self._branches))
         group.idempotent = self._idempotent()
+        group.cascades = self.landing.stager.cascades()
         group.executed, self._dispatched = self._dispatched, self._dispatched.union(group.gtids)
         if group.with_rows and self.landing.head_start.has(group):
             group.staged = Future()
-            group.staged.set_result(self.landing.stage(group))
+            try:
+                group.staged.set_result(self.landing.stage(group))
+            except SparkReplError as error:  # raised in the group's turn, as any other of staging
+                group.staged.set_exception(error)
         elif group.with_rows:
             group.staged = self._staging.submit(self.landing.stage, group)
 

@@ -190,6 +190,7 @@ class GroupWriter:
                 if not same_shape(first, definition):
                     raise SchemaError("the definition changes without a DDL statement", table=name)
         found = {}
+        self.tracking.see_logged(definitions)
         for name, definition in sorted(definitions.items()):
             table = self.tracking.tables.get(name)
             if table is None:

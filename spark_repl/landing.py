@@ -87,7 +87,9 @@ class Landing:
         if found is None:
             self.stager.share_out(group)
         self._says(group, STAGING)
-        return self._read(group) if found is None else found
+        staged = self._read(group) if found is None else found
+        self.stager.check_cascades(group, staged)
+        return staged
 
     def _read(self, group: Group) -> list[Staged]:
         return self.stager.stage(

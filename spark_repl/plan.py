@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .apply.cascades import Cascades
 from .apply.schedule import GroupLimits, RowEstimate, assign, first_group, waves
 from .apply.stage import Span, Staged, StageTask
 from .apply.xa import Branch, XaGroup
@@ -49,7 +50,7 @@ class Group:
     behind the group; ``slot``: its place in the commit order; ``folder``: its staged
     files; ``idempotent``: tables where missing rows and duplicate keys are no errors;
     ``executed``: all before the group; ``tables``: the only ones to be written (None: all);
-    ``worker`` [n]: who has each transaction."""
+    ``worker`` [n]: who has each transaction; ``cascades``: what was known of foreign keys."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -63,6 +64,7 @@ class Group:
     executed: GtidSet = field(default_factory=GtidSet)
     tables: frozenset[str] | None = None
     worker: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    cascades: Cascades = field(default_factory=Cascades)
     writing: Event = field(default_factory=Event)
     """set when its files begin to be written, or never will be"""
 
@@ -166,6 +168,7 @@ def same_group(one: Group, other: Group) -> bool:
         and np.array_equal(one.wave, other.wave)
         and one.executed == other.executed
         and one.idempotent == other.idempotent
+        and one.cascades == other.cascades
         and not other.xa.commits
     )
 

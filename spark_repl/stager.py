@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from .apply.cascades import Cascades, unknown_refusal
+from .apply.name_case import fold
 from .apply.stage import Staged, stage
 from .config import Config
 from .gtid import GtidSet
@@ -34,6 +36,7 @@ class Stager:
     def __init__(self, config: Config, tracking: Tracking, workers: Workers) -> None:
         self.config, self.tracking, self.workers = config, tracking, workers
         self.tables, self.seconds = 1, 0.0
+        self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
         self._numbers = itertools.count(1)
         self.clean()
 
@@ -53,6 +56,7 @@ class Stager:
         shards = count if size > _SHARD_BYTES and self.tables < count else 1
         held = [*self.tracking.ahead.items(), *catch_up.held(executed).items()]
         skip = self._skip(group, held)
+        group.cascades = self.cascades()
         group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
         tasks = stage_tasks(
             relay,
@@ -64,6 +68,7 @@ class Stager:
             shards=shards,
             folder=folder,
             idempotent=group.idempotent,
+            cascades=group.cascades,
             forms=self.tracking.options.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
             known={t.name: t.definition for t in list(self.tracking.tables.values())},
@@ -72,6 +77,26 @@ class Stager:
         found = self.workers.run(stage, tasks, here=here)
         self.seconds += time.perf_counter() - began
         return found
+
+    def cascades(self) -> Cascades:
+        """What is known of foreign keys now."""
+        return Cascades.of(self.tracking.foreign_keys(), self.config.source.without_cascades)
+
+    def check_cascades(self, group: Group, staged: Iterable[Staged]) -> None:
+        """Groups are asked about in the order of the log. Raises DecodeError for the first change
+        of a referenced table, when the foreign keys of a table are not known."""
+        referred = dict[str, int]()
+        for part in staged:
+            for name, at in part.referred.items():
+                referred[name] = min(at, referred.get(name, at))
+            self._unannounced |= part.definitions.keys() - self.tracking.tables.keys()
+        if not referred:
+            return
+        known = {fold(name): keys for name, keys in self.tracking.foreign_keys().items()}
+        names = self._unannounced.union(group.cascades.unknown)
+        if unknown := sorted(name for name in names if known.get(fold(name)) is None):
+            name, at = min(referred.items(), key=lambda found: found[1])
+            raise unknown_refusal(name, at, unknown)
 
     def learn(self, staged: Iterable[Staged]) -> None:
         """How many tables a group had: the next one is likely to have as many."""

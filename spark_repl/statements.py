@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from .apply.ddl import Effect, Statement, classify
+from .apply.foreign_keys import altered, named
 from .apply.stage import same_shape
 from .binlog.event import Query
 from .errors import SchemaError, StatementError
@@ -42,14 +44,14 @@ class Statements:
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
         query = self.read(record, relay, base)
         text = query.text
-        statement = classify(text, query.database, query.sql_mode)
+        found = classify(text, query.database, query.sql_mode)
+        statement = self.tracking.names.statement(found, self.tracking.tables)
         if statement.effect == Effect.CREATE_TABLE:
             if statement.if_not_exists and query.made_nothing:
                 return
-            self._create(statement, text, cut)
+            self._create(_with_keys(statement, relay, record, base), text, cut)
         elif self._passes(statement):
-            if statement.defaults and statement.tables[0] in self.tracking.tables:
-                self.tracking.set_defaults(statement.tables[0], statement.defaults, cut.position)
+            self._alter(statement, cut.position)
         else:
             reason = statement.reason or "it changes tables that this target has"
             raise StatementError(
@@ -67,6 +69,25 @@ class Statements:
         if statement.effect == Effect.DROP_DATABASE:
             return not any(t.definition.database == statement.database for t in tables.values())
         return False
+
+    def _alter(self, statement: Statement, position: int) -> None:
+        """Takes over what ALTER TABLE changes beside columns and rows; and that a table is gone
+        which no row has made yet."""
+        if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
+            for name, keys in self.tracking.foreign_keys().items():
+                gone = name in statement.tables or name.startswith(f"{statement.database}.")
+                if keys and gone:
+                    self.tracking.set_foreign_keys(name, (), position)
+            return
+        table = self.tracking.tables.get(statement.tables[0]) if statement.tables else None
+        if table is None:
+            return
+        if statement.defaults:
+            self.tracking.set_defaults(table.name, statement.defaults, position)
+        before, added = table.definition.foreign_keys, statement.foreign_keys
+        if before is not None and (added or statement.dropped_constraints):
+            keys = altered(before, table.name, added or (), statement.dropped_constraints)
+            self.tracking.set_foreign_keys(table.name, keys, position)
 
     def _keyed(self, name: str) -> bool:
         table = self.tracking.tables.get(name)
@@ -92,6 +113,8 @@ class Statements:
         if statement.definition is None:
             log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
             self.announced.add(name)
+            if statement.foreign_keys is not None:
+                self.tracking.set_foreign_keys(name, statement.foreign_keys, cut.position)
             return
         self.tracking.create(
             statement.definition,
@@ -105,6 +128,17 @@ class Statements:
         file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
         checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
         return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
+
+
+def _with_keys(statement: Statement, relay: RelayLog, record: Any, base: int) -> Statement:
+    """Of CREATE TABLE: its foreign keys as that server made them."""
+    if not statement.foreign_keys:
+        return statement
+    source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
+    keys = [key for key in statement.foreign_keys if source.has_inline_keys or not key.inline]
+    made = named(keys, statement.tables[0])
+    definition = statement.definition and replace(statement.definition, foreign_keys=made)
+    return replace(statement, foreign_keys=made, definition=definition)
 
 
 def _short(text: str) -> str:

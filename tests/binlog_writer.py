@@ -34,12 +34,15 @@ SOURCE = "11111111-2222-3333-4444-555555555555"
 
 @dataclass(frozen=True)
 class Table:
-    """``key``: indexes of the primary key's columns; empty for a table without one."""
+    """``key``: indexes of the primary key's columns; empty for a table without one. ``map_flags``,
+    ``row_flags``: of its TABLE_MAPs, and of its row events beside STMT_END."""
 
     name: str
     columns: tuple[tuple[str, str], ...] = (("id", "int"), ("v", "varchar(40)"))
     key: tuple[int, ...] = (0,)
     database: str = "t"
+    map_flags: int = 0
+    row_flags: int = 0
 
     @property
     def create(self) -> str:
@@ -112,13 +115,15 @@ class LogWriter:
         compressed: bool = False,
         query: str = "",
         whole: bool = True,
+        statement: str = "",
     ) -> None:
         """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log).
 
         ``query``: the text of a ROWS_QUERY event before each change; not ``whole``: all are of
-        the first statement.
+        the first statement; ``statement``: one before the rows.
         """
         events = [(_QUERY, _query("BEGIN", ""))]
+        events += [(_QUERY, _query(statement, "t"))] if statement else []
         query = query or self.rows_query
         for i, change in enumerate(changes):
             if query and (whole or i == 0):
@@ -272,7 +277,7 @@ def _table_map(table: Table) -> bytes:
     numbers, documents = kinds.count("int"), kinds.count("json")
     nullable = _bits([i not in table.key for i in range(count)])
     database, name = table.database.encode(), table.name.encode()
-    out = struct.pack("<IHH", _table_id(table), 0, 1)
+    out = struct.pack("<IHH", _table_id(table), 0, table.map_flags | 1)
     out += bytes([len(database)]) + database + b"\0" + bytes([len(name)]) + name + b"\0"
     out += bytes([count]) + bytes({"int": 3, "json": 245}.get(kind, 15) for kind in kinds)
     out += bytes([len(meta)]) + meta + nullable
@@ -292,7 +297,8 @@ def _table_id(table: Table) -> int:
 
 def _rows_event(change: Change, *, ends: bool = True) -> bytes:
     count = len(change.table.columns)
-    out = struct.pack("<IHHH", _table_id(change.table), 0, ends, 2) + bytes([count])
+    flags = change.table.row_flags | ends
+    out = struct.pack("<IHHH", _table_id(change.table), 0, flags, 2) + bytes([count])
     for row in change.images[: 2 if change.kind == _UPDATE else 1]:
         held = row if isinstance(row, Mapping) else range(count)
         out += _bits([i in held for i in range(count)])

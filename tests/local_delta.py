@@ -163,17 +163,17 @@ def _without_spark() -> Iterator[None]:
 @contextmanager
 def applier(
     log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
-    partition_by: Sequence[str] = (), keys: Mapping[str, Any] | None = None,
+    partition_by: Sequence[str] = (), keys: Mapping[str, Any] = {}, source: Mapping[str, Any] = {},
     take_over: bool = False, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
-    """A started Replica without a stream; ``apply`` are keys of the section [apply]; new tables
-    have deletion ``vectors``, Delta's change data ``feed`` and partitions; ``keys`` are more of the
-    section [target]."""
+    """A started Replica without a stream; ``apply`` and ``source`` are keys of these sections,
+    ``keys`` more of [target]; new tables have deletion ``vectors``, Delta's change data ``feed``
+    and partitions."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
-    aim |= keys or {}
-    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply}
+    aim |= keys
+    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
     config = Config.from_mapping(values)
     with _without_spark(), Replica(MagicMock(), config, take_over=take_over) as found:
         yield found

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..binlog.definition import ForeignKey
 from ..errors import StatementError
+from . import foreign_keys
 from .defaults import read_default
 from .sql_tokens import NUMBER, STRING, WORD, Cursor
 
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """``reason`` is empty when rows and columns stay; ``unique``, ``defaults``: see Statement."""
+    """``reason`` is empty when rows and columns stay; for the others see Statement."""
 
     reason: str = ""
     unique: bool = False
     defaults: tuple[tuple[str, str | None], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    dropped_constraints: tuple[str, ...] = ()
 
 
 # Table options that take one value, with or without "=".
@@ -26,6 +30,8 @@ _OPTIONS = (
     "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC", "STATS_PERSISTENT",
     "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "AUTOEXTEND_SIZE", "TYPE", "ALGORITHM", "LOCK",
 )  # fmt: skip
+# Engines whose tables have no rows, or those of others.
+_WITHOUT_ROWS = ("BLACKHOLE", "FEDERATED", "MERGE", "MRG_MYISAM", "EXAMPLE")
 _SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
 # Rows move between partitions, none goes: one that has no place is an error of the statement.
 _PARTITIONS = (
@@ -64,20 +70,24 @@ def option(cursor: Cursor) -> tuple[str, str] | None:
     return name, token.text
 
 
-def alteration(cursor: Cursor) -> Alteration:
-    """Reads the actions behind ``ALTER TABLE name`` up to the first that changes anything."""
-    unique, defaults = False, list[tuple[str, str | None]]()
+def alteration(cursor: Cursor, table: str) -> Alteration:
+    """Reads the actions behind ``ALTER TABLE table`` up to the first that changes anything."""
+    whole = Alteration()
     while not cursor.done() and not cursor.at_mark(";"):
-        found = _action(cursor)
+        found = _action(cursor, table)
         if found.reason:
             return found
-        unique |= found.unique
-        defaults += found.defaults
+        whole = Alteration(
+            unique=whole.unique or found.unique,
+            defaults=whole.defaults + found.defaults,
+            foreign_keys=whole.foreign_keys + found.foreign_keys,
+            dropped_constraints=whole.dropped_constraints + found.dropped_constraints,
+        )
         cursor.mark(",")
-    return Alteration(unique=unique, defaults=tuple(defaults))
+    return whole
 
 
-def _action(cursor: Cursor) -> Alteration:
+def _action(cursor: Cursor, table: str) -> Alteration:
     # COMMENT and the like are also names of columns, but only behind ADD, DROP, ALTER, RENAME.
     start = cursor.rest()
     if any(cursor.phrase(text) for text in _FREE):
@@ -86,12 +96,13 @@ def _action(cursor: Cursor) -> Alteration:
         while not cursor.done():
             cursor.next()
         return Alteration()
-    if verb := cursor.word("ADD", "DROP", "RENAME", "ALTER"):
-        act = {"ADD": _add, "DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb]
-        return act(cursor, start)
+    if cursor.word("ADD"):
+        return _add(cursor, start, table)
+    if verb := cursor.word("DROP", "RENAME", "ALTER"):
+        return {"DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb](cursor, start)
     if found := option(cursor):
-        if found[0] == "ENGINE" and found[1].upper() == "BLACKHOLE":
-            return Alteration(f"{start} empties the table")
+        if found[0] in ("ENGINE", "TYPE") and found[1].upper() in _WITHOUT_ROWS:
+            return Alteration(f"{start} leaves the table without its rows")
         return Alteration()
     return Alteration(f"{start} changes the table or is not understood")
 
@@ -100,10 +111,11 @@ def _refused(start: str) -> Alteration:
     return Alteration(f"{start} changes the table's columns, key or rows")
 
 
-def _add(cursor: Cursor, start: str) -> Alteration:
-    if cursor.word("CONSTRAINT") and not cursor.at("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
-        cursor.name()
-    kind = cursor.word("INDEX", "KEY", "FULLTEXT", "SPATIAL", "UNIQUE", "FOREIGN", "CHECK")
+def _add(cursor: Cursor, start: str, table: str) -> Alteration:
+    name = foreign_keys.constraint_name(cursor)
+    if cursor.word("FOREIGN"):
+        return Alteration(foreign_keys=(foreign_keys.foreign_key(cursor, table, name),))
+    kind = cursor.word("INDEX", "KEY", "FULLTEXT", "SPATIAL", "UNIQUE", "CHECK")
     if not kind:
         return _refused(start)
     _to_comma(cursor)
@@ -121,13 +133,13 @@ def _to_comma(cursor: Cursor) -> None:
 
 def _drop(cursor: Cursor, start: str) -> Alteration:
     if cursor.phrase("FOREIGN KEY") or cursor.word("CHECK"):
-        cursor.name()
-        return Alteration()
-    if not cursor.word("INDEX", "KEY", "CONSTRAINT") or cursor.done():
+        return Alteration(dropped_constraints=(cursor.name(),))
+    kind = cursor.word("INDEX", "KEY", "CONSTRAINT")
+    if not kind or cursor.done() or (name := cursor.name()).upper() == "PRIMARY":
         return _refused(start)
-    if cursor.name().upper() == "PRIMARY":
-        return _refused(start)
-    return Alteration(unique=True)
+    # An index may be called as a foreign key is, and that one stays.
+    dropped = (name,) if kind == "CONSTRAINT" else ()
+    return Alteration(unique=True, dropped_constraints=dropped)
 
 
 def _rename(cursor: Cursor, start: str) -> Alteration:

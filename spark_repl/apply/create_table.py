@@ -9,10 +9,11 @@ from ..binlog.definition import (
     NUMERIC_TYPES,
     Column,
     ColumnType,
+    ForeignKey,
     TableDefinition,
 )
 from ..errors import StatementError
-from . import column_type
+from . import column_type, foreign_keys
 from .alter_table import option
 from .defaults import read_default
 from .sql_tokens import Cursor
@@ -26,12 +27,14 @@ _KEYS = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", 
 class Reading:
     """``definition`` or the ``reason`` why there is none.
 
-    ``other_source``: columns or rows come from elsewhere (LIKE, SELECT).
+    ``other_source``: columns or rows come from elsewhere (LIKE, SELECT). ``foreign_keys``: None
+    when they are not understood either.
     """
 
     definition: TableDefinition | None = None
     reason: str = ""
     other_source: bool = False
+    foreign_keys: tuple[ForeignKey, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -50,10 +53,12 @@ class _Column:
 class _Table:
     """What is read so far. ``unique``: column name -> length of the prefix (0: whole)."""
 
+    name: str
     columns: list[_Column] = field(default_factory=list)
     primary: list[str] = field(default_factory=list)
     unique: list[dict[str, int]] = field(default_factory=list)
     charset: str = ""
+    engine: str = "DEFAULT"
 
     def find(self, name: str) -> int:
         for i, column in enumerate(self.columns):
@@ -72,24 +77,33 @@ def definition(cursor: Cursor, name: str) -> Reading:
         return Reading(None, "CREATE TABLE ... LIKE copies another table's definition", True)
     if body is None or body.at_mark("(") or body.at(*_QUERY):
         return Reading(None, SELECT, True)
-    table = _Table()
+    table = _Table(name)
     reason = _options(cursor, table)
     if reason:
         return Reading(None, reason, reason == SELECT)
+    parts = body.parts()
+    keys = None
     try:
-        for part in body.parts():
+        keys = _foreign_keys(parts, table)
+        for part in parts:
             _element(part, table)
             if not part.done():
                 raise StatementError(f"a column or key is not understood from {part.rest()}")
         database, _, plain = name.partition(".")
         columns = tuple(_finish(column, table) for column in table.columns)
-        found = TableDefinition(database, plain, columns, _key(table))
+        found = TableDefinition(database, plain, columns, _key(table), keys)
         found.to_json().encode()
-        return Reading(found)
+        return Reading(found, foreign_keys=keys)
     except UnicodeEncodeError:
         return Reading(None, "the statement is not text in its client's character set")
     except StatementError as error:
-        return Reading(None, error.message)
+        return Reading(None, error.message, foreign_keys=keys)
+
+
+def _foreign_keys(parts: list[Cursor], table: _Table) -> tuple[ForeignKey, ...]:
+    if table.engine.upper() not in foreign_keys.ENGINES:
+        return ()
+    return foreign_keys.of_table([part.again() for part in parts], table.name)
 
 
 def _options(cursor: Cursor, table: _Table) -> str:
@@ -107,6 +121,8 @@ def _options(cursor: Cursor, table: _Table) -> str:
         elif found := option(cursor):
             if found[0] in ("CHARSET", "COLLATE"):
                 table.charset = _merged(table.charset, found)
+            elif found[0] in ("ENGINE", "TYPE"):
+                table.engine = found[1]
         else:
             start = cursor.rest()
             return SELECT if _rest_has_query(cursor) else f"option {start} is not understood"
@@ -190,6 +206,8 @@ def _attribute(cursor: Cursor, column: _Column, table: _Table) -> None:
         table.unique.append({column.name: 0})
     elif cursor.phrase("ON UPDATE"):
         read_default(cursor)
+    elif cursor.at("REFERENCES"):
+        foreign_keys.references(cursor, table.name)
     elif cursor.word("UNIQUE"):
         cursor.word("KEY")
         table.unique.append({column.name: 0})
@@ -237,25 +255,9 @@ def _other(cursor: Cursor) -> bool:
         cursor.parentheses()
         cursor.word("NOT")
         cursor.word("ENFORCED")
-    elif cursor.word("REFERENCES"):
-        while not cursor.done() and not cursor.at_mark("("):
-            cursor.next()
-        cursor.parentheses()
-    elif cursor.word("MATCH"):
-        cursor.next()
-    elif cursor.phrase("ON DELETE"):
-        _reaction(cursor)
     else:
         return False
     return True
-
-
-def _reaction(cursor: Cursor) -> None:
-    if not (
-        cursor.word("CASCADE", "RESTRICT")
-        or any(cursor.phrase(text) for text in ("SET NULL", "SET DEFAULT", "NO ACTION"))
-    ):
-        raise StatementError(f"{cursor.rest()} is not understood")
 
 
 def _finish(column: _Column, table: _Table) -> Column:

@@ -12,7 +12,7 @@ from .create_table import SELECT, definition
 from .sql_tokens import Cursor, tokens
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..binlog.definition import ForeignKey, TableDefinition
 
 
 class Effect(enum.Enum):
@@ -34,7 +34,8 @@ class Statement:
     says why (or why the statement is UNSUPPORTED). ``unique`` says that the statement makes or
     drops an index that a TABLE_MAP may show as primary key: that of a table without PRIMARY KEY
     (the server logs its first UNIQUE index over NOT NULL columns as one). ``defaults``: new ones
-    of columns, as ``Column.default`` has them.
+    of columns, as ``Column.default`` has them. ``foreign_keys``: those that CREATE TABLE (None:
+    nobody knows) or ALTER TABLE makes.
     """
 
     verb: str
@@ -46,7 +47,14 @@ class Statement:
     definition: TableDefinition | None = None
     unique: bool = False
     defaults: tuple[tuple[str, str | None], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] | None = ()
+    dropped_constraints: tuple[str, ...] = ()
     reason: str = ""
+
+    @property
+    def changes_definition(self) -> bool:
+        """Whether a statement without effect on rows changes what is known of a table."""
+        return bool(self.unique or self.defaults or self.foreign_keys or self.dropped_constraints)
 
     @property
     def changes_rows(self) -> bool:
@@ -139,7 +147,7 @@ def _skip_definer(cursor: Cursor) -> None:
 
 
 def _create(cursor: Cursor, database: str) -> Statement:
-    cursor.phrase("OR REPLACE")
+    replaces = cursor.phrase("OR REPLACE")
     _skip_definer(cursor)
     if found := _no_rows(cursor, "CREATE"):
         return found
@@ -152,6 +160,8 @@ def _create(cursor: Cursor, database: str) -> Statement:
         cursor.phrase("IF NOT EXISTS")
         return _index(cursor, database, "CREATE INDEX", kind == "UNIQUE")
     if not kind and cursor.word("TABLE"):
+        if replaces:
+            return _unsupported("CREATE TABLE", "replaces a table", cursor.table(database))
         return _create_table(cursor, database)
     return _unsupported("CREATE", f"is not understood from {cursor.rest()}")
 
@@ -173,7 +183,12 @@ def _create_table(cursor: Cursor, database: str) -> Statement:
     result = definition(cursor, table)
     if result.other_source:
         return replace(found, effect=Effect.UNSUPPORTED, reason=result.reason)
-    return replace(found, definition=result.definition, reason=result.reason)
+    return replace(
+        found,
+        definition=result.definition,
+        reason=result.reason,
+        foreign_keys=result.foreign_keys,
+    )
 
 
 def _alter(cursor: Cursor, database: str) -> Statement:
@@ -183,16 +198,28 @@ def _alter(cursor: Cursor, database: str) -> Statement:
     if cursor.word("DATABASE", "SCHEMA"):
         options = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ", "UPGRADE")
         name = database if cursor.at(*options) else cursor.name()
+        if cursor.at("UPGRADE"):
+            return _unsupported("ALTER DATABASE", "renames a database")
         return Statement("ALTER DATABASE", Effect.NO_EFFECT, database=name)
-    cursor.word("ONLINE", "OFFLINE", "IGNORE")
+    cursor.word("ONLINE", "OFFLINE")
+    ignore = cursor.word("IGNORE")
     if not cursor.word("TABLE"):
         return _unsupported("ALTER", f"is not understood from {cursor.rest()}")
     table = cursor.table(database)
-    change: Alteration = alteration(cursor)
+    if ignore:
+        reason = "removes the rows that a new key or partition has no place for"
+        return _unsupported("ALTER IGNORE TABLE", reason, table)
+    change: Alteration = alteration(cursor, table)
     if change.reason:
         return _unsupported("ALTER TABLE", change.reason, table)
     return Statement(
-        "ALTER TABLE", Effect.NO_EFFECT, (table,), unique=change.unique, defaults=change.defaults
+        "ALTER TABLE",
+        Effect.NO_EFFECT,
+        (table,),
+        unique=change.unique,
+        defaults=change.defaults,
+        foreign_keys=change.foreign_keys,
+        dropped_constraints=change.dropped_constraints,
     )
 
 

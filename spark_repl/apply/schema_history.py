@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ..binlog.definition import TableDefinition
 from ..binlog.event import Query
 from .ddl import Effect, Statement, classify
+from .name_case import fold
 
 # Verbs of statements that leave the columns and the key alone, whatever else they do.
 _ROWS_ONLY = ("TRUNCATE TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO")
@@ -40,8 +41,8 @@ class SchemaHistory:
             if found.definition is not None:
                 self.definitions[name] = found.definition
         elif found.effect == Effect.DROP_DATABASE:
-            prefix = f"{found.database}."
-            self._forget(*[name for name in self.definitions if name.startswith(prefix)])
+            prefix = f"{fold(found.database)}."
+            self._forget(*[name for name in self.definitions if fold(name).startswith(prefix)])
         elif found.effect == Effect.DROP_TABLE or found.unique:
             self._forget(*found.tables)
         elif found.effect == Effect.UNSUPPORTED and found.verb not in _ROWS_ONLY:
@@ -49,5 +50,9 @@ class SchemaHistory:
             self._forget(*(found.tables or tuple(self.definitions)))
 
     def _forget(self, *names: str) -> None:
+        """Tables of other letters too where there is none of these: the source may not tell upper
+        and lower case apart."""
         for name in names:
-            self.definitions.pop(name, None)
+            if self.definitions.pop(name, None) is None:
+                for other in [one for one in self.definitions if fold(one) == fold(name)]:
+                    del self.definitions[other]

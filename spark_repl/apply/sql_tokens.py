@@ -108,6 +108,10 @@ class Cursor:
         self._items = items
         self._at = 0
 
+    def again(self) -> Cursor:
+        """Another cursor over what is left."""
+        return Cursor(self._items[self._at :])
+
     def peek(self, ahead: int = 0) -> Token | None:
         at = self._at + ahead
         return self._items[at] if at < len(self._items) else None

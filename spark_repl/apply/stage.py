@@ -22,6 +22,7 @@ from ..binlog.partial_rows import PartialImages
 from ..binlog.row_images import RowImages
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
+from .cascades import Cascades
 from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
 from .key_hash import hash_binary
 from .lineage import MOVED
@@ -43,7 +44,8 @@ EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
 class StageTask:
     """``idempotent``: tables where missing rows and duplicate keys are no errors.
     ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
-    ``skip``: per table, which of the task's transactions (over all spans) it already has."""
+    ``skip``: per table, which of the task's transactions (over all spans) it already has.
+    ``cascades``: what is known of foreign keys."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -53,6 +55,7 @@ class StageTask:
     forms: Forms = USUAL
     known: Mapping[str, TableDefinition] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    cascades: Cascades = field(default_factory=Cascades)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Staged:
-    """What a worker found; ``changes``: row changes per table, as MySQL counts them."""
+    """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
+    tables that foreign keys may reference -> position of the first change that may cascade."""
 
     worker: int
     definitions: dict[str, TableDefinition]
@@ -89,6 +93,7 @@ class Staged:
     changes: dict[str, int]
     decoded_bytes: int
     zero_dates: int = 0
+    referred: dict[str, int] = field(default_factory=dict)
 
 
 def stage(task: StageTask) -> Staged:
@@ -117,6 +122,7 @@ class _Output:
         self.definitions: dict[str, TableDefinition] = {}
         self.parts: list[Part] = []
         self.changes: dict[str, int] = {}
+        self.referred: dict[str, int] = {}
         self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
@@ -135,8 +141,13 @@ class _Output:
             )
         entries = np.arange(len(images.flags))
         skipped = self.task.skip.get(name)
+        done = None
         if skipped is not None:
-            entries = np.flatnonzero(~skipped[ordinals[images.transaction]])
+            done = skipped[ordinals]
+            entries = np.flatnonzero(~done[images.transaction])
+        at_first = self.task.cascades.check(images, positions, done)
+        if at_first is not None:
+            self.referred[name] = min(at_first, self.referred.get(name, at_first))
         share = len(entries) / max(1, len(images.flags))
         self.changes[name] = self.changes.get(name, 0) + round(images.changes * share)
         if not len(entries):
@@ -252,6 +263,7 @@ class _Output:
             self.changes,
             self.bytes,
             self.zero_dates,
+            self.referred,
         )
 
 

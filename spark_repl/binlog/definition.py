@@ -162,6 +162,21 @@ class Column:
         return _PLAIN.get(ColumnType(self.type))
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A FOREIGN KEY, in the table that references ``parent`` (db.table). ``referenced``: columns
+    there (none: its primary key); ``on_delete``, ``on_update``: '' for RESTRICT and NO ACTION."""
+
+    name: str
+    columns: tuple[str, ...]
+    parent: str
+    referenced: tuple[str, ...]
+    on_delete: str
+    on_update: str
+    inline: bool = False
+    """REFERENCES in a column, which servers before 9.0 take no notice of"""
+
+
 @dataclass(frozen=True)
 class TableDefinition:
     """A table as one TABLE_MAP describes it; ``primary_key`` holds column indexes in key order."""
@@ -170,6 +185,8 @@ class TableDefinition:
     table: str
     columns: tuple[Column, ...]
     primary_key: tuple[int, ...]
+    foreign_keys: tuple[ForeignKey, ...] | None = field(default=None, compare=False)
+    """None: not known, as a TABLE_MAP does not say"""
 
     @property
     def name(self) -> str:
@@ -198,7 +215,8 @@ class TableDefinition:
             for column in fields["columns"]
         )
         key = tuple(fields["primary_key"])
-        return cls(fields["database"], fields["table"], tuple(columns), key)
+        keys = foreign_keys_of(fields.get("foreign_keys"))
+        return cls(fields["database"], fields["table"], tuple(columns), key, keys)
 
     def arrow_schema(self) -> pa.Schema:
         """Schema of decoded batches (design.md 6); DecodeError for a type that has no place."""
@@ -218,3 +236,11 @@ class TableDefinition:
                 )
             fields.append(pa.field(column.name, arrow_type, column.nullable))
         return pa.schema(fields)
+
+
+def foreign_keys_of(listed: list[dict[str, Any]] | None) -> tuple[ForeignKey, ...] | None:
+    """What ``asdict`` and JSON have made of them."""
+    if listed is None:
+        return None
+    lists = ("columns", "referenced")
+    return tuple(ForeignKey(**{**key, **{n: tuple(key[n]) for n in lists}}) for key in listed)

@@ -113,6 +113,11 @@ class FormatDescription:
         return "mariadb" in self.server_version.lower()
 
     @property
+    def has_inline_keys(self) -> bool:
+        """Whether REFERENCES in a column's definition makes a foreign key."""
+        return _version(self.server_version) >= (9,)
+
+    @property
     def in_use(self) -> bool:
         return bool(self.flags & EventFlag.IN_USE)
 

@@ -32,7 +32,7 @@ _XA_END = np.frombuffer(b"XA END", np.uint8)
 _XA_COMMIT = np.frombuffer(b"XA COMMIT", np.uint8)
 _XA_ROLLBACK = np.frombuffer(b"XA ROLLBACK", np.uint8)
 _CREATE = np.frombuffer(b"CREATE", np.uint8)
-_START_TRANSACTION = np.frombuffer(b"START TRANSACTION", np.uint8)
+_START_TRANSACTION = np.frombuffer(b") START TRANSACTION", np.uint8)
 
 
 @jit
@@ -66,6 +66,15 @@ def text_starts(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
 @jit
 def text_is(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
     return end - at == word.size and text_starts(buf, at, end, word)
+
+
+@jit
+def text_holds(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
+    """Whether ``word`` stands somewhere in the text."""
+    for i in range(at, end - word.size + 1):
+        if buf[i] == word[0] and text_starts(buf, i, end, word):
+            return True
+    return False
 
 
 @jit
@@ -201,9 +210,7 @@ def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -
         row[QUERY_OFFSET] = pos
     elif text_starts(buf, at, end, _SAVEPOINT) or text_starts(buf, at, end, _XA_END):
         pass
-    elif text_starts(buf, at, end, _CREATE) and text_is(
-        buf, max(at, end - _START_TRANSACTION.size), end, _START_TRANSACTION
-    ):
+    elif text_starts(buf, at, end, _CREATE) and text_holds(buf, at, end, _START_TRANSACTION):
         row[KIND] = Kind.DDL_ROWS
         row[QUERY_OFFSET] = pos
     elif row[KIND] != Kind.STATEMENT:

@@ -14,6 +14,7 @@ from .kernels import (
     CRC,
     DONE,
     END,
+    FLAGS,
     FULL,
     HEADER,
     HEADER_CUT,
@@ -49,8 +50,8 @@ _IGNORABLE = 0x80
 def slot_of(slots: Ints, transaction: Int, table: Int) -> Int:
     """The slot of a table id in this transaction: its own, else a free one, -1 when all are taken.
 
-    slots int64[2**k, 3]: table id, transaction that noted it, index of its map. What an earlier
-    transaction noted is free, and a guess: ids seldom change their map.
+    slots int64[2**k, 4]: table id, transaction that noted it, index of its map, its flags. What an
+    earlier transaction noted is free, and a guess: ids seldom change their map.
     """
     mask = slots.shape[0] - 1
     i: Int = table & mask
@@ -131,6 +132,7 @@ def note_map(
         maps[found, 0], maps[found, 1] = body + 8, end
         count += 1
     slots[slot, 0], slots[slot, 1], slots[slot, 2] = table, transaction, found
+    slots[slot, 3] = u16(buffer, body + 6)
     return count
 
 
@@ -161,6 +163,7 @@ def note_rows(
         return -FULL
     events[count, BEGIN], events[count, END], events[count, KIND] = begin, end, kind_of(kind)
     events[count, MAP], events[count, TRANSACTION] = slots[slot, 2], transaction
+    events[count, FLAGS] = slots[slot, 3] << 16 | u16(buffer, body + 6)
     return count + 1
 
 
@@ -231,16 +234,16 @@ def find_events(
     """(code, transaction, offset, maps, events) of whole transactions.
 
     maps int64[m, 2]: begin and end of the bytes behind id and flags of each distinct table map;
-    events int64[e, 7]: columns BEGIN (the column count) to QUERY_END (-1: no text), in the log's
+    events int64[e, 8]: columns BEGIN (the column count) to FLAGS (QUERY -1: no text), in the log's
     order. When the code isn't DONE, it was at that offset of that transaction.
     """
     state = np.zeros(4, np.int64)
     maps = np.empty((16, 2), np.int64)
     # As many as there may be table ids, so that each finds its last map at once.
     slots = 1 << max(4, min(14, len(starts).bit_length() + 4))
-    events = np.empty((64 + buffer.size // _EVENT_BYTES, 7), np.int64)
+    events = np.empty((64 + buffer.size // _EVENT_BYTES, 8), np.int64)
     while True:
-        noted = np.full((slots, 3), -1, np.int64)
+        noted = np.full((slots, 4), -1, np.int64)
         code = scan_events(buffer, starts, ends, checksum, state, maps, noted, events)
         if code != FULL:
             transaction, at, map_count, count = state.tolist()

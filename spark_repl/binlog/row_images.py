@@ -8,10 +8,23 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DecodeError
+from .changed_columns import updates_of
 from .columns import decode_column, first_refused
 from .definition import TableDefinition
 from .image_values import key_bytes, key_offsets, locate
-from .kernels import BEGIN, QUERY, QUERY_END, Bytes, Ints, Lengths
+from .kernels import (
+    BEGIN,
+    FLAGS,
+    KIND,
+    NO_FOREIGN_KEY_CHECKS,
+    QUERY,
+    QUERY_END,
+    USE_SQL_FOREIGN_KEY,
+    WRITE,
+    Bytes,
+    Ints,
+    Lengths,
+)
 from .values import Values
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
@@ -68,6 +81,17 @@ class RowImages:
         ]
         index = np.searchsorted(begin, self._events[owner, QUERY])
         return pa.array(texts, pa.string()).take(pa.array(index))
+
+    def left_to_the_engine(self) -> Ints:
+        """The UPDATE and DELETE events [k, 8] whose foreign keys the source's storage engine has
+        looked after: it logs nothing of what it changed elsewhere."""
+        logged = self._events[:, FLAGS] & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) != 0
+        found: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
+        return found
+
+    def first_update(self, events: Ints, columns: list[int]) -> int | None:
+        """Index of the first of ``events`` that changes one of ``columns``; None: none does."""
+        return updates_of(self.definition, self._buffer, events, self._wire, columns)
 
     def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
         """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.

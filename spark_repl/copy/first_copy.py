@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from ..apply.name_case import fold
 from ..config import Config
 from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
 from ..relay.connection import DumpConnection, check_source, connect
 from ..retry import Stopped
+from ..sink import name_case
 from ..sink.commit import check_files
 from ..sink.control import Control, Cut
 from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
@@ -96,10 +98,15 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     )
     control.claim()
     try:
-        record_copy(control, copy)
+        _record(control, copy)
     finally:
         control.release()
     return copy
+
+
+def _record(control: Control, copy: Copy) -> None:
+    name_case.record(control, copy.lower_case_table_names)
+    record_copy(control, copy)
 
 
 def plan_again(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
@@ -114,7 +121,7 @@ def plan_again(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
             hint="let the applier run until a cut shows it, then ask again",
         )  # fmt: skip
     copy = _plan(config, control, only, stands.cut)
-    record_copy(control, copy)
+    _record(control, copy)
     return copy
 
 
@@ -131,6 +138,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         else:
             start = before_branches(connection, start)
             held = connection.server().executed
+        names = int(server.variables[name_case.KEY])
+        only = tuple(map(fold, only)) if names else only
         tables = list_tables(connection.rows, only)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
@@ -159,7 +168,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
         for t in tables
     }
-    return Copy(start, bounds, paths, views, held, behind=behind)
+    return Copy(start, bounds, paths, views, held, behind=behind, lower_case_table_names=names)
 
 
 class FirstCopy:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..apply.ddl import Effect, classify
+from ..apply.name_case import fold, folded_definition
 from ..binlog.charset import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
 from ..errors import SchemaError, SourceError
@@ -77,12 +78,22 @@ def list_tables(query: Query, only: tuple[str, ...] = ()) -> list[SourceTable]:
         " FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         f" AND table_schema NOT IN ({_SYSTEM}) ORDER BY data_length DESC, 1, 2"
     )
+    folds = case_of_names(query) > 0  # with 2 they are listed as written, and logged in lower case
+    wanted = set(map(fold, only) if folds else only)
     found = []
     for database, table, count, width in rows:
-        if not only or f"{database}.{table}" in only:
+        name = f"{database}.{table}"
+        if not only or (fold(name) if folds else name) in wanted:
             definition = _definition(query, str(database), str(table))
+            if folds:
+                definition = folded_definition(definition)
             found.append(SourceTable(definition, int(count), int(width)))
     return found
+
+
+def case_of_names(query: Query) -> int:
+    """The source's lower_case_table_names."""
+    return int(query("SELECT @@lower_case_table_names")[0][0])
 
 
 def _definition(query: Query, database: str, table: str) -> TableDefinition:

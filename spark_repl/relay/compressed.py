@@ -129,7 +129,7 @@ def _statement_kind(statement: bytes) -> Kind:
     text = statement.upper()
     if text == b"COMMIT":
         return Kind.EMPTY
-    if text.startswith(b"CREATE") and text.endswith(b"START TRANSACTION"):
+    if text.startswith(b"CREATE") and b") START TRANSACTION" in text:
         return Kind.DDL_ROWS
     return Kind.ROWS if text.startswith(b"SAVEPOINT") else Kind.STATEMENT
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..apply.name_case import fold
 from ..binlog.definition import TableDefinition
 from ..binlog.forms import USUAL, Forms
 from ..config import Target
@@ -27,6 +28,8 @@ class TableOptions:
     """table -> columns"""
     direct: bool = True
     """which writer they are for"""
+    lower_case_table_names: int = -1
+    """the source's; -1: not said"""
 
     @classmethod
     def of(cls, target: Target) -> TableOptions:
@@ -42,12 +45,19 @@ class TableOptions:
 
     def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
         """The metadata of a table; ``own``: properties of its own. Raises SchemaError."""
-        by = self.partition_by.get(definition.name, ())
+        by = self._partitions(definition.name)
         partitions.check(definition, by)
         properties = {**self.properties(), **own}
         if by and self.direct:
             properties |= partitions.PROPERTIES
         return NewTable(schema_json(definition.arrow_schema()), properties, by)
+
+    def _partitions(self, name: str) -> tuple[str, ...]:
+        """Somebody may have written the table's name with other letters than the source logs."""
+        if name in self.partition_by or self.lower_case_table_names == 0:
+            return self.partition_by.get(name, ())
+        meant = [by for other, by in self.partition_by.items() if fold(other) == fold(name)]
+        return meant[0] if meant else ()
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"

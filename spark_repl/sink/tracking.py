@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
-from ..binlog.definition import TableDefinition
+from ..apply.name_case import fold, folded_definition
+from ..binlog.definition import ForeignKey, TableDefinition
 from ..errors import FormerOwnerError, SparkReplError, TargetError
 from ..gtid import GtidSet
 from . import features, foreign, storage
+from .alterations import Alterations
 from .columns import Columns
 from .control import Control, Cut
 from .copies import current_paths, shown_paths
@@ -25,6 +27,7 @@ from .direct import LiveFile
 from .key_index import KeyIndex
 from .layout import Layout
 from .log_replay import Action, commits_after, last_user_metadata
+from .name_case import NameCase
 from .table import LiveFiles, Table
 from .table_log import ConcurrentChangeError, Snapshot, TableLog, fenced
 from .table_options import TableOptions
@@ -52,6 +55,8 @@ class Tracking:
     ) -> None:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
+        self._alterations = Alterations(control)
+        self.names = NameCase(control, options.lower_case_table_names)
         self.tables: dict[str, Table] = {}
         self._shown: frozenset[str] = frozenset()
         self._decided = False  # then any table may have keys that no log holds
@@ -60,15 +65,19 @@ class Tracking:
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
-        changed = {json.loads(row["detail"])["name"] for row in self.control.rows(_FOREIGN)}
+        self._alterations.load()
+        self.names.load()
+        own = self.names.of
+        changed = {own(json.loads(row["detail"])["name"]) for row in self.control.rows(_FOREIGN)}
         self._shown, self._decided = shown_paths(self.control), self.control.makes_rows_differ()
-        known = current_paths(self.control)
+        known = {own(name): path for name, path in current_paths(self.control).items()}
+        at_cuts = {own(name): found for name, found in cut.tables.items()} if cut else {}
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
             found = pool.map(self.delta.snapshot, map(self.layout.table, known.values()))
             snapshots = dict(zip(known, found, strict=True))
         for name, path in known.items():
             folder, snapshot = self.layout.table(path), snapshots[name]
-            at_cut = cut.tables.get(name) if cut else None
+            at_cut = at_cuts.get(name)
             if at_cut is not None and at_cut.path != path:
                 at_cut = None  # the cut shows what was there before a copy
             if snapshot is None:
@@ -86,22 +95,37 @@ class Tracking:
             self.tables[table.name] = table
             if at_cut is not None:
                 self._check(table, at_cut.metadata_id, at_cut.version)
-        for row in self.control.rows("defaults"):
-            self._take_defaults(json.loads(row["detail"]))
 
     def set_defaults(
         self, name: str, defaults: Sequence[tuple[str, str | None]], position: int
     ) -> None:
-        """What an INSERT means from here on that leaves a column out. Everything before has been
-        committed, so the table's one definition can just change."""
-        detail = json.dumps({"name": name, "path": self.tables[name].path, "defaults": defaults})
-        self.control.write("defaults", position=position, detail=detail)
-        self._take_defaults(json.loads(detail))
+        table = self.tables[name]
+        self._alterations.set_defaults(name, table.path, defaults, position)
+        table.definition = self._alterations.of(table.path, table.definition)
 
-    def _take_defaults(self, row: dict[str, Any]) -> None:
-        table = self.tables.get(row["name"])
-        if table is not None and table.path == row["path"]:
-            table.definition = table.definition.with_defaults(row["defaults"])
+    def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
+        """Of each table that is there, or is going to be made from its first TABLE_MAP; None: they
+        are not known."""
+        found = self._alterations.foreign_keys()
+        return found | {t.name: t.definition.foreign_keys for t in list(self.tables.values())}
+
+    def set_foreign_keys(self, name: str, keys: Sequence[ForeignKey], position: int) -> None:
+        """As for ``foreign_keys``, behind a statement that ends at ``position``."""
+        table = self.tables.get(name)
+        path = table.path if table else Layout.path_of(*name.split(".", 1))
+        if self._alterations.has_foreign_keys_of(path, position):
+            return
+        self._alterations.set_foreign_keys(name, path, keys, position)
+        if table:
+            table.definition = self._alterations.of(path, table.definition)
+
+    def see_logged(self, names: Iterable[str]) -> None:
+        """Takes in the names of TABLE_MAPs. Raises SchemaError."""
+        for name in names:
+            if self.names.logged(name, self.tables):
+                self.tables = {fold(found): table for found, table in self.tables.items()}
+                for lower, table in self.tables.items():
+                    table.name, table.definition = lower, folded_definition(table.definition)
 
     def find_ahead(self, cut: Cut, lowest: int) -> None:
         """In a log that is not the cut's: positions of the other log, behind the cut and below
@@ -137,7 +161,7 @@ class Tracking:
             name,
             path,
             snapshot.folder,
-            TableDefinition.from_json(found[_DEFINITION]),
+            self._definition(path, TableDefinition.from_json(found[_DEFINITION])),
             not self._decided
             and (
                 found.get(_COMPLETE) == "true"
@@ -147,6 +171,10 @@ class Tracking:
             position,
             Columns.of(snapshot.schema_string, snapshot.partition_columns),
         )
+
+    def _definition(self, path: str, made: TableDefinition) -> TableDefinition:
+        now = self._alterations.of(path, made)
+        return folded_definition(now) if self.names.folds else now
 
     def _features(self, name: str, snapshot: Snapshot) -> None:
         try:

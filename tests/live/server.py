@@ -69,7 +69,7 @@ class Server:
         self.data.mkdir(parents=True)
         sql = self.data.with_suffix(".sql")
         sql.write_text(_ACCOUNTS)
-        command = [*self._basics, "--initialize-insecure", f"--init-file={sql}"]
+        command = [*self._basics, "--initialize-insecure", f"--init-file={sql}", *self.options]
         subprocess.run(command, check=True, capture_output=True)
 
     def start(self) -> Server:

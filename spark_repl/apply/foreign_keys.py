@@ -1,0 +1,102 @@
+"""FOREIGN KEY and REFERENCES in CREATE TABLE and ALTER TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..binlog.definition import ForeignKey
+from ..errors import StatementError
+from .sql_tokens import Cursor
+
+# Engines that have foreign keys; the others take the words and forget them.
+ENGINES = ("INNODB", "NDB", "NDBCLUSTER", "DEFAULT")
+_ACTIONS = {
+    "CASCADE": "CASCADE", "SET NULL": "SET NULL", "SET DEFAULT": "SET DEFAULT",
+    "RESTRICT": "", "NO ACTION": "",
+}  # fmt: skip
+
+
+def of_table(parts: Sequence[Cursor], table: str) -> tuple[ForeignKey, ...]:
+    """The keys among the columns and keys of CREATE TABLE, whatever else these hold; those without
+    a name have none yet. ``table``: db.table. StatementError for a key that is not understood."""
+    found: list[ForeignKey] = []
+    for part in parts:
+        name = constraint_name(part)
+        if part.word("FOREIGN"):
+            found.append(foreign_key(part, table, name))
+            continue
+        column = part.again().next().raw.strip("`") if not part.done() else ""
+        while not part.done():
+            if part.at("REFERENCES"):
+                found.append(replace(references(part, table), columns=(column,), inline=True))
+            elif part.at_mark("("):
+                part.parentheses()
+            else:
+                part.next()
+    return tuple(found)
+
+
+def constraint_name(cursor: Cursor) -> str:
+    """Takes CONSTRAINT and the name behind it, if there is one."""
+    kinds = ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
+    return cursor.name() if cursor.word("CONSTRAINT") and not cursor.at(*kinds) else ""
+
+
+def foreign_key(cursor: Cursor, table: str, name: str) -> ForeignKey:
+    """Reads on behind FOREIGN; the constraint's ``name`` may be ''."""
+    cursor.expect("KEY")
+    if not cursor.at_mark("("):
+        cursor.name()  # of an index
+    columns = tuple(part.name() for part in cursor.parentheses().parts())
+    return replace(references(cursor, table), name=name, columns=columns)
+
+
+def references(cursor: Cursor, table: str) -> ForeignKey:
+    """``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``; a table without
+    a database is of the same one as the referencing ``table``."""
+    cursor.expect("REFERENCES")
+    parent = cursor.table(table.partition(".")[0])
+    referenced: tuple[str, ...] = ()
+    if cursor.at_mark("("):
+        referenced = tuple(part.name() for part in cursor.parentheses().parts())
+    on_delete = on_update = ""
+    while True:
+        if cursor.word("MATCH"):
+            cursor.next()
+        elif cursor.phrase("ON DELETE"):
+            on_delete = _action(cursor)
+        elif cursor.phrase("ON UPDATE"):
+            on_update = _action(cursor)
+        else:
+            return ForeignKey("", (), parent, referenced, on_delete, on_update)
+
+
+def _action(cursor: Cursor) -> str:
+    for words, action in _ACTIONS.items():
+        if cursor.phrase(words):
+            return action
+    raise StatementError(f"{cursor.rest()} is not understood")
+
+
+def named(
+    keys: Sequence[ForeignKey], table: str, before: Sequence[ForeignKey] = ()
+) -> tuple[ForeignKey, ...]:
+    """With the names that InnoDB gives where there is none, in a table with the keys ``before``."""
+    prefix = f"{table.partition('.')[2]}_ibfk_"
+    given = [key.name.lower().removeprefix(prefix.lower()) for key in before]
+    number = max((int(text) for text in given if text.isdigit()), default=0)
+    found = []
+    for key in keys:
+        number += not key.name
+        found.append(key if key.name else replace(key, name=f"{prefix}{number}"))
+    return tuple(found)
+
+
+def altered(
+    keys: Sequence[ForeignKey], table: str, added: Sequence[ForeignKey], dropped: Sequence[str]
+) -> tuple[ForeignKey, ...]:
+    """A table's keys after ALTER TABLE. ``dropped``: names, of other constraints too."""
+    names = {name.lower() for name in dropped}
+    left = [key for key in keys if key.name.lower() not in names]
+    return (*left, *named(added, table, keys))
