@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup demo test soak bench clean distclean
+.PHONY: help check setup demo test package soak bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -16,6 +16,7 @@ BENCH_LOG ?= spark_repl/demo/bank
 help:
 	@echo "make demo   set-up, then the main job on a recorded MySQL log"
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
+	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
 	@echo "make soak   the tests that run for long"
 	@echo "make bench  what this machine does (BENCH_LOG=folder of binlog files)"
 	@echo "make clean  removes what runs leave behind; make distclean the environment too"
@@ -34,10 +35,10 @@ check:
 	  echo "Error: $${major:+Java $$major found, }Java 17 or 21 is needed. Try: install openjdk-17-jre-headless (or 21), or set JAVA_HOME" >&2;; esac; \
 	exit $$missing
 
-.venv/.installed: pyproject.toml
+.venv/.installed: pyproject.toml constraints.txt
 	@echo "Installing into .venv (some minutes the first time)"
 	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
 .venv/.jars: .venv/.installed
@@ -55,6 +56,10 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak" -n 2 --dist loadfile
+
+package: setup
+	$(BIN)/python -m build --quiet .
+	PYTHON="$(PYTHON)" tests/package/check_wheel.sh dist/*.whl
 
 soak: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak

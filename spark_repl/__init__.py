@@ -33,4 +33,7 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name], __name__), name)
+    from .errors import extra_named
+
+    with extra_named():
+        return getattr(import_module(_HOME[name], __name__), name)

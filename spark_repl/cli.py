@@ -8,18 +8,18 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from . import inspect, xa_command
-from .config import Apply, Config, load
-from .errors import ConfigError, SetupError, SparkReplError
+from .arguments import parser
+from .config import Config, load
+from .errors import ConfigError, SetupError, SparkReplError, extra_named
 
 _PLACE = ("file", "position", "gtid", "table")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser(_RUN).parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",
@@ -28,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # It says with a traceback how a batch ended, also that --until was reached.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
-        return int(options.run(options) or 0)
+        with extra_named():
+            return int(options.run(options) or 0)
     except (ConfigError, SetupError) as error:
         report(error)
         return 2
@@ -52,135 +53,6 @@ def report(error: SparkReplError) -> None:
             print(f"  {name + ':':10}{value}", file=sys.stderr)
     if error.hint:
         print(f"Try: {error.hint}", file=sys.stderr)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="spark-repl", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def command(name: str, run: Any, text: str, parent: Any = commands) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = parent.add_parser(name, help=text, description=text)
-        made.set_defaults(run=run)
-        made.add_argument("--json", action="store_true", help="one JSON object as the last line")
-        return made
-
-    demo = command("demo", _demo, "the main job on a recorded MySQL log, with two kills")
-    demo.add_argument("--keep", metavar="DIR", help="where to leave the tables (default: new)")
-    demo.add_argument("--log", metavar="DIR", help="another recording of the bank")
-    apply = command("apply", _apply, "apply a folder of MySQL binary logs to Delta tables")
-    apply.add_argument("--relay", metavar="DIR", help="folder of log files, or one file")
-    apply.add_argument("--target", metavar="DIR", help="folder of the Delta tables")
-    apply.add_argument("--config", metavar="FILE", help="TOML file, see conf/replica.toml")
-    apply.add_argument("--workers", type=int, metavar="N")
-    apply.add_argument("--writer", choices=("direct", "merge"))
-    apply.add_argument(
-        "--until", metavar="U", help="before-gtids:SET, after-gtids:SET, source|relay:FILE:POS"
-    )
-    apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
-    apply.add_argument("--master", help="Spark master (default: local[WORKERS])")
-    apply.add_argument("--take-over", action="store_true", help="the other applier's host is gone")
-    apply.add_argument("--verbose", action="store_true")
-    _live(command)
-    status = command("status", inspect.show_status, "one look at the applier and its tables")
-    _target_options(status)
-    status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
-    skip = command("skip", inspect.skip, "a transaction that is to be left out, recorded")
-    skip.add_argument("--gtid", required=True, metavar="GTID", help="or a set of them")
-    skip.add_argument("--target", required=True, metavar="DIR")
-    _xa(command, commands)
-    cut = commands.add_parser("cut", help="points at which all tables can be read together")
-    cuts = cut.add_subparsers(dest="action", required=True, metavar="ACTION")
-    _target_options(command("list", inspect.list_cuts, "all cuts, oldest first", cuts))
-    show = command("show", inspect.show_cut, "one cut: the version of every table", cuts)
-    _target_options(show)
-    show.add_argument("--at", default="latest", metavar="GTID_SET|latest")
-    relay = commands.add_parser("relay", help="look into log files")
-    actions = relay.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, run, text in (
-        ("ls", inspect.list_relay, "files, their servers and transactions"),
-        ("dump", inspect.dump_relay, "every event"),
-        ("verify", inspect.verify_relay, "checksums and transaction boundaries"),
-    ):
-        command(name, run, text, actions).add_argument("dir", metavar="DIR")
-    purge = command("purge", _purge, "removes the files that every table has passed", actions)
-    purge.add_argument("dir", metavar="DIR")
-    _target_options(purge)
-    _bench(command, commands)
-    return parser
-
-
-def _xa(command: Any, commands: Any) -> None:
-    xa = commands.add_parser("xa", help="prepared XA branches")
-    branches = xa.add_subparsers(dest="action", required=True, metavar="ACTION")
-    shown = command(
-        "list", xa_command.show, "prepared branches, as XA RECOVER shows them", branches
-    )
-    shown.add_argument("--target", required=True, metavar="DIR")
-    for name, text in (
-        ("commit", "end an orphan by hand: its rows appear when the applier starts next"),
-        ("rollback", "end an orphan by hand: its rows never appear"),
-    ):
-        ended = command(name, xa_command.end_by_hand, text, branches)
-        ended.add_argument("--target", required=True, metavar="DIR")
-        ended.add_argument("--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]", help="hex")
-
-
-def _live(command: Any) -> None:
-    """The commands that talk to a server."""
-    run = command("run", _run, "follow a live MySQL server, until stopped (SIGTERM)")
-    copy = command("snapshot", _snapshot, "the first copy of all tables into an empty target")
-    copy.add_argument("--table", metavar="DB.TABLE", action="append", default=[])
-    receive = command("receive", _receive, "the receiver alone: from the server to the relay log")
-    receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
-    receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
-    for parser in (run, copy, receive):
-        parser.add_argument("--config", metavar="FILE", required=True)
-        parser.add_argument("--verbose", action="store_true")
-    for parser in (run, copy):
-        parser.add_argument("--master", help="Spark master (default: local[WORKERS])")
-        parser.add_argument("--take-over", action="store_true", help="the other host is gone")
-
-
-def _bench(command: Any, commands: Any) -> None:
-    bench = commands.add_parser("bench", help="what this machine does")
-    kinds = bench.add_subparsers(dest="action", required=True, metavar="WHAT")
-    command("decode", _bench_decode, "decode log files, no Spark", kinds).add_argument(
-        "files", nargs="+", metavar="FILE"
-    )
-    receive = command("receive", _bench_receive, "the source's whole log, to a folder", kinds)
-    receive.add_argument("--config", required=True, metavar="FILE")
-    receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
-    receive.add_argument("--runs", type=int, default=1, help="the best one counts")
-    receive.add_argument(
-        "--steady", type=int, default=0, metavar="SECONDS",
-        help="instead: from the source's commit to the published end, under its own load",
-    )  # fmt: skip
-    copy = command("snapshot", _bench_snapshot, "copy all tables into fresh targets", kinds)
-    copy.add_argument("--config", required=True, metavar="FILE")
-    copy.add_argument("--runs", type=int, default=2, help="the first one is cold")
-    latency = command(
-        "latency", _bench_latency, "from the source's commit to the cut, under its own load", kinds
-    )
-    latency.add_argument("--config", required=True, metavar="FILE")
-    latency.add_argument("--seconds", type=int, default=60)
-    apply = command("apply", _bench_apply, "apply a log into fresh targets", kinds)
-    apply.add_argument("--prepared", metavar="U", help="as apply --until: not timed up to there")
-    apply.add_argument(
-        "--fresh-index", action="store_true", help="behind it the key index is made anew, timed"
-    )
-    apply.add_argument("--relay", required=True, metavar="DIR")
-    usual = Apply()
-    apply.add_argument("--workers", type=int, default=usual.workers)
-    apply.add_argument("--runs", type=int, default=2, help="the last one is warm")
-    apply.add_argument("--group-rows", type=int, default=usual.group_max_rows)
-    apply.add_argument("--group-transactions", type=int, default=usual.group_max_transactions)
-    apply.add_argument("--group-bytes", type=int, default=usual.group_max_bytes)
-    apply.add_argument("--writer", choices=("direct", "merge"), default="direct")
-
-
-def _target_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--target", metavar="DIR")
-    parser.add_argument("--config", metavar="FILE")
 
 
 def configuration(options: argparse.Namespace) -> Config:
@@ -352,6 +224,30 @@ def _bench_apply(options: argparse.Namespace) -> int:
     inspect.emit(found, options.json)
     return 0
 
+
+_RUN = {
+    "demo": _demo,
+    "apply": _apply,
+    "run": _run,
+    "snapshot": _snapshot,
+    "receive": _receive,
+    "status": inspect.show_status,
+    "cut list": inspect.list_cuts,
+    "cut show": inspect.show_cut,
+    "relay ls": inspect.list_relay,
+    "relay dump": inspect.dump_relay,
+    "relay verify": inspect.verify_relay,
+    "relay purge": _purge,
+    "skip": inspect.skip,
+    "xa list": xa_command.show,
+    "xa commit": xa_command.end_by_hand,
+    "xa rollback": xa_command.end_by_hand,
+    "bench decode": _bench_decode,
+    "bench receive": _bench_receive,
+    "bench snapshot": _bench_snapshot,
+    "bench latency": _bench_latency,
+    "bench apply": _bench_apply,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

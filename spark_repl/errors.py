@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 
@@ -127,3 +129,22 @@ class ConfigError(SparkReplError):
 
 class SetupError(SparkReplError):
     """Something that has to be installed is missing: Java, the Delta jars, the right pyspark."""
+
+
+_EXTRAS = {"pyspark": "spark", "py4j": "spark", "delta": "spark", "delta-spark": "spark"}
+
+
+@contextmanager
+def extra_named() -> Iterator[None]:
+    """Raises SetupError for a package that isn't there, where an extra of ours would bring it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package not in _EXTRAS:
+            raise
+        raise SetupError(
+            f"the Python package {package} is not installed",
+            hint=f"pip install 'spark-repl[{_EXTRAS[package]}]', or use an environment that has"
+            " Spark 4.2 and Delta 4.4",
+        ) from error

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from .errors import SetupError
+from .errors import SetupError, extra_named
 
 SCALA = "2.13"
 _AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
@@ -66,8 +66,9 @@ def _asked(java: str) -> str:
 
 def delta_package() -> str:
     """Maven coordinates of the Delta jar that fits the installed pyspark and delta-spark."""
-    spark = ".".join(version("pyspark").split(".")[:2])
-    return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
+    with extra_named():
+        spark, delta = version("pyspark"), version("delta-spark")
+    return f"io.delta:delta-spark_{spark.rpartition('.')[0]}_{SCALA}:{delta}"
 
 
 def jar_folder() -> Path:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ _SETTINGS = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
     ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
+
+_INCUBATOR = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
 # C2 compiles ten times later: no row passes through the JVM, and compiling took more processor
 # time there than all else in the first minute. What stays hot is compiled all the same.
@@ -100,8 +104,24 @@ def _launch(settings: Mapping[str, str]) -> None:
     who finish the group first. It ends with us all the same, by the end of its input."""
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        ours, theirs = os.pipe()
+        threading.Thread(target=_pass_on, args=(ours,), name="stderr-of-java", daemon=True).start()
+        try:
+            start = {"start_new_session": True, "stderr": theirs}
+            gateway = launch_gateway(conf, start)  # type: ignore[no-untyped-call]
+        finally:
+            os.close(theirs)
         SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _pass_on(pipe: int) -> None:
+    """The JVM's standard error goes to ours, without what Java says of a module that Spark asks
+    for at each start, and can't be told not to say."""
+    with open(pipe, "rb") as said:
+        for line in said:
+            if line != _INCUBATOR:
+                with suppress(OSError, ValueError):  # nobody listens any more
+                    os.write(2, line)
 
 
 def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:

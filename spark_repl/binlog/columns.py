@@ -85,7 +85,7 @@ def _integer(column: Column, values: Values) -> pa.Array:
         year = values.little_endian(np.int16)
         return values.array(kind, np.where(year == 0, np.int16(0), year + np.int16(1900)))
     bits = 64 if column.unsigned else _INTEGER_BITS[ColumnType(column.type)]
-    return values.array(kind, values.little_endian(kind.to_pandas_dtype(), bits))
+    return values.array(kind, values.little_endian(f"i{kind.byte_width}", bits))
 
 
 def _float(column: Column, values: Values) -> pa.Array:

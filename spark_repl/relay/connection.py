@@ -106,7 +106,8 @@ def connect(source: Source) -> Any:
     except RuntimeError as error:  # PyMySQL: no library for RSA, which only plain connections need
         raise SourceError(
             f"can't log in to {source.host} without TLS: {error}",
-            hint='source.tls = "preferred" or "required" needs nothing more',
+            hint='source.tls = "preferred" or "required" needs nothing more; without TLS:'
+            " pip install 'spark-repl[rsa]'",
         ) from error
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StringType
 
 from ..binlog.definition import ColumnType, TableDefinition
@@ -82,12 +81,12 @@ def completed(
 def _patch(column: str, table: str) -> Callable[..., Column]:
     """Documents with their diffs applied; NULL where they don't fit."""
 
-    def patch(batches: Iterator[tuple[pd.Series, pd.Series]]) -> Iterator[pd.Series]:
+    def patch(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
         for documents, diffs in batches:
-            pairs = zip(documents, diffs, strict=True)
-            yield pd.Series([_patched(d, diff, column, table) for d, diff in pairs], dtype=object)
+            pairs = zip(documents.to_pylist(), diffs.to_pylist(), strict=True)
+            yield pa.array([_patched(d, diff, column, table) for d, diff in pairs], pa.string())
 
-    return pandas_udf(patch, StringType())  # type: ignore[call-overload,no-any-return]
+    return arrow_udf(patch, StringType())  # type: ignore[call-overload,no-any-return]
 
 
 def _patched(document: str | None, diffs: bytes | None, column: str, table: str) -> str | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
 from ..object_store import is_remote
-from . import s3a
 from .control import Control, Cut
 from .layout import Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class CutReader:
@@ -82,5 +83,7 @@ def cut(spark: SparkSession, target: str, at: str = "latest") -> CutReader:
     """All tables below ``target`` at one point: the newest, or the first that holds a GTID set."""
     layout = Layout(target)
     if is_remote(layout.target):
+        from . import s3a  # and py4j with it, which looking at cuts does without
+
         s3a.check(spark._jvm)
     return CutReader(spark, layout, find_cut(Control(layout.control).cuts(), at, target))

@@ -16,12 +16,12 @@ from operator import and_
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
 from ..binlog.json_diff import CANNOT_APPLY
+from ..errors import extra_named
 from .columns import quoted
 from .completion import PATCHED, completed, pack
 from .direct import Violation, WriteTask, Written, fold_task, refuse_unplaced
@@ -29,6 +29,9 @@ from .public_log import bear, told_apart
 from .table import Table
 from .table_log import ALONE
 from .tracking import Tracking
+
+with extra_named():  # direct does without
+    from delta.tables import DeltaTable
 
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
 # A group's net changes fit into memory: hash joins instead of sorting both sides.

@@ -18,6 +18,7 @@ import spark_repl
 from spark_repl import upkeep
 from spark_repl.errors import SparkReplError
 from spark_repl.sink import checkpoint
+from spark_repl.sink.delta_log import DeltaLog
 from spark_repl.sink.log_replay import live_files, read_commit
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
@@ -176,6 +177,24 @@ def test_vacuum_removes_what_nobody_needs_and_its_key_index(
     assert len(list(keys.glob("*.npy"))) == len(list(folder.glob("*.parquet"))) >= 2
     assert_rows(spark, target, A, [(1, "new"), (2, "two")])
     assert "VACUUM END" in operations(target, "t/a")
+
+
+def test_vacuum_lists_in_few_tasks(spark: SparkSession, log: LogWriter, target: Path) -> None:
+    """Spark's own default is 10,000 for each table, whatever it holds."""
+    log.transaction(insert(A, (1, "one")))
+    run(spark, log.folder, target)
+    context = spark.sparkContext
+    group = f"vacuum of {target}"
+    context.setJobGroup(group, group)
+    try:
+        DeltaLog(spark).vacuum(str(target / "t" / "a"))
+    finally:
+        context._jsc.clearJobGroup()
+    tracker = context.statusTracker()
+    jobs = [job for n in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(n))]
+    stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds]
+    tasks = [stage.numTasks for stage in stages if stage is not None]
+    assert 0 < sum(tasks) < 100, tasks
 
 
 def test_properties_of_a_new_table(spark: SparkSession, log: LogWriter, target: Path) -> None:

@@ -7,6 +7,7 @@ import struct
 import threading
 
 import pytest
+from pymysql import _auth
 
 from spark_repl.config import Source
 from spark_repl.errors import SourceError, SourceLostError
@@ -44,6 +45,34 @@ def test_cut_in_the_tls_handshake_may_pass(answer: bytes) -> None:
             connect(source)
         thread.join()
     assert isinstance(caught.value, SourceLostError) == (not answer)
+
+
+def test_rsa_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password for caching_sha2_password crosses a plain connection under RSA."""
+    monkeypatch.setattr(_auth, "_have_cryptography", False)
+    plain = _GREETING.replace(
+        struct.pack("<H", _CAPABILITIES & 0xFFFF), struct.pack("<H", _CAPABILITIES & 0xF7FF), 1
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.sendall(len(plain).to_bytes(3, "little") + b"\0" + plain)
+                client.recv(4096)
+                client.sendall(b"\x02\0\0\x02\x01\x04")  # not in the cache: the whole way
+                client.recv(4096)
+                key = b"\x01-----BEGIN PUBLIC KEY-----\n"
+                client.sendall(len(key).to_bytes(3, "little") + b"\x04" + key)
+                client.recv(1)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        source = Source(port=listener.getsockname()[1], password="secret", tls="disabled")
+        with pytest.raises(SourceError, match="without TLS") as caught:
+            connect(source)
+        thread.join()
+    assert "pip install 'spark-repl[rsa]'" in str(caught.value.hint)
 
 
 def test_each_setting_that_does_not_suffice_is_named() -> None:

@@ -56,7 +56,7 @@ LAYERS = (
     ("recopy", "supervisor"),
     ("bench", "inspect", "demo", "live", "setup"),
     ("bench_live",),
-    ("xa_command",),
+    ("xa_command", "arguments"),
     ("cli",),
     ("__main__",),
 )
