@@ -122,11 +122,7 @@ class Replica:
         cut, copy = stands.begin, stands.copy
         delta, self.config = open_table_log(self.spark, self.config)
         direct = self.config.apply.writer == "direct"
-        options = replace(
-            TableOptions.of(self.config.target),
-            direct=direct,
-            lower_case_table_names=self.config.source.lower_case_table_names,
-        )
+        options = replace(TableOptions.of(self.config), direct=direct)
         self.tracking = Tracking(self.layout, control, delta, options)
         self.tracking.load(cut)
         highest = max(

@@ -190,7 +190,7 @@ class FirstCopy:
         self.layout = Layout.of(config.target)
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
-        options = TableOptions.of(config.target)
+        options = TableOptions.of(config)
         delta, self.config = open_table_log(spark, config)
         self.tracking = Tracking(self.layout, self.control, delta, options)
         self._app = f"{self.tracking.app}:copy"

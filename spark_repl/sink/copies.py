@@ -51,9 +51,9 @@ class Copy:
     """why it was given up"""
     shown: bool = False
     """whether a cut has shown it: that cut may be pruned, and the tables dropped"""
+    at: datetime | None = None
     lower_case_table_names: int = 0
     """the source's; kept by itself (``name_case``)"""
-    at: datetime | None = None
 
     def to_detail(self) -> str:
         behind = self.behind and {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..apply.name_case import fold
 from ..binlog.definition import TableDefinition
 from ..binlog.forms import USUAL, Forms
-from ..config import Target
+from ..config import Config
 from . import checkpoint, partitions
 from .columns import schema_json
 from .table_log import NewTable
@@ -32,7 +32,8 @@ class TableOptions:
     """the source's; -1: not said"""
 
     @classmethod
-    def of(cls, target: Target) -> TableOptions:
+    def of(cls, config: Config) -> TableOptions:
+        target = config.target
         return cls(
             target.column_mapping,
             target.deletion_vectors,
@@ -41,6 +42,7 @@ class TableOptions:
             target.on_foreign_change == "accept",
             target.change_data_feed,
             target.partitions(),
+            lower_case_table_names=config.source.lower_case_table_names,
         )
 
     def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
