@@ -41,7 +41,7 @@ _TYPE = np.frombuffer(b'"base64:type', np.uint8)
 # Bytes that any value of fixed size fits; what a document may take has them in excess.
 _SHORT = 32
 _DECIMAL, _DATE, _DATETIME, _TIMESTAMP, _TIME = 246, 10, 12, 7, 11
-# Of a literal: nine groups of nine. A column's bounds (65, and 30 behind the point) don't hold here.
+# Of a literal: nine groups of nine. A column's bounds (65, 30 behind the point) are narrower.
 _DECIMAL_DIGITS = 81
 
 

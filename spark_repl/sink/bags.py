@@ -14,7 +14,7 @@ from ..apply.lineage import MOVED
 from ..binlog.definition import TableDefinition
 from ..errors import DecodeError
 from ..position import RelayPosition
-from .columns import flat_parts, one_chunk
+from .columns import flat_parts, float_bits, one_chunk
 from .gaps import bits
 
 Longs = npt.NDArray[np.int64]
@@ -50,13 +50,13 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
 
 
 def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
-    """Numbers 0..n-1 for rows that differ in a value; equal rows have the same."""
-    total = np.zeros(rows.num_rows, np.int64)
+    """Numbers 0..n-1 for rows that differ in a value, bit for bit; equal rows have the same."""
+    total, count = np.zeros(rows.num_rows, np.int64), 1
     for column in rows.columns:
         for flat in flat_parts(one_chunk(column)):
-            encoded = flat.dictionary_encode()
+            bits = float_bits(flat) if pa.types.is_floating(flat.type) else flat
+            encoded = bits.dictionary_encode()
             index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            _, total = np.unique(
-                total * (len(encoded.dictionary) + 1) + index + 1, return_inverse=True
-            )
-    return total.astype(np.int32), int(total.max()) + 1 if len(total) else 0
+            pairs = pa.array(total * (len(encoded.dictionary) + 1) + index + 1).dictionary_encode()
+            total, count = pairs.indices.to_numpy().astype(np.int64), len(pairs.dictionary)
+    return total.astype(np.int32), count if len(total) else 0

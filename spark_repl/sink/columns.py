@@ -208,6 +208,11 @@ def flat_parts(array: pa.Array) -> list[pa.Array]:
     return [array]
 
 
+def float_bits(array: pa.Array) -> pa.Array:
+    """Floats as integers of the same bits: -0.0 is not 0.0."""
+    return array.view(pa.int32() if array.type == pa.float32() else pa.int64())
+
+
 def write_file(
     folder: str, columns: Columns, rows: pa.Table, values: Values | None = None
 ) -> dict[str, Any]:
