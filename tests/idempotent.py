@@ -52,10 +52,11 @@ OUTCOMES = (
 )  # fmt: skip
 
 
-def changes(case: Outcome, image: str) -> Iterator[Change]:
-    """The statements' row changes, as the source logs them."""
-    state = dict(case.source)
-    for kind, old, new in case.statements:
+def changes(case: Outcome, image: str, more: int = 0) -> Iterator[Change]:
+    """The statements' row changes, as the source logs them, of keys with so much ``more``."""
+    state = {key + more: value for key, value in case.source}
+    for kind, first, (second, value) in case.statements:
+        old, new = first + more, (second + more, value)
         if kind == "INSERT":
             yield insert(X, new)
         elif kind == "DELETE":
@@ -64,8 +65,8 @@ def changes(case: Outcome, image: str) -> Iterator[Change]:
             before: Row = (old, state.pop(old))
             after: Row = new
             if image == "MINIMAL":
-                changed = enumerate(zip(before, new, strict=True))
-                after = {i: value for i, (was, value) in changed if was != value}
+                pairs = enumerate(zip(before, new, strict=True))
+                after = {i: now for i, (was, now) in pairs if was != now}
                 before = {0: old}
             yield update(X, (before, after))
         state[new[0]] = new[1]
