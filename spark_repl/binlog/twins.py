@@ -56,6 +56,11 @@ def _has_twins(column: Column, forms: Forms) -> bool:
         return _repeats(column)
     if column.type in DATE_TYPES:
         return forms.zero_dates == "null" and column.form != Form.TEXT
+    return has_second_forms(column)
+
+
+def has_second_forms(column: Column) -> bool:
+    """Whether its character set has characters twice."""
     return _charset(column) in _SECOND
 
 
