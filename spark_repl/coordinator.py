@@ -249,8 +249,8 @@ class Coordinator:
             group.staged = self._staging.submit(self.landing.stage, group)
 
     def _idempotent(self) -> Container[str]:
-        every = self.config.apply.exec_mode == "idempotent"
-        return EveryTable() if every else self.catch_up.tables(self.executed)
+        copied = self.catch_up.tables(self.executed)
+        return EveryTable(copied) if self.config.apply.exec_mode == "idempotent" else copied
 
     def _transient(self, error: BaseException, attempt: int, slot: int) -> None:
         self.counters.retries += 1

@@ -116,8 +116,6 @@ class GroupWriter:
         tasks.sort(key=lambda task: -_rows(task.parts))
         self._complete_indexes(tables.values())
         began = time.perf_counter()
-        if self._lanes:
-            self._lanes.idempotent = idempotent
         reach("planned")
         begins()
         written = self.workers.run(self._function, tasks, here=rows <= _HERE_ROWS)

@@ -1,8 +1,9 @@
 """Writes small, valid MySQL binary logs, so that odd histories can be made without a server.
 
 Files as a 9.x server with binlog_row_metadata=FULL and CRC32 writes them; columns are INT
-(``int``), VARCHAR in utf8mb4 (``varchar(N)``) or JSON (``json``, its values in binary). Every call
-appends to the current file at once.
+(``int``), DOUBLE (``double``), VARCHAR in utf8mb4 (``varchar(N)``) or cp932 (``varchar(N) CHARACTER
+SET cp932``, its values as bytes) or JSON (``json``, its values in binary). Every call appends to
+the current file at once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import zstandard
 
-Value = int | str | bytes | None
+Value = int | float | str | bytes | None
 Row = Sequence[Value] | Mapping[int, Value]
 """All values, or (binlog_row_image=MINIMAL) column number -> value."""
 
@@ -24,7 +25,7 @@ Xid = tuple[bytes, bytes, int]
 """gtrid, bqual, format id."""
 
 SERVER = "9.7.0"
-_UTF8MB4 = 255
+_UTF8MB4, _CP932 = 255, 95
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
 _WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38
 _ROWS_QUERY, _PAYLOAD = 29, 40
@@ -261,31 +262,35 @@ def _bits(values: Sequence[bool]) -> bytes:
 
 
 def _bytes_of(kind: str) -> int:
-    return 4 * int(kind.partition("(")[2].rstrip(")"))
+    return 4 * int(kind.partition("(")[2].partition(")")[0])
+
+
+_METAS = {"int": b"", "double": b"\x08", "json": b"\x04"}
 
 
 def _meta(kind: str) -> bytes:
-    if kind in ("int", "json"):
-        return b"" if kind == "int" else b"\x04"
-    return struct.pack("<H", _bytes_of(kind))
+    return _METAS[kind] if kind in _METAS else struct.pack("<H", _bytes_of(kind))
 
 
 def _table_map(table: Table) -> bytes:
     count = len(table.columns)
     kinds = [kind for _, kind in table.columns]
     meta = b"".join(_meta(kind) for kind in kinds)
-    numbers, documents = kinds.count("int"), kinds.count("json")
+    numbers = kinds.count("int") + kinds.count("double")
+    texts = [kind for kind in kinds if kind not in _METAS]
     nullable = _bits([i not in table.key for i in range(count)])
     database, name = table.database.encode(), table.name.encode()
     out = struct.pack("<IHH", _table_id(table), 0, table.map_flags | 1)
     out += bytes([len(database)]) + database + b"\0" + bytes([len(name)]) + name + b"\0"
-    out += bytes([count]) + bytes({"int": 3, "json": 245}.get(kind, 15) for kind in kinds)
+    types = {"int": 3, "double": 5, "json": 245}
+    out += bytes([count]) + bytes(types.get(kind, 15) for kind in kinds)
     out += bytes([len(meta)]) + meta + nullable
     fields = [(4, b"".join(bytes([len(c.encode())]) + c.encode() for c, _ in table.columns))]
     if numbers:
         fields.append((1, bytes((numbers + 7) // 8)))
-    if numbers + documents < count:
-        fields.append((2, b"\xfc" + struct.pack("<H", _UTF8MB4)))
+    if texts:
+        other = b"".join(bytes([i, _CP932]) for i, k in enumerate(texts) if k.endswith("cp932"))
+        fields.append((2, b"\xfc" + struct.pack("<H", _UTF8MB4) + other))
     if table.key:
         fields.append((8, bytes(table.key)))
     return out + b"".join(bytes([tag, len(data)]) + data for tag, data in fields)
@@ -310,11 +315,13 @@ def _image(table: Table, row: Row) -> bytes:
     out = _bits([value is None for _, value in held])
     for i, value in held:
         kind = table.columns[i][1]
-        if isinstance(value, int):
+        if kind == "double" and value is not None:
+            out += struct.pack("<d", value)
+        elif isinstance(value, int):
             out += struct.pack("<i", value)
-        elif isinstance(value, bytes):
+        elif kind == "json" and isinstance(value, bytes):
             out += struct.pack("<I", len(value)) + value
-        elif value is not None:
-            data = value.encode()
+        elif isinstance(value, (str, bytes)):
+            data = value.encode() if isinstance(value, str) else value
             out += struct.pack("<H" if _bytes_of(kind) > 255 else "<B", len(data)) + data
     return out

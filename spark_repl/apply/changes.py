@@ -12,6 +12,7 @@ worker, so the image that survives is always one that was decoded.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,10 @@ CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
 @dataclass(frozen=True)
 class EveryTable:
-    """All names of tables."""
+    """All names of tables: exec_mode is idempotent. ``copied``: those that would be idempotent
+    anyway, as they catch up with their copy, where a row that isn't there yet may come."""
+
+    copied: Container[str] = frozenset()
 
     def __contains__(self, name: object) -> bool:
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..binlog.definition import TableDefinition
 from ..binlog.forms import USUAL, Forms
 from ..binlog.partial_rows import PartialImages
 from ..binlog.row_images import RowImages
+from ..binlog.twins import has_twins
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .cascades import Cascades
@@ -63,6 +64,8 @@ class Part:
     """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
 
     ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
+    ``asks``: and what becomes of them depends on the target's rows (``moves``).
+    ``twins``: rows of different bytes may be one value (``binlog.twins``).
     """
 
     table: str
@@ -73,6 +76,8 @@ class Part:
     length: int = 0
     blob: bytes | None = None
     whole: bool = False
+    asks: bool = False
+    twins: bool = False
 
     def read(self) -> pa.Table:
         if self.blob is not None:
@@ -153,14 +158,21 @@ class _Output:
         if not len(entries):
             return
         at = positions[images.transaction[entries]]
-        if isinstance(images, PartialImages):
+        if isinstance(images, PartialImages) or self._asks(name, images, entries):
             self._keep(name, images, entries, at)
         else:
             self._fold(name, images, entries, at)
         self.zero_dates += images.zero_dates
 
+    def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
+        """Whether rows move between keys, and only the target says if they do."""
+        if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
+            return False
+        return bool((images.flags[entries] & MOVED).any())
+
     def _fold(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
-        key, flags = _taken(images.key(), entries), images.flags[entries]
+        key = _taken(images.key(), entries)
+        flags = images.flags[entries] & np.uint8(CHANGE_BITS)
         if name in self.task.idempotent:
             flags = certain(flags)
         found = chains(key)
@@ -178,22 +190,25 @@ class _Output:
             "held": pa.nulls(len(count), pa.binary()),
             "diffs": pa.nulls(len(count), pa.binary()),
         }
-        for number, chosen in self._shards(extra["key"]):
+        # Where nothing goes, twins that come are as good two entries as one.
+        twins = bool((count < 0).any()) and has_twins(images.definition, self.task.forms)
+        for number, chosen in self._shards(extra["key"], whole=twins):
             last = found.last[chosen]
             rows = self._decode(images, entries[last], at[last])
             picked = {name: _taken(values, chosen) for name, values in extra.items()}
-            self._write(name, number, rows, picked)
+            self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, picked)
 
-    def _keep(self, name: str, images: PartialImages, entries: Longs, at: Longs) -> None:
+    def _keep(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
         """Every change by itself: the columns of a row may come from several of them, and from
         those of other workers."""
         key, flags = _taken(images.key(), entries), images.flags[entries]
-        if name in self.task.idempotent and not isinstance(self.task.idempotent, EveryTable):
+        lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
+        if lenient and not _by_choice(name, self.task.idempotent):
             _check_copied(images, entries[flags & MOVED != 0], positions=at[flags & MOVED != 0])
         keyed = bool(images.definition.primary_key)
         whole = not keyed or bool((flags & MOVED).any())
         bits = flags & np.uint8(CHANGE_BITS)
-        if name in self.task.idempotent:
+        if lenient:
             bits = certain(bits)
         bits |= flags & np.uint8(MOVED)
         step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
@@ -208,7 +223,7 @@ class _Output:
             rows = self._decode(images, entries[chosen], at[chosen])
             picked = {name: _taken(values, chosen) for name, values in extra.items()}
             picked["held"], picked["diffs"] = images.held(entries[chosen])
-            self._write(name, number, rows, picked, whole=whole)
+            self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
 
     def _decode(self, images: RowImages, entries: Longs, at: Longs) -> pa.RecordBatch:
         try:
@@ -229,15 +244,8 @@ class _Output:
             for chosen in _batches(np.flatnonzero(shard == number)):
                 yield int(number), chosen
 
-    def _write(
-        self,
-        name: str,
-        shard: int,
-        rows: pa.RecordBatch,
-        extra: dict[str, Any],
-        *,
-        whole: bool = False,
-    ) -> None:
+    def _write(self, part: Part, rows: pa.RecordBatch, extra: dict[str, Any]) -> None:
+        """``part`` is told where it lies."""
         names = [str(i) for i in range(rows.num_columns)] + list(extra)
         batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
         sink = self.file or pa.BufferOutputStream()
@@ -246,10 +254,9 @@ class _Output:
             stream.write_batch(batch)
         size = sink.tell() - begin
         if self.file is None:
-            blob = sink.getvalue().to_pybytes()
-            part = Part(name, shard, len(rows), blob=blob, whole=whole)
+            part = replace(part, blob=sink.getvalue().to_pybytes())
         else:
-            part = Part(name, shard, len(rows), self.path, begin, size, whole=whole)
+            part = replace(part, path=self.path, offset=begin, length=size)
         self.parts.append(part)
         self.bytes += size
 
@@ -279,7 +286,12 @@ def _batches(entries: Longs) -> Iterator[Longs]:
         yield entries[at : at + _BATCH_ROWS]
 
 
-def _check_copied(images: PartialImages, moved: Longs, *, positions: Longs) -> None:
+def _by_choice(name: str, idempotent: Container[str]) -> bool:
+    """Whether the table is idempotent by exec_mode alone, not as it catches up with its copy."""
+    return isinstance(idempotent, EveryTable) and name not in idempotent.copied
+
+
+def _check_copied(images: RowImages, moved: Longs, *, positions: Longs) -> None:
     """Of a table that is catching up with its copy: a row under a new key needs its old columns,
     which the copy may have passed over under both keys."""
     if not len(moved):

@@ -74,3 +74,18 @@ def key_bytes(buffer: Bytes, key: Ints, out: Bytes) -> None:
             length = key[r, i + 1] - key[r, i]
             copy(buffer, key[r, i], length, out, at)
             at += length
+
+
+@jit
+def unsigned_zeros(key: Ints, run: Int, offsets: Ints, out: Bytes) -> None:
+    """Makes 0.0 of the -0.0 in one range, a FLOAT or DOUBLE, of the keys that lie in ``out``."""
+    for r in range(key.shape[0]):
+        at: Int = offsets[r]
+        for i in range(0, 2 * run, 2):
+            at += key[r, i + 1] - key[r, i]
+        last = at + key[r, 2 * run + 1] - key[r, 2 * run] - 1
+        others = 0
+        for i in range(at, last):
+            others |= out[i]
+        if others == 0 and out[last] == 0x80:
+            out[last] = 0

@@ -225,11 +225,11 @@ def walk_images(
     """Row images of the events of one table map.
 
     wire, steps, bounds: of a ``RowFormat``; bounds is empty for a table without key. pairs: each
-    UPDATE is two entries, and the second has MOVED. state int64[4]: event,
-    offset in it (0 = at its beginning), entries so far, row changes so far; goes on from there
-    after FULL. before, after: room for max(2, bounds) places. Out: flags uint8[n], transaction
-    int32[n], image int64[n] (where its null bits begin), key int64[n, max(2, bounds)] (begin and
-    end of each range of key bytes), or int64[n, 0] if nobody needs them.
+    UPDATE is two entries, and the second has MOVED, as that of a key's change always has. state
+    int64[4]: event, offset in it (0 = at its beginning), entries so far, row changes so far; goes
+    on from there after FULL. before, after: room for max(2, bounds) places. Out: flags uint8[n],
+    transaction int32[n], image int64[n] (where its null bits begin), key int64[n, max(2, bounds)]
+    (begin and end of each range of key bytes), or int64[n, 0] if nobody needs them.
     """
     keyless = bounds.size == 0
     e, at, n, changes = state[0], state[1], state[2], state[3]
@@ -262,7 +262,7 @@ def walk_images(
                 at = behind
                 if keyless or pairs or not same_key(buffer, before, after):
                     note(n, 1, owner, first, before, flags, transaction, image, key)
-                    moved = 2 | MOVED if pairs else 2
+                    moved = 2 if keyless and not pairs else 2 | MOVED
                     note(n + 1, moved, owner, second, after, flags, transaction, image, key)
                     n, changes = n + 2, changes + 1
                     continue

@@ -41,6 +41,8 @@ _TYPE = np.frombuffer(b'"base64:type', np.uint8)
 # Bytes that any value of fixed size fits; what a document may take has them in excess.
 _SHORT = 32
 _DECIMAL, _DATE, _DATETIME, _TIMESTAMP, _TIME = 246, 10, 12, 7, 11
+# Of a literal: nine groups of nine. A column's bounds (65, 30 behind the point) are narrower.
+_DECIMAL_DIGITS = 81
 
 
 @jit
@@ -170,7 +172,7 @@ def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: 
         return -CUT
     scale = np.int64(buffer[at + 1])
     whole = np.int64(buffer[at]) - scale
-    if whole < 0 or scale > 30 or whole + scale > 81 or whole + scale == 0:
+    if whole < 0 or not 0 < whole + scale <= _DECIMAL_DIGITS:
         return -OPAQUE
     full, over, part, last = whole // 9, whole % 9, scale // 9, scale % 9
     if 2 + 4 * (full + part) + _DIGIT_BYTES[over] + _DIGIT_BYTES[last] != length:

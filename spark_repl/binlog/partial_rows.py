@@ -40,14 +40,22 @@ class PartialImages(RowImages):
 
     _place: Ints = field(repr=False, kw_only=True)
 
+    @property
+    def _runs(self) -> Ints:
+        columns = np.array(sorted(self.definition.primary_key), np.int64)
+        return np.stack([columns, columns + 1], axis=1)
+
     def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
         """As ``RowImages.decode``; columns that an image lacks are NULL, see ``held``."""
         schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
-        return pa.RecordBatch.from_arrays(self.values(entries, zero_dates), schema=schema)
+        arrays = self.values(entries, zero_dates, keys=True)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def values(self, entries: Ints, zero_dates: str = "error") -> list[pa.Array]:
+    def values(
+        self, entries: Ints, zero_dates: str = "error", *, keys: bool = False
+    ) -> list[pa.Array]:
         return [
-            self._values(column, values, bases, diffs, zero_dates)
+            self._values(column, values, bases, diffs, zero_dates, keys=keys)
             for column, values, bases, diffs in self._located(entries)
         ]
 
@@ -105,11 +113,19 @@ class PartialImages(RowImages):
         return found
 
     def _values(
-        self, column: int, values: Values, bases: Values, diffs: Bools, zero_dates: str
+        self,
+        column: int,
+        values: Values,
+        bases: Values,
+        diffs: Bools,
+        zero_dates: str,
+        *,
+        keys: bool,
     ) -> pa.Array:
         length = np.maximum(values.length, NULL)
         if not diffs.any():
-            return self._column(column, Values(values.buffer, values.offset, length), zero_dates)
+            whole = Values(values.buffer, values.offset, length)
+            return self._column(column, whole, zero_dates, keys=keys)
         if self.definition.columns[column].form == Form.VARIANT:
             raise self._refused(column, int(np.argmax(diffs)))
         waiting = diffs & (bases.length == ABSENT)

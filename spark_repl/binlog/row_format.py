@@ -28,6 +28,7 @@ _FIXED = {
     _T.TIME_OLD: 3,
     _T.DATETIME_OLD: 8,
 }
+FLOATS = frozenset((_T.FLOAT, _T.DOUBLE))
 _FRACTIONAL = {_T.TIME: 3, _T.DATETIME: 5, _T.TIMESTAMP: 4}
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
@@ -42,7 +43,8 @@ class RowFormat:
     wire: Lengths
     """int32[columns]: bytes of a value, or minus the bytes of its length prefix"""
     bounds: Ints
-    """int64[2 * runs]: begin and end of each run of neighbouring key columns, ascending"""
+    """int64[2 * runs]: begin and end of each run of neighbouring key columns, ascending; a FLOAT or
+    DOUBLE is a run of its own"""
     steps: Ints
     """int64[k, 3]: how to walk an image without NULLs. Go on by SKIP bytes; note the place as that
     of bound MARK, unless -1; then go behind a value with PREFIX bytes of length, unless 0"""
@@ -83,15 +85,17 @@ def _wire(kind: int, meta: int) -> int:
 def _key_bounds(definition: TableDefinition) -> Ints:
     inside = np.zeros(len(definition.columns) + 2, np.int8)
     inside[1 + np.array(definition.primary_key, np.int64)] = 1
-    return np.flatnonzero(np.diff(inside)).astype(np.int64)
+    edges = np.flatnonzero(np.diff(inside)).tolist()
+    floats = [c for c in definition.primary_key if definition.columns[c].type in FLOATS]
+    alone = [edge for c in floats for edge in (c, c + 1) if inside[edge] and inside[edge + 1]]
+    return np.array(sorted([*edges, *(2 * sorted(set(alone)))]), np.int64)
 
 
 def _steps(wire: list[int], bounds: list[int]) -> Ints:
     steps, skip = [], 0
-    marks = {column: i for i, column in enumerate(bounds)}
     for column in range(len(wire) + 1):
-        if column in marks:
-            steps.append((skip, 0, marks[column]))
+        for i in (i for i, bound in enumerate(bounds) if bound == column):
+            steps.append((skip, 0, i))
             skip = 0
         if column == len(wire):
             steps.append((skip, 0, -1))

@@ -11,7 +11,7 @@ from ..errors import DecodeError
 from .changed_columns import updates_of
 from .columns import decode_column, first_refused
 from .definition import TableDefinition
-from .image_values import key_bytes, key_offsets, locate
+from .image_values import key_bytes, key_offsets, locate, unsigned_zeros
 from .kernels import (
     BEGIN,
     FLAGS,
@@ -25,6 +25,8 @@ from .kernels import (
     Ints,
     Lengths,
 )
+from .row_format import FLOATS, row_format
+from .twins import refuse_second_forms
 from .values import Values
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
@@ -37,7 +39,8 @@ class RowImages:
 
     flags uint8[n]: bit 0 the row existed before, bit 1 it exists after. INSERT 2, DELETE 1 (before
     image), UPDATE 3 (after image); an UPDATE that changes the key, or of a table without key, is
-    two entries, 1 then 2. transaction int32[n]: index into ``walk``'s starts.
+    two entries, 1 then 2; where the key changes, the second has bit 3 (MOVED). transaction
+    int32[n]: index into ``walk``'s starts.
     """
 
     definition: TableDefinition
@@ -54,12 +57,15 @@ class RowImages:
     def key(self) -> pa.Array:
         """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
 
-        Equal iff the same key. BinaryArray[n], LargeBinaryArray above 2 GiB. Of images walked as
-        pairs all are empty: nobody needs them.
+        Equal iff the same key: -0.0 is 0.0 in a key. BinaryArray[n], LargeBinaryArray above 2 GiB.
+        Of images walked as pairs all are empty: nobody needs them.
         """
         offsets = key_offsets(self._key)
         out = np.empty(int(offsets[-1]), np.uint8)
         key_bytes(self._buffer, self._key, out)
+        for run, (column, _) in enumerate(self._runs):
+            if self.definition.columns[column].type in FLOATS and len(out):
+                unsigned_zeros(self._key, run, offsets, out)
         large = offsets[-1] > np.iinfo(np.int32).max
         kind = pa.LargeBinaryArray if large else pa.BinaryArray
         places = offsets if large else offsets.astype(np.int32)
@@ -68,6 +74,16 @@ class RowImages:
             len(self.flags),
             [None, pa.py_buffer(places), pa.py_buffer(out)],
         )
+
+    @property
+    def _runs(self) -> Ints:
+        """First column of each range of ``_key``, and the one behind its last."""
+        return row_format(self.definition).bounds.reshape(-1, 2)
+
+    def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
+        """As ``PartialImages.held``: NULL, these are whole."""
+        nothing = pa.nulls(len(entries), pa.binary())
+        return nothing, nothing
 
     def rows_query(self, entries: Ints) -> pa.Array:
         """StringArray: text of the statement that made each change, from its ROWS_QUERY event; NULL
@@ -102,10 +118,14 @@ class RowImages:
         schema = self.definition.arrow_schema()
         if zero_dates == "null":
             schema = pa.schema([f.with_nullable(True) for f in schema])
-        return pa.RecordBatch.from_arrays(self.values(entries, zero_dates), schema=schema)
+        arrays = self.values(entries, zero_dates, keys=True)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def values(self, entries: Ints, zero_dates: str = "error") -> list[pa.Array]:
-        """The columns of ``decode``; all are NULL where an entry is -1."""
+    def values(
+        self, entries: Ints, zero_dates: str = "error", *, keys: bool = False
+    ) -> list[pa.Array]:
+        """The columns of ``decode``; all are NULL where an entry is -1. ``keys``: a key must be in
+        the form that tells it from all others in the target too (``twins``)."""
         image = np.where(entries < 0, -1, self._image[entries])
         cursor = image + (len(self._wire) + 7) // 8
         columns = self.definition.columns
@@ -119,14 +139,16 @@ class RowImages:
             for i in range(first, last):
                 at = slice((i - first) * len(image), (i - first + 1) * len(image))
                 values = Values(self._buffer, offset[at], length[at])
-                arrays.append(self._column(i, values, zero_dates))
+                arrays.append(self._column(i, values, zero_dates, keys=keys))
         return arrays
 
-    def _column(self, i: int, values: Values, zero_dates: str) -> pa.Array:
+    def _column(self, i: int, values: Values, zero_dates: str, *, keys: bool = False) -> pa.Array:
         column = self.definition.columns[i]
         try:
             # Two keys that become NULL would become one.
             policy = "error" if i in self.definition.primary_key else zero_dates
+            if keys and i in self.definition.primary_key:
+                refuse_second_forms(column, values)
             array, replaced = decode_column(column, values, policy)
         except DecodeError as error:
             error.message = f"column {column.name}: {error.message}"

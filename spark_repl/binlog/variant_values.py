@@ -220,7 +220,7 @@ def _decimal(text: Bytes, end: Int, to: Int) -> Int:
             continue
         scale += behind
         digits += int(digits > 0 or text[i] != 48)
-        if digits > _DECIMAL_DIGITS:
+        if digits > _DECIMAL_DIGITS or scale > _DECIMAL_DIGITS:
             return 0
         carry = np.int64(text[i]) - 48
         for k in range(4):

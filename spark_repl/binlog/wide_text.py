@@ -77,7 +77,7 @@ def _eucjpms(error: UnicodeError) -> tuple[str, int]:
         return bytes((0x87, trail + (trail >= 0x7F))).decode("cp932"), at + 2
     if value[at] == 0x8F and value[at + 1 : at + 2] in (b"\xf3", b"\xf4") and at + 3 <= len(value):
         number = (value[at + 1] - 0xF3) * _ROW + value[at + 2] - 0xF3
-        if 0 <= number < len(_EUCJPMS_IBM):
+        if 0xA1 <= value[at + 2] <= 0xFE and 0 <= number < len(_EUCJPMS_IBM):
             return _EUCJPMS_IBM[number], at + 3
         raise error
     return _ujis(error)

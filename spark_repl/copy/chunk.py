@@ -21,7 +21,7 @@ from ..relay.dump import TRIED_AGAIN
 from ..sink.columns import Columns, write_file
 from ..sink.storage import remove
 from .source_tables import full_name
-from .text_rows import read_rows, select_list, to_arrow
+from .text_rows import key_to_arrow, read_rows, select_list, to_arrow
 
 log = logging.getLogger(__name__)
 
@@ -91,16 +91,16 @@ def patiently(source: Source, action: Callable[[], T], *, retries: int | None = 
 def copy_rows(task: CopyTask, connection: Any) -> Copied:
     """The same over an open connection, in its transaction if it has one."""
     definition, out = task.definition, Copied()
-    statement = (
-        f"SELECT {select_list(definition.columns)} FROM {full_name(definition)} {task.where}"
-    )
+    statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
     schema, parts, size = definition.arrow_schema(), list[pa.Table](), 0
     try:
         stream = begin_query(connection, statement)
         for columns in read_rows(stream, len(definition.columns)):
             arrays = [
-                to_arrow(column, values, task.zero_dates)
-                for column, values in zip(definition.columns, columns, strict=True)
+                (key_to_arrow if i in definition.primary_key else to_arrow)(
+                    definition.columns[i], values, task.zero_dates
+                )
+                for i, values in enumerate(columns)
             ]
             part = pa.Table.from_arrays(arrays, schema=schema)
             out.rows += part.num_rows

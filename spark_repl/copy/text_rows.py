@@ -17,9 +17,17 @@ from numba import njit
 
 from ..binlog import nested, text
 from ..binlog.charset import BINARY
-from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
+from ..binlog.definition import (
+    CHARACTER_TYPES,
+    DATE_TYPES,
+    Column,
+    ColumnType,
+    Form,
+    TableDefinition,
+)
 from ..binlog.grammar import read_uint
 from ..binlog.temporal import ZERO_DATES_HINT
+from ..binlog.twins import has_second_forms, refuse_second_forms
 from ..binlog.values import Values
 from ..binlog.variant_text import text_to_variant
 from ..errors import SchemaError, SourceLostError
@@ -39,10 +47,26 @@ class Stream(Protocol):
     def read1(self, size: int, /) -> bytes: ...
 
 
-def select_list(columns: tuple[Column, ...]) -> str:
-    """FLOAT is printed with six digits; as DOUBLE it comes whole."""
-    names = [(c, "`" + c.name.replace("`", "``") + "`") for c in columns]
-    return ", ".join(f"{name} + 0e0" if c.type == _T.FLOAT else name for c, name in names)
+def select_list(definition: TableDefinition) -> str:
+    """FLOAT is printed with six digits; as DOUBLE it comes whole, a zero with its sign. A key that
+    may have twins comes in its own bytes."""
+    parts = []
+    for i, column in enumerate(definition.columns):
+        name = "`" + column.name.replace("`", "``") + "`"
+        if column.type == _T.FLOAT:
+            name = f"{name} * 1e0"
+        elif i in definition.primary_key and has_second_forms(column):
+            name = f"CAST({name} AS BINARY)"
+        parts.append(name)
+    return ", ".join(parts)
+
+
+def key_to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
+    """As ``to_arrow``, of a key's column. DecodeError for a form that could be another key's."""
+    if not has_second_forms(column):
+        return to_arrow(column, values, zero_dates)
+    refuse_second_forms(column, values)
+    return text.decode(values, column.collation)
 
 
 def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:

@@ -14,8 +14,9 @@ from ..apply.lineage import MOVED
 from ..binlog.definition import TableDefinition
 from ..errors import DecodeError
 from ..position import RelayPosition
-from .columns import flat_parts, one_chunk
-from .gaps import bits
+from . import gaps
+from .columns import bits, equal, flat_parts, one_chunk
+from .key_index import hash_keys
 
 Longs = npt.NDArray[np.int64]
 
@@ -27,7 +28,7 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
     for a before image without all columns. ``flags`` and ``positions`` [n]: of each
     row's change."""
     held = one_chunk(staged.column("held"))
-    present, whole = bits(held, len(definition.columns)), np.asarray(held.is_null())
+    present, whole = gaps.bits(held, len(definition.columns)), np.asarray(held.is_null())
     inserted = (flags & MOVED == 0) & (flags & EXISTED == 0)
     arrays = []
     for i, column in enumerate(definition.columns):
@@ -50,13 +51,26 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
 
 
 def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
-    """Numbers 0..n-1 for rows that differ in a value; equal rows have the same."""
-    total = np.zeros(rows.num_rows, np.int64)
+    """Numbers 0..n-1 for rows that differ in a value, bit for bit; equal rows have the same."""
+    encoded = pa.array(hash_keys(rows.columns)).dictionary_encode()
+    code = encoded.indices.to_numpy().astype(np.int32)
+    first = np.empty(len(encoded.dictionary), np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    again = np.flatnonzero(first[code] != np.arange(len(code)))
+    left, right = rows.take(pa.array(again)), rows.take(pa.array(first[code[again]]))
+    for one, other in zip(left.columns, right.columns, strict=True):
+        if not equal(one_chunk(one), one_chunk(other), bitwise=True).all():
+            return _compared(rows)  # zeros with a sign, or two rows of one hash
+    return code, len(first)
+
+
+def _compared(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
+    """As ``value_codes``, by the values alone."""
+    total, count = np.zeros(rows.num_rows, np.int64), 1
     for column in rows.columns:
         for flat in flat_parts(one_chunk(column)):
-            encoded = flat.dictionary_encode()
+            encoded = bits(flat).dictionary_encode()
             index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            _, total = np.unique(
-                total * (len(encoded.dictionary) + 1) + index + 1, return_inverse=True
-            )
-    return total.astype(np.int32), int(total.max()) + 1 if len(total) else 0
+            pairs = pa.array(total * (len(encoded.dictionary) + 1) + index + 1).dictionary_encode()
+            total, count = pairs.indices.to_numpy().astype(np.int64), len(pairs.dictionary)
+    return total.astype(np.int32), count

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import SchemaError
@@ -206,6 +207,24 @@ def flat_parts(array: pa.Array) -> list[pa.Array]:
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(floats)]
         return [array.is_valid(), pa.Array.from_buffers(pa.binary(), len(array), buffers)]
     return [array]
+
+
+def bits(array: pa.Array) -> pa.Array:
+    """Floats as integers of the same bits, in which -0.0 is not 0.0; others as they are."""
+    if not pa.types.is_floating(array.type):
+        return array
+    return array.view(pa.int32() if array.type == pa.float32() else pa.int64())
+
+
+def equal(one: pa.Array, other: pa.Array, *, bitwise: bool) -> npt.NDArray[np.bool_]:
+    """Where two columns have the same values; NULL is equal to NULL. ``bitwise``: as ``bits``."""
+    same = np.ones(len(one), bool)
+    for a, b in zip(flat_parts(one), flat_parts(other), strict=True):
+        b = b if b.type == a.type else b.cast(a.type)
+        a, b = (bits(a), bits(b)) if bitwise else (a, b)
+        both_null = pc.and_(a.is_null(), b.is_null())
+        same &= np.asarray(pc.or_(pc.fill_null(pc.equal(a, b), False), both_null))
+    return same
 
 
 def write_file(

@@ -7,7 +7,7 @@ the ``add`` action of the file it wrote and, for each older file, which of its r
 from __future__ import annotations
 
 import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,28 +16,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from ..apply.changes import (
-    CERTAIN,
-    CHANGE_BITS,
-    DUPLICATE_KEY,
-    EXISTED,
-    EXISTS,
-    MISSING_ROW,
-    Net,
-    codes,
-    fold,
-    fold_bag,
-)
-from ..apply.stage import EXTRA, Part
+from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from ..apply.stage import Part
 from ..binlog.definition import TableDefinition
 from ..binlog.json_diff import CANNOT_APPLY
 from ..errors import TargetError
 from . import deletion_vector
-from .bags import value_codes, whole_bag
 from .change_data import write_changes
-from .columns import Columns, one_chunk, read_rows, with_type
-from .gaps import ChangeLog, Gaps, assemble
+from .columns import Columns, read_rows, with_type
+from .gaps import Gaps
 from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
+from .net_changes import Changes, Look, net_changes
 from .partitions import NO_PARTITION, unplaced
 
 Longs = npt.NDArray[np.int64]
@@ -86,8 +75,9 @@ class Violation:
 @dataclass
 class Written:
     """``marks``: data file -> serialized roaring bitmap of rows that go; ``gone``: files that go as
-    a whole; ``changes``: ``cdc`` actions. ``staged``, ``inserts_only`` and ``gaps`` (rows that lack
-    columns): net changes in Parquet, for the merge writer."""
+    a whole; ``changes``: ``cdc`` actions. For the merge writer: ``staged``, net changes in Parquet,
+    ``inserts_only``, ``gaps`` (rows that lack columns), ``idempotent``, as the task was; ``asks``:
+    what can't be folded before the table was asked for its keys."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -99,27 +89,17 @@ class Written:
     staged: list[str] = field(default_factory=list)
     inserts_only: bool = False
     gaps: bool = False
+    idempotent: bool = False
+    asks: WriteTask | None = None
 
     @property
     def changes_table(self) -> bool:
-        return bool(self.adds or self.marks or self.gone or self.staged)
+        return bool(self.adds or self.marks or self.gone or self.staged or self.asks)
 
     @property
     def files(self) -> list[str]:
         """Data and change files that were written, relative to the table's folder."""
         return [made["path"] for made in (*self.adds, *self.changes)]
-
-
-@dataclass
-class Changes:
-    """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position,
-    ``last`` the survivor's. ``gaps``: what the images lack, if any lacks something."""
-
-    rows: pa.Table
-    net: Net
-    at: Longs
-    last: Longs
-    gaps: Gaps | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +113,7 @@ class Places:
 def write(task: WriteTask) -> Written:
     """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
     out = Written(task.table)
-    found = fold_task(task, out)
+    found = fold_task(task, out, lambda rows: _present(task, rows))
     out.net = len(found.net.entry)
     hit, places = _locate(task, found, out)
     if out.violations:
@@ -231,55 +211,13 @@ def refuse_unplaced(
     return bool(out.violations)
 
 
-def fold_task(task: WriteTask, out: Written) -> Changes:
+def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
     """One net change per key over all parts of a task; breaks in the log become violations."""
-    staged = pa.concat_tables([part.read() for part in task.parts])
-    staged = staged.combine_chunks()
-    partial = staged.column("held").null_count < staged.num_rows
-    if not task.key:
-        return _fold_bag(task, staged, partial)
-    code, distinct = codes(one_chunk(staged.column("key")))
-    flags_list = one_chunk(staged.column("flags"))
-    length = np.diff(flags_list.offsets.to_numpy())
-    parent = np.repeat(np.arange(len(code)), length)
-    flags = flags_list.flatten().to_numpy(zero_copy_only=False)
-    position = one_chunk(staged.column("positions")).flatten().to_numpy()
-    order = np.argsort(position, kind="stable")
-    newest = np.zeros(len(parent), bool)
-    newest[np.cumsum(length) - 1] = True
-    parent, flags, position = parent[order], flags[order], position[order]
-    net = fold(code[parent], distinct, flags & CHANGE_BITS)
-    entry, first, last = parent[net.entry], position[net.first], position[net.entry]
-    rows = staged.drop_columns(list(EXTRA))
-    for at, number in [] if task.idempotent else net.breaks:
-        key = _describe(task, rows, int(parent[at]))
-        out.violations.append(Violation(number, int(position[at]), task.table, key))
-    folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
-    if not partial or out.violations:
-        return Changes(rows.take(pa.array(entry)), folded, first, last)
-    changes = ChangeLog(parent, code[parent], flags, position, newest[order])
-    rows, gaps = assemble(staged, changes, distinct, net, task.definition)
-    return Changes(rows, folded, first, last, gaps)
-
-
-def _fold_bag(task: WriteTask, staged: pa.Table, partial: bool) -> Changes:
-    rows = staged.drop_columns(list(EXTRA))
-    positions = _heads(staged.column("positions"))
-    if partial:
-        rows = whole_bag(staged, _heads(staged.column("flags")), positions, task.definition)
-        code, distinct = value_codes(rows)
-    else:
-        code, distinct = codes(one_chunk(staged.column("key")))
-    net = fold_bag(code, distinct, staged.column("count").to_numpy())
-    folded = Net(np.arange(len(net.entry)), net.flags, net.count, net.first, [])
-    at = positions[net.first]
-    return Changes(rows.take(pa.array(net.entry)), folded, at, at)
-
-
-def _heads(column: pa.ChunkedArray) -> Longs:
-    lists = one_chunk(column)
-    heads: Longs = lists.values.to_numpy()[lists.offsets.to_numpy()[:-1]]
-    return heads
+    found, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
+    for one in breaks:
+        key = _describe(task, one.row, 0)
+        out.violations.append(Violation(one.number, one.position, task.table, key))
+    return found
 
 
 def _locate(task: WriteTask, found: Changes, out: Written) -> tuple[npt.NDArray[np.bool_], Places]:
@@ -307,17 +245,36 @@ def _locate(task: WriteTask, found: Changes, out: Written) -> tuple[npt.NDArray[
 def _search(
     task: WriteTask, found: Changes, needed: Longs, have: Longs, places: Places, out: Written
 ) -> None:
+    limit = np.ones(len(have), np.int64)
+    if not task.key:
+        limit = np.abs(found.net.count)
+    for number, at, rows in _hits(task, found.rows.take(pa.array(needed))):
+        owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
+        if len(picked):
+            places.file[owner], places.row[owner] = number, picked
+            out.marks[task.files[number].path] = BitMap(
+                array.array("I", picked.tolist())
+            ).serialize()
+
+
+def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which of the rows' keys the table has a row for."""
+    there = np.zeros(rows.num_rows, bool)
+    for _, at, _ in _hits(task, rows):
+        there[at] = True
+    return there
+
+
+def _hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
+    """Per file: its number, indexes of the wanted rows, and the file's live rows of their keys (of
+    their values, bit for bit, in a table without one)."""
     index = _index(task)
-    keys = _key_columns(task, found.rows.take(pa.array(needed)))
+    keys = _key_columns(task, wanted)
     hashes = hash_keys(keys)
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     keys = [key.take(pa.array(order)) for key in keys]
-    entries = needed[order]
     exact = bool(task.key) and is_exact([key.type for key in keys])
-    limit = np.ones(len(have), np.int64)
-    if not task.key:
-        limit = np.abs(found.net.count)
     for number, file in enumerate(task.files):
         at, rows = index.candidates(file.path, hashes)
         if not len(at):
@@ -327,12 +284,9 @@ def _search(
             live = ~_marked(dead, rows)
             at, rows = at[live], rows[live]
         if len(at) and not exact:
-            same = index.same(file.path, keys, at, rows)
+            same = index.same(file.path, keys, at, rows, bitwise=not task.key)
             at, rows = at[same], rows[same]
-        owner, picked = _take(entries[at], rows, have, limit, bool(task.key), task)
-        if len(picked):
-            places.file[owner], places.row[owner] = number, picked
-            out.marks[file.path] = BitMap(array.array("I", picked.tolist())).serialize()
+        yield number, order[at], rows
 
 
 def _take(

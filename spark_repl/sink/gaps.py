@@ -8,7 +8,7 @@ row that the target has under the key that the row had before the group.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +112,9 @@ class ChangeLog:
     flags: npt.NDArray[np.uint8]
     position: Longs
     image: Bools
+
+    def only(self, chosen: Bools) -> ChangeLog:
+        return ChangeLog(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
 
 def assemble(

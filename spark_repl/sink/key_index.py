@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..apply.key_hash import NULL_HASH, hash_binary
 from ..binlog.kernels import jit, jit_allocating
 from . import storage
-from .columns import Columns, flat_parts, one_chunk, open_file, write_file
+from .columns import Columns, equal, flat_parts, one_chunk, open_file, write_file
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -157,16 +156,22 @@ class KeyIndex:
         at, found = _join(needed[first:last], hashes, rows)
         return at + first, found
 
-    def same(self, data_file: str, wanted: list[pa.ChunkedArray], at: Rows, rows: Rows) -> Any:
-        """Which candidate pairs really have the same key (values compared): bool[pairs]."""
-        equal = np.ones(len(rows), bool)
+    def same(
+        self,
+        data_file: str,
+        wanted: list[pa.ChunkedArray],
+        at: Rows,
+        rows: Rows,
+        *,
+        bitwise: bool = False,
+    ) -> Any:
+        """Which candidate pairs really have the same key (values compared): bool[pairs].
+        ``bitwise``: -0.0 is not 0.0."""
+        found = np.ones(len(rows), bool)
         for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
             left, right = mine.take(pa.array(at)), theirs.take(pa.array(rows))
-            for a, b in zip(_parts(left), _parts(right), strict=True):
-                b = b if b.type == a.type else b.cast(a.type)
-                both_null = pc.and_(a.is_null(), b.is_null())
-                equal &= np.asarray(pc.or_(pc.fill_null(pc.equal(a, b), False), both_null))
-        return equal
+            found &= equal(one_chunk(left), one_chunk(right), bitwise=bitwise)
+        return found
 
 
 def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> list[dict[str, Any]]:

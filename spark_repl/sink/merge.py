@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Container, Sequence
-from functools import reduce
+from collections.abc import Sequence
+from functools import partial, reduce
 from operator import and_
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,6 +27,7 @@ from ..errors import extra_named
 from .columns import quoted
 from .completion import PATCHED, completed, pack
 from .direct import Violation, WriteTask, Written, fold_task, refuse_unplaced
+from .net_changes import Look, asks
 from .public_log import bear, told_apart
 from .table import Table
 from .table_log import ALONE
@@ -34,6 +37,7 @@ with extra_named():  # direct does without
     from delta.tables import DeltaTable
 
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
+_FLOATS, _ARRAY = ('"float"', '"double"'), '"array"'
 # A group's net changes fit into memory: hash joins instead of sorting both sides.
 _BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "128m")
 # A group's files never change: copying the source before a MERGE protects from nothing. (Where the
@@ -42,9 +46,16 @@ _NO_COPY = ("spark.databricks.delta.merge.materializeSource", "none")
 
 
 def stage_net(task: WriteTask) -> Written:
-    """A worker's part: folds and writes the net changes below the staging folder; no look-up."""
-    out = Written(task.table)
-    found = fold_task(task, out)
+    """A worker's part: folds and writes the net changes below the staging folder; no look-up.
+    Changes that can't be folded without one are left to the driver."""
+    if asks(task.parts):
+        return Written(task.table, idempotent=task.idempotent, asks=task)
+    return _stage_net(task)
+
+
+def _stage_net(task: WriteTask, look: Look | None = None) -> Written:
+    out = Written(task.table, idempotent=task.idempotent)
+    found = fold_task(task, out, look)
     out.net = len(found.net.entry)
     refuse_unplaced(task, found, found.net.flags & EXISTS != 0, out)
     if out.violations or not out.net:
@@ -61,12 +72,16 @@ def stage_net(task: WriteTask) -> Written:
         names += packed.column_names
         extra += packed.columns
     rows = pa.Table.from_arrays([*found.rows.columns, *extra], names=names)
+    out.staged.append(_write_staged(task, rows))
+    out.inserts_only = bool((found.net.flags & EXISTED == 0).all())
+    return out
+
+
+def _write_staged(task: WriteTask, rows: pa.Table) -> str:
     os.makedirs(task.staging, exist_ok=True)
     path = os.path.join(task.staging, f"net-{uuid.uuid4().hex}.parquet")
     pq.write_table(rows, path, compression="lz4", use_dictionary=False)
-    out.staged.append(path)
-    out.inserts_only = bool((found.net.flags & EXISTED == 0).all())
-    return out
+    return path
 
 
 class MergeLanes:
@@ -74,7 +89,6 @@ class MergeLanes:
 
     def __init__(self, spark: SparkSession, tracking: Tracking) -> None:
         self._spark, self._tracking = spark, tracking
-        self.idempotent: Container[str] = frozenset()  # tables, of the group in work
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
 
@@ -97,7 +111,7 @@ class MergeLanes:
         if not any(part.gaps for part in written):
             return frame.select(*chosen, *net)
         target = DeltaTable.forPath(session, table.folder).toDF()
-        whole = completed(frame, target, table.definition, idempotent=table.name in self.idempotent)
+        whole = completed(frame, target, table.definition, idempotent=_lenient(written))
         return whole.select(*chosen, *net, PATCHED)
 
     def appends(self, table: Table, written: Sequence[Written]) -> bool:
@@ -107,7 +121,9 @@ class MergeLanes:
 
     def check(self, table: Table, written: Sequence[Written]) -> list[Violation]:
         """The first change that doesn't fit, if there is one: 1032 or 1062, strict mode only."""
-        lenient = table.name in self.idempotent and bool(table.definition.primary_key)
+        if unplaced := self._ask(table, written):
+            return unplaced
+        lenient = _lenient(written) and bool(table.definition.primary_key)
         if lenient or self.appends(table, written):
             return []
         net = self._net(table, written)
@@ -134,6 +150,33 @@ class MergeLanes:
             )
             for row in found
         ]
+
+    def _ask(self, table: Table, written: Sequence[Written]) -> list[Violation]:
+        """Stages what the workers left, now that the table can say which keys it has."""
+        found = list[Violation]()
+        for part in written:
+            if part.asks is not None:
+                task, part.asks = part.asks, None
+                done = _stage_net(task, partial(self._present, table, task))
+                part.staged, part.gaps = done.staged, done.gaps
+                part.inserts_only = done.inserts_only
+                found += done.violations
+        return found
+
+    def _present(self, table: Table, task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
+        """Which of the rows' keys the table has a row for."""
+        numbers = pa.array(np.arange(rows.num_rows))
+        named = {f"k{i}": rows.column(at) for i, at in enumerate(task.key)}
+        path = _write_staged(task, pa.table({"row": numbers, **named}))
+        session = self._session(table)
+        keys, target = session.read.parquet(path), DeltaTable.forPath(session, table.folder).toDF()
+        names = [quoted(table.columns.names[at]) for at in task.key]
+        on = [keys[f"k{i}"] == target[name] for i, name in enumerate(names)]
+        hits = keys.join(target, on, "left_semi").select("row").collect()
+        os.remove(path)
+        there = np.zeros(rows.num_rows, bool)
+        there[[row["row"] for row in hits]] = True
+        return there
 
     def _misfits(self, table: Table, net: DataFrame, target: DataFrame) -> DataFrame:
         keys = [table.columns.names[i] for i in table.definition.primary_key]
@@ -169,16 +212,15 @@ class MergeLanes:
             rows = rows.drop(_COUNT)
             rows.write.format("delta").mode("append").save(table.folder)
         elif table.definition.primary_key:
-            self._merge(table, net)
+            self._merge(table, net, lenient=_lenient(written))
         else:
             self._merge_bag(table, net)
 
-    def _merge(self, table: Table, net: DataFrame) -> None:
+    def _merge(self, table: Table, net: DataFrame, *, lenient: bool) -> None:
         names = table.columns.names
         keys = [quoted(names[i]) for i in table.definition.primary_key]
         values = _from_source(names)
         stays = f"(s.{_FLAGS} & {EXISTS}) != 0"
-        lenient = table.name in self.idempotent
         comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if lenient else stays
         (
             DeltaTable.forPath(self._session(table), table.folder)
@@ -204,7 +246,12 @@ class MergeLanes:
         comes = comes.withColumn("__copies", F.expr("explode(sequence(1L, __copies))"))
         goes = net.where(F.col(_COUNT) < 0).select(*columns, F.lit(True).alias("__goes"))
         source = goes.unionByName(comes.drop("__copies").withColumn("__goes", F.lit(False)))
-        same = [F.col(f"t.{quoted(n)}").eqNullSafe(F.col(f"s.{quoted(n)}")) for n in names]
+        same = [
+            _bitwise(F.col(f"t.{quoted(n)}"), kind).eqNullSafe(
+                _bitwise(F.col(f"s.{quoted(n)}"), kind)
+            )
+            for n, kind in zip(names, table.columns.types, strict=True)
+        ]
         (
             target.alias("t")
             .merge(source.alias("s"), reduce(and_, same, F.col("s.__goes")))
@@ -231,13 +278,26 @@ def _described(net: DataFrame, table: Table) -> list[Column]:
 
 
 def _counted(target: DataFrame, table: Table) -> DataFrame:
-    """Copies of each image: columns ``__h0``... and ``__n``."""
-    named = [F.col(quoted(n)).alias(f"__h{i}") for i, n in enumerate(table.columns.names)]
+    """Copies of each image: columns ``__h0``... (``_bitwise``) and ``__n``."""
+    typed = enumerate(zip(table.columns.names, table.columns.types, strict=True))
+    named = [_bitwise(F.col(quoted(n)), kind).alias(f"__h{i}") for i, (n, kind) in typed]
     hidden = [f"__h{i}" for i in range(len(named))]
     return target.select(*named).groupBy(*hidden).agg(F.count(F.lit(1)).alias("__n"))
 
 
 def _same(net: DataFrame, have: DataFrame, table: Table) -> list[Column]:
+    typed = enumerate(zip(table.columns.names, table.columns.types, strict=True))
     return [
-        net[quoted(name)].eqNullSafe(have[f"__h{i}"]) for i, name in enumerate(table.columns.names)
+        _bitwise(net[quoted(name)], kind).eqNullSafe(have[f"__h{i}"]) for i, (name, kind) in typed
     ]
+
+
+def _bitwise(column: Column, kind: str) -> Column:
+    """What tells a column's values apart bit for bit: Spark takes -0.0 for 0.0, but prints it.
+    ``kind``: Delta's type in JSON."""
+    return column.cast("string") if kind in _FLOATS or _ARRAY in kind else column
+
+
+def _lenient(written: Sequence[Written]) -> bool:
+    """Whether the group is applied to the table idempotently."""
+    return any(part.idempotent for part in written)

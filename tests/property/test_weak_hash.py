@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.sink import direct, key_index
+from spark_repl.sink import bags, direct, key_index
 from spark_repl.sink.reader import read
 from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.local_delta import rows, run
@@ -23,7 +23,7 @@ BAG = Table("bag", (("k", "varchar(80)"), ("n", "int")), ())
 @pytest.fixture(autouse=True)
 def weak(monkeypatch: pytest.MonkeyPatch) -> None:
     true: Callable[[list[Any]], Any] = key_index.hash_keys
-    for module in (direct, key_index):
+    for module in (bags, direct, key_index):
         monkeypatch.setattr(module, "hash_keys", lambda keys: true(keys) & 3)
 
 

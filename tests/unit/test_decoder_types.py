@@ -99,7 +99,7 @@ def test_definitions_round_trip(tables: dict[str, RowImages]) -> None:
 
 def test_flags_and_order(tables: dict[str, RowImages]) -> None:
     compound = tables["types.compound"]
-    assert compound.flags.tolist() == [2, 2, 2, 3, 3, 3, 1, 2, 1, 2, 1]
+    assert compound.flags.tolist() == [2, 2, 2, 3, 3, 3, 1, 10, 1, 10, 1]
     assert compound.changes == 9
     key = compound.key().to_pylist()
     assert key[0] == b"\x01x" + (1).to_bytes(4, "little") + b"\x01k"
