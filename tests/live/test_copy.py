@@ -14,7 +14,7 @@ from spark_repl import Replica, cut
 from spark_repl.config import Config
 from spark_repl.copy.chunk import copy_chunk
 from spark_repl.copy.first_copy import FirstCopy, plan_copy
-from spark_repl.errors import SourceError
+from spark_repl.errors import SourceError, SparkReplError
 from spark_repl.live import executed_of
 from spark_repl.relay.log import open_log
 from spark_repl.retry import Stopped
@@ -136,6 +136,26 @@ def test_copied_values_are_as_decoded_ones(
     have, want = (frame.orderBy("id").collect() for frame in (one, two))
     assert repr(have) == repr(want)  # a VariantVal is equal to itself alone
     assert open_log(config.relay.path).previous_gtids()
+
+
+def test_zeros_and_keys_that_have_two_forms(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    """A zero keeps its sign; a key in a form that the target can't tell apart is refused."""
+    server = make_server()
+    server.query(
+        "CREATE DATABASE t",
+        "CREATE TABLE t.z (k CHAR(9) CHARACTER SET cp932 PRIMARY KEY, f FLOAT, d DOUBLE)",
+        "INSERT INTO t.z VALUES (X'81E0', -0e0, -0e0), ('a', 0e0, 0.1)",
+    )
+    config = config_for(server, tmp_path / "fine")
+    _copy(spark, config)
+    _catch_up(spark, config, server.executed)
+    assert repr(_rows(spark, config, "t.z")) == "[('a', 0.0, 0.1), ('≒', -0.0, -0.0)]"
+    server.query("INSERT INTO t.z VALUES (X'8790', 1, 1)")
+    with pytest.raises(SparkReplError, match="form, 8790, that cp932 has twice") as caught:
+        _copy(spark, config_for(server, tmp_path / "twice"))
+    assert caught.value.table == "t.z"
 
 
 def test_copied_through_public_apis(
