@@ -18,7 +18,7 @@ from .binlog.definition import TableDefinition
 from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .crash_points import armed, reach
-from .errors import FencedError, RowError, SchemaError, SparkReplError
+from .errors import CommitOrderError, FencedError, RowError, SchemaError, SparkReplError
 from .position import RelayPosition
 from .retry import temporary
 from .sink.commit import commit, marked_rows
@@ -74,10 +74,12 @@ class GroupWriter:
         *,
         idempotent: Container[str],
         begins: Callable[[], None],
+        checked: Callable[[], None],
     ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; returns row changes per table.
         ``before``: where the group begins, ``cut``: where it ends. ``begins`` is called when
-        everything is planned and the workers are needed.
+        everything is planned and the workers are needed, ``checked`` when everything fits and is
+        about to be committed: what that raises prevents it.
 
         Raises RowFault (lowest failing transaction first) before anything is committed.
         """
@@ -91,7 +93,7 @@ class GroupWriter:
         with ExitStack() as held:
             tables = self._tables(staged, parts, before, held)
             held.enter_context(self.tracking.files_there(tables.values()))
-            self._write(tables, parts, cut, idempotent=idempotent, begins=begins)
+            self._write(tables, parts, cut, idempotent=idempotent, begins=begins, checked=checked)
         self._upkeep.look(tables)
         return changes
 
@@ -103,6 +105,7 @@ class GroupWriter:
         *,
         idempotent: Container[str],
         begins: Callable[[], None],
+        checked: Callable[[], None],
     ) -> None:
         # A table may have landed in an attempt before this one.
         tables = {n: t for n, t in tables.items() if t.position < cut.position}
@@ -129,6 +132,11 @@ class GroupWriter:
         if faults:
             self._discard(written)
             raise self._fault(faults[0], tables[faults[0].table])
+        try:
+            checked()
+        except CommitOrderError:
+            self._discard(written)
+            raise
         began = time.perf_counter()
         try:
             self._commit(tables, written, cut)

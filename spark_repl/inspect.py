@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .config import load
@@ -21,6 +22,7 @@ from .relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from .sink.control import Control, Cut
 from .sink.cut import find_cut, published
 from .sink.layout import Layout
+from .sink.skips import check_absent
 from .status import position_text, status
 
 if TYPE_CHECKING:
@@ -119,12 +121,14 @@ def show_status(options: argparse.Namespace) -> int:
 
 
 def skip(options: argparse.Namespace) -> int:
-    """Records GTIDs that are to be left out, as the target's owner: its applier must be stopped."""
+    """Records GTIDs that are to be left out, as the target's owner: its applier must be stopped.
+    Raises TargetError for what some table has already."""
     gtids = GtidSet.parse(options.gtid)
     if not gtids:
         raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
     control = Control.existing(options.target)
-    control.decide("skip", {}, gtid_executed=str(gtids))
+    check = partial(check_absent, control, Layout(options.target), gtids)
+    control.decide("skip", {}, check=check, gtid_executed=str(gtids))
     emit({"skipped": str(control.skipped())}, options.json)
     return 0
 

@@ -165,14 +165,15 @@ class Landing:
         self.stager.drop(group)
         self.publish(group, self.cut(group))
 
-    def _write_part(self, part: Group) -> None:
+    def _write_part(self, part: Group, meets: Callable[[], None]) -> None:
         """A lane's work: one table's part of a group."""
         try:
-            self.retries.run(lambda: self.write(part), slot=part.slot)
+            self.retries.run(lambda: self.write(part, meets), slot=part.slot)
         finally:
             self.stager.drop(part)
 
-    def write(self, group: Group) -> list[Staged]:
+    def write(self, group: Group, checked: Callable[[], None] = lambda: None) -> list[Staged]:
+        """``checked`` is called when everything fits, before the first commit."""
         if group.staged is None:  # a retry begins with the relay log again
             staged = self._stage(group)
         else:
@@ -182,10 +183,12 @@ class Landing:
         self._says(group, APPLYING)
         try:
             cut = self.cut(group)
-            before = replace(cut, position=group.start, gtid_executed=str(group.executed))
+            executed = str(group.executed)
+            before = replace(cut, position=group.start, gtid_executed=executed, group="")
             self.writer.write(
-                staged, before, cut, idempotent=group.idempotent, begins=group.writing.set
-            )
+                staged, before, cut, idempotent=group.idempotent, begins=group.writing.set,
+                checked=checked,
+            )  # fmt: skip
         except Exception as error:
             if temporary(error) or disk_full(error):
                 group.staged = None

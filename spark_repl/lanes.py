@@ -1,20 +1,35 @@
 """Lanes: without commit order each table takes its parts of the groups by itself, in log order.
 
-A table that is tried again, or that failed for good, holds no other one back: those go on while at
-most ``GROUPS_AHEAD`` groups are under way. Each table's own order is kept whatever happens: behind
-a part that failed, its lane takes no other.
+A part has two steps: it is checked (planned on its table, its files written: all that can fail by
+data), then committed. Between them the parts of a group *meet*.
+
+Invariant: nothing of a group is committed before all its parts were found to fit. So a transaction
+is in all of its tables or in none, except while a group is being committed; if that is cut off (a
+crash, storage that fails for good), the next start completes it, and no cut is published before.
+Where a part fails, none of its group is committed and all tables of the group are stuck: they take
+no later group, which then can't be committed to its other tables either. Groups that meet no stuck
+table go on, while at most ``GROUPS_AHEAD`` are under way. A part that is planned anew behind the
+meeting (a retry, somebody's OPTIMIZE) is checked anew; it can only fail if somebody else has
+changed the table's rows, and says so.
+
+No deadlock: a part waits for the parts before it in its lane, and at the meeting for those of its
+own group. A group enters all its lanes at once, and groups enter in the order of the log. So the
+first group that is not done stands at the head of all its lanes, each a thread of its own: none of
+its parts waits for another group, and each comes to the meeting or breaks it. Meanwhile it holds
+the lock of its own table alone; whoever else wants that one (compaction) holds no other.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from .apply.stage import Staged
-from .errors import CommitOrderError
+from .errors import CommitOrderError, SparkReplError, TargetError
 from .group import RowFault
 from .plan import Group
 from .position import RelayPosition
@@ -36,17 +51,52 @@ def of_tables(staged: Sequence[Staged], tables: frozenset[str]) -> list[Staged]:
     ]
 
 
-class Lanes:
-    """``write`` brings one table's part of a group into the table, retries and all; it is called
-    for each table in the order in which the groups entered. ``enter`` is one thread's alone."""
+class Withdrawn(CommitOrderError):
+    """A part that fits, of a group that is not committed because another one doesn't."""
 
-    def __init__(self, write: Callable[[Group], object]) -> None:
+
+class Meeting:
+    """Of the parts of one group, by table. Safe to call from several threads."""
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        self._awaited = set(tables)
+        self._broken = False
+        self._changed = threading.Condition()
+
+    def comes(self, table: str) -> None:
+        """Returns when all parts of the group fit. Raises Withdrawn when one doesn't."""
+        with self._changed:
+            self._awaited.discard(table)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._broken or not self._awaited)
+            if self._awaited:
+                raise Withdrawn("another table can't take its part of this group", number=3030)
+
+    def breaks(self) -> None:
+        """A part can't come. Of no effect when all have been there."""
+        with self._changed:
+            self._broken = True
+            self._changed.notify_all()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all were there, so that each may be committed."""
+        return not self._awaited
+
+
+class Lanes:
+    """``write`` brings one table's part of a group into the table, retries and all. It is called
+    for each table in the order in which the groups entered, and calls what it is given between
+    check and commit. ``enter`` is one thread's alone."""
+
+    def __init__(self, write: Callable[[Group, Callable[[], None]], object]) -> None:
         self._write = write
         self._lanes: dict[str, ThreadPoolExecutor] = {}
-        self._parts: dict[int, dict[str, Future[None]]] = {}  # by slot
+        self._parts: dict[int, list[Future[None]]] = {}  # by slot
+        self._meetings: list[Meeting] = []  # of groups that may be under way
         self._lock = threading.Lock()
         self._running = 0
-        self._failed: set[str] = set()
+        self._stuck: set[str] = set()
         self._closed = False
 
     def refuse(self) -> None:
@@ -58,23 +108,28 @@ class Lanes:
         if self._closed:
             raise CommitOrderError("a group before this one could not be read", number=3030)
         names = sorted({name for found in staged for name in found.definitions})
-        parts = {}
+        meeting = Meeting(names)
+        self._meetings = [*(one for one in self._meetings if not one.is_held), meeting]
+        parts = []
         for name in names:
             if name not in self._lanes:
                 self._lanes[name] = ThreadPoolExecutor(1, thread_name_prefix=f"lane-{name}")
             part = replace(group, tables=frozenset([name]), folder=None)
-            parts[name] = self._lanes[name].submit(self._one, name, part)
+            parts.append(self._lanes[name].submit(self._one, name, part, meeting))
         self._parts[group.slot] = parts
 
-    def _one(self, name: str, part: Group) -> None:
+    def _one(self, name: str, part: Group, meeting: Meeting) -> None:
         with self._lock:
-            if name in self._failed:
-                raise CommitOrderError("a group before this one failed in its table", number=3030)
             self._running += 1
         try:
-            self._write(part)
-        except BaseException:
-            self._failed.add(name)
+            if name in self._stuck:
+                raise CommitOrderError("a group before this one failed in its table", number=3030)
+            self._write(part, partial(meeting.comes, name))
+        except BaseException as error:
+            self._stuck.add(name)
+            meeting.breaks()
+            if isinstance(error, RowFault) and meeting.is_held:
+                raise _changed_by_others(error) from error
             raise
         finally:
             with self._lock:
@@ -83,20 +138,15 @@ class Lanes:
     def finish(self, group: Group) -> None:
         """Returns when all parts of the group are in their tables.
 
-        Raises what failed otherwise, when all others have landed. Only if nothing but rows that
-        don't fit failed it is a RowFault, the first one in the log; ``group.tables`` are its
-        tables then.
+        Raises what failed otherwise, when no part is under way any more. Only if nothing but rows
+        that don't fit failed it is a RowFault, the first one in the log, and no part is committed.
         """
         parts = self._parts.pop(group.slot)
-        wait(parts.values())
-        errors = {name: error for name, part in parts.items() if (error := part.exception())}
-        faults = {n: error for n, error in errors.items() if isinstance(error, RowFault)}
-        for error in errors.values():
-            if error not in faults.values():
-                raise error
-        if faults:
-            group.tables = frozenset(faults)
-            raise min(faults.values(), key=lambda fault: RelayPosition.parse(str(fault.position)))
+        wait(parts)
+        errors = [error for part in parts if (error := part.exception()) is not None]
+        errors = [error for error in errors if not isinstance(error, Withdrawn)]
+        if errors:
+            raise min(errors, key=_rank)
 
     @contextmanager
     def standstill(self) -> Iterator[bool]:
@@ -105,5 +155,28 @@ class Lanes:
             yield not self._running
 
     def close(self) -> None:
+        """Parts that have not met by now never will."""
         for lane in self._lanes.values():
-            lane.shutdown(wait=True, cancel_futures=True)
+            lane.shutdown(wait=False, cancel_futures=True)
+        for meeting in self._meetings:
+            meeting.breaks()
+        for lane in self._lanes.values():
+            lane.shutdown(wait=True)
+
+
+def _rank(error: BaseException) -> tuple[int, int]:
+    """Which of a group's errors is said: a row that doesn't fit only if that is all."""
+    if isinstance(error, RowFault):
+        return 2, RelayPosition.parse(str(error.position)).packed
+    return int(isinstance(error, CommitOrderError)), 0
+
+
+def _changed_by_others(fault: SparkReplError) -> TargetError:
+    return TargetError(
+        f"rows that fitted when their group was checked don't any more: {fault.message}",
+        number=fault.number,
+        position=fault.position,
+        table=fault.table,
+        hint="somebody else changed the table meanwhile, and other tables may have their part of"
+        " the group: mend the rows, or copy the table again, and start again",
+    )

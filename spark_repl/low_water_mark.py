@@ -33,7 +33,9 @@ def cut_behind(group: Group, relay: RelayLog, history: History) -> Cut:
     }
     executed = str(group.executed.union(group.gtids))
     prepared = tuple(branch.to_json() for branch in group.xa.prepared)
-    return Cut(group.end, executed, history.log_id, source, {}, prepared=prepared)
+    return Cut(
+        group.end, executed, history.log_id, source, {}, prepared=prepared, group=str(group.gtids)
+    )
 
 
 class LowWaterMark:

@@ -35,7 +35,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_SCHEDULE}::test_inconsistent_stamps_are_applied_in_isolation_with_mysqls_words",
     )),
     2: ("rpl_mts_logical_clock_recovery", (
-        f"{_LANES}::test_a_failure_stops_its_own_table_alone",
+        f"{_LANES}::test_a_failure_leaves_nothing_of_its_transaction",
         "property/test_histories.py::test_any_interleaving_is_serial_apply",
     )),
     3: ("rpl_mts_logical_clock_crash", (f"{_APPLIER}::test_error_while_the_coordinator_waits",)),
@@ -168,7 +168,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "property/test_histories.py::test_any_interleaving_is_serial_apply",
     )),
     47: ("rpl_parallel_recovery", (
-        f"{_LANES}::test_a_failure_stops_its_own_table_alone",
+        f"{_LANES}::test_a_failure_leaves_nothing_of_its_transaction",
     )),
     48: ("rpl_multi_source_mts_recovery", (_ONE_CHANNEL,)),
     49: ("rpl_mts_relay_log_recovery_on_error", (

@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -79,6 +79,7 @@ class Cut:
     at: datetime | None = None
     counts: Mapping[str, int] | None = None
     prepared: tuple[Mapping[str, Any], ...] = ()  # XA branches (apply/xa), as JSON has them
+    group: str = ""  # GTIDs of the group that ends here, for the tables' commits
 
     def to_detail(self) -> str:
         tables = {name: asdict(version) for name, version in self.tables.items()}
@@ -329,12 +330,20 @@ class Control:
             except (DeltaError, OSError) as error:  # it only makes reading quicker
                 log.warning("no checkpoint of the control table: %s", error)
 
-    def decide(self, kind: str, detail: Mapping[str, Any], **place: Any) -> None:
+    def decide(
+        self,
+        kind: str,
+        detail: Mapping[str, Any],
+        check: Callable[[], None] = lambda: None,
+        **place: Any,
+    ) -> None:
         """Records what somebody decided by hand, and who it was: as the target's owner, so its
-        applier must be stopped. Raises FencedError when it is not."""
+        applier must be stopped. Raises FencedError when it is not, and what ``check`` does, which
+        looks at the target while no applier can change it."""
         by = {"user": getpass.getuser(), "host": socket.gethostname()}
         self.claim()
         try:
+            check()
             self.write(kind, detail=json.dumps({**detail, **by}), **place)
         finally:
             self.release()

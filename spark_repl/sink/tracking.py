@@ -416,12 +416,14 @@ def _position(actions: Sequence[Action], app: str) -> int | None:
 
 
 def user_metadata(cut: Cut, channel: str) -> str:
-    """The commit's userMetadata: everything of the channel up to this position."""
+    """The commit's userMetadata: everything of the channel up to this position, and the group that
+    ends there."""
     found: dict[str, Any] = {
         "channel": channel,
         "log_id": cut.log_id,
         "position": cut.position,
         "gtid_executed": cut.gtid_executed,
+        "group": cut.group,
         "source": dict(cut.source),
     }
     return json.dumps(found)

@@ -85,12 +85,13 @@ def versions(target: Path) -> dict[str, int]:
 
 
 def commits(target: Path, table: str) -> list[int]:
-    """The positions (versions of our txn) of a table's Delta commits, oldest first."""
+    """The positions (versions of our txn) of a table's Delta commits, oldest first. The chunks of
+    a copy are counted under a name of their own."""
     found = []
     for path in sorted((target / table.replace(".", "/") / "_delta_log").glob("*.json")):
         for line in path.read_text("utf-8").splitlines():
             txn = json.loads(line).get("txn")
-            if txn:
+            if txn and not txn["appId"].endswith(":copy"):
                 found.append(txn["version"])
     return found
 

@@ -1,4 +1,6 @@
-"""Without commit order: tables advance apart, positions and cuts still tell the truth."""
+"""Without commit order: tables advance apart, positions and cuts still tell the truth.
+
+How groups are kept whole is tested without Spark (applier/test_whole.py, unit/test_lanes.py)."""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
 
 
-def assert_cuts_are_true(spark: SparkSession, log: LogWriter, target: Path) -> None:
+def assert_cuts_are_true(spark: SparkSession, log: LogWriter, target: Path, without: int) -> None:
     """Each transaction n inserted key n into a, b or both: a cut holds exactly what it says."""
     for cut in cuts(target):
         last = int(re.split("[:-]", cut.gtid_executed)[-1])
@@ -35,11 +37,13 @@ def assert_cuts_are_true(spark: SparkSession, log: LogWriter, target: Path) -> N
             if at is not None:
                 frame = spark.read.format("delta").option("versionAsOf", at.version)
                 have = {row.id for row in frame.load(str(target / "t" / name)).collect()}
-                assert have == {key for key in keys(log)[name] if key <= last}, cut.gtid_executed
+                assert have == {key for key in keys(log)[name] if key <= last and key != without}, (
+                    cut.gtid_executed
+                )
 
 
 def keys(log: LogWriter) -> dict[str, set[int]]:
-    everything = range(4, log.gno)
+    everything = range(5, log.gno)
     return {"a": {n for n in everything if n % 3}, "b": {n for n in everything if n % 2}}
 
 
@@ -52,8 +56,12 @@ def write(log: LogWriter, count: int) -> None:
 
 
 def test_a_table_that_is_retried_holds_no_other_back(spark, log, target, monkeypatch):
+    """Where no group changes both: there b waits for a."""
     log.ddl(B.create)
-    write(log, 9)
+    for key in range(4):
+        log.transaction(insert(A, (key, "x")))
+        log.transaction(insert(B, (key, "x")))
+    log.transaction(insert(A, (4, "x")), insert(B, (4, "x")))
     true, met = DeltaLog.commit, []
 
     def commit(self: DeltaLog, planned: Any, *args: Any) -> int:
@@ -67,9 +75,8 @@ def test_a_table_that_is_retried_holds_no_other_back(spark, log, target, monkeyp
         spark, log.folder, target, group_max_transactions=1, transaction_retries=200, **APART
     )
     assert met and result.counters.retries == len(met)
-    for table, name in ((A, "a"), (B, "b")):
-        assert_rows(spark, target, table, [(n, "x") for n in sorted(keys(log)[name])])
-    assert_cuts_are_true(spark, log, target)
+    for table in (A, B):
+        assert_rows(spark, target, table, [(n, "x") for n in range(5)])
     assert cuts(target)[-1].gtid_executed == result.gtid_executed
     assert_applied_once(target)
 
@@ -82,25 +89,33 @@ def test_a_table_that_is_retried_holds_no_other_back(spark, log, target, monkeyp
         pytest.param(100, True, marks=pytest.mark.soak),
     ],
 )
-def test_a_failure_stops_its_own_table_alone(spark, log, target, bound, again):
-    # Scenarios 2, 47: gaps are there after the error, and filled after it is mended.
+def test_a_failure_leaves_nothing_of_its_transaction(spark, log, target, bound, again):
+    """Scenarios 2, 47: gaps are there after the error (c is ahead), and filled after it is mended.
+    b has nothing of the transaction that failed in a, before ``skip`` and after."""
+    c = Table("c")
+    log.ddl(c.create)
     log.ddl(B.create)
     write(log, 6)
     log.transaction(update(A, ((77, "no"), (77, "such"))), insert(B, (log.gno, "x")))
     bad = f"{log.source}:{log.gno - 1}"
     write(log, 6)
+    log.transaction(insert(c, (1, "x")))
     error = stopped(spark, log.folder, target, group_max_transactions=bound, **APART)
     assert isinstance(error, RowError)
     assert (error.number, error.gtid) == (1032, bad)
-    assert_rows(spark, target, A, [(n, "x") for n in sorted(keys(log)["a"]) if n < 10])
-    assert_rows(spark, target, B, [(n, "x") for n in range(4, 17) if n % 2 or n == 10])
+    for table, name in ((A, "a"), (B, "b")):
+        assert_rows(spark, target, table, [(n, "x") for n in sorted(keys(log)[name]) if n < 11])
+    assert_rows(spark, target, c, [(1, "x")] if bound == 1 else [])
     for cut in cuts(target):
-        assert cut.position <= error_start(log, 9)
+        assert cut.position <= error_start(log, 10)
     assert main(["skip", "--gtid", bad, "--target", str(target)]) == 0
     run(spark, log.folder, target, group_max_transactions=4, preserve_commit_order=not again)
-    assert_rows(spark, target, A, [(n, "x") for n in sorted(keys(log)["a"]) if n != 10])
-    assert_rows(spark, target, B, [(n, "x") for n in range(4, 17) if n % 2 or n == 10])
-    assert cuts(target)[-1].gtid_executed == f"{log.source}:1-16"
+    for table, name in ((A, "a"), (B, "b")):
+        want = [(n, "x") for n in sorted(keys(log)[name]) if n not in (11, 18)]
+        assert_rows(spark, target, table, want)
+    assert_rows(spark, target, c, [(1, "x")])
+    assert cuts(target)[-1].gtid_executed == f"{log.source}:1-18"
+    assert_cuts_are_true(spark, log, target, without=11)
     assert_applied_once(target)
 
 

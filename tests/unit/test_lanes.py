@@ -1,14 +1,17 @@
-"""Lanes: without commit order each table keeps its own, and holds no other one back."""
+"""Lanes: without commit order each table keeps its own, and each group is whole or absent."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spark_repl.apply.stage import Staged
 from spark_repl.errors import CommitOrderError, TargetError
@@ -18,6 +21,7 @@ from spark_repl.plan import Group
 from spark_repl.relay.index import RECORD
 
 WAIT_S = 10
+Meets = Callable[[], None]
 
 
 def group(slot: int) -> Group:
@@ -29,6 +33,10 @@ def staged(*tables: str) -> list[Staged]:
     return [Staged(0, definitions, [], dict.fromkeys(tables, 1), 0)]
 
 
+def fault(position: str) -> RowFault:
+    return RowFault("no such row", position=position, number=1032)
+
+
 def table_of(part: Group) -> str:
     (name,) = part.tables or ()
     return name
@@ -38,7 +46,9 @@ def test_each_table_keeps_the_logs_order():
     # Scenario 4: several that finish at once; the order of each table is the log's.
     seen: dict[str, list[int]] = {name: [] for name in "abc"}
 
-    def write(part: Group) -> None:
+    def write(part: Group, meets: Meets) -> None:
+        time.sleep(random.random() / 500)
+        meets()
         time.sleep(random.random() / 500)
         seen[table_of(part)].append(part.slot)
 
@@ -54,11 +64,12 @@ def test_each_table_keeps_the_logs_order():
     lanes.close()
 
 
-def test_a_table_that_is_stuck_holds_no_other_back():
+def test_a_table_that_is_stuck_holds_only_those_back_that_it_meets():
     # NF-1 of WL#6964: others keep running while one retries.
     go, passed = threading.Event(), threading.Event()
 
-    def write(part: Group) -> None:
+    def write(part: Group, meets: Meets) -> None:
+        meets()
         if table_of(part) == "a":
             assert go.wait(WAIT_S)
         elif part.slot == 4:
@@ -66,8 +77,9 @@ def test_a_table_that_is_stuck_holds_no_other_back():
 
     lanes = Lanes(write)
     groups = [group(slot) for slot in range(5)]
-    for one in groups:
-        lanes.enter(one, staged("a", "b"))
+    lanes.enter(groups[0], staged("a", "b"))
+    for one in groups[1:]:
+        lanes.enter(one, staged("b"))
     assert passed.wait(WAIT_S), "b waits for a"
     with lanes.standstill() as still:
         assert not still
@@ -79,61 +91,157 @@ def test_a_table_that_is_stuck_holds_no_other_back():
     lanes.close()
 
 
-def test_behind_a_failed_part_its_table_takes_no_other():
+def test_nothing_is_committed_before_all_parts_fit():
+    go, committed = threading.Event(), list[str]()
+
+    def write(part: Group, meets: Meets) -> None:
+        if table_of(part) == "a":
+            assert go.wait(WAIT_S)
+        meets()
+        committed.append(table_of(part))
+
+    lanes, one = Lanes(write), group(0)
+    lanes.enter(one, staged("a", "b", "c"))
+    time.sleep(0.1)
+    assert committed == []
+    go.set()
+    lanes.finish(one)
+    assert sorted(committed) == ["a", "b", "c"]
+    lanes.close()
+
+
+def test_behind_a_failed_part_its_groups_tables_take_no_other():
+    """a fails in group 1, so b has nothing of it; c meets b in group 2, so it has nothing of that;
+    d meets none of them."""
     written: list[tuple[str, int]] = []
 
-    def write(part: Group) -> None:
+    def write(part: Group, meets: Meets) -> None:
         if (table_of(part), part.slot) == ("a", 1):
-            raise RowFault("no such row", position="1:40", number=1032)
+            raise fault("1:40")
+        meets()
         written.append((table_of(part), part.slot))
 
     lanes = Lanes(write)
-    groups = [group(slot) for slot in range(3)]
-    for one in groups:
-        lanes.enter(one, staged("a", "b"))
+    groups = [group(slot) for slot in range(5)]
+    for one, tables in zip(groups, ("abcd", "ab", "bc", "c", "d"), strict=True):
+        lanes.enter(one, staged(*tables))
     lanes.finish(groups[0])
     with pytest.raises(RowFault):
         lanes.finish(groups[1])
-    assert groups[1].tables == frozenset("a")
-    with pytest.raises(CommitOrderError):
-        lanes.finish(groups[2])
-    assert sorted(written) == [("a", 0), ("b", 0), ("b", 1), ("b", 2)]
+    for one in groups[2:4]:
+        with pytest.raises(CommitOrderError):
+            lanes.finish(one)
+    lanes.finish(groups[4])
+    assert sorted(written) == [("a", 0), ("b", 0), ("c", 0), ("d", 0), ("d", 4)]
     lanes.close()
 
 
-def test_what_is_no_row_comes_first_and_has_no_prefix():
+def test_what_is_no_row_comes_first():
     errors: dict[str, Exception] = {
-        "a": RowFault("no such row", position="1:40", number=1032),
+        "a": fault("1:40"),
         "b": TargetError("somebody else changed the table"),
+        "c": CommitOrderError("a group before this one failed"),
     }
 
-    def write(part: Group) -> None:
+    def write(part: Group, meets: Meets) -> None:
         raise errors[table_of(part)]
 
-    lanes, one = Lanes(write), group(0)
-    lanes.enter(one, staged("a", "b"))
-    with pytest.raises(TargetError):
-        lanes.finish(one)
-    assert one.tables is None
-    lanes.close()
+    for tables, first in (("abc", TargetError), ("ac", CommitOrderError), ("a", RowFault)):
+        lanes, one = Lanes(write), group(0)
+        lanes.enter(one, staged(*tables))
+        with pytest.raises(first):
+            lanes.finish(one)
+        lanes.close()
 
 
 def test_the_first_fault_in_the_log_is_named():
-    def write(part: Group) -> None:
-        place = {"a": "1:90", "b": "1:100", "c": "2:4"}[table_of(part)]
-        raise RowFault("no such row", position=place, number=1032)
+    def write(part: Group, meets: Meets) -> None:
+        raise fault({"a": "1:90", "b": "1:100", "c": "2:4"}[table_of(part)])
 
     lanes, one = Lanes(write), group(0)
     lanes.enter(one, staged("c", "b", "a"))
     with pytest.raises(RowFault) as found:
         lanes.finish(one)
     assert found.value.position == "1:90"
-    assert one.tables == frozenset("abc")
+    lanes.close()
+
+
+def test_rows_that_fitted_at_the_meeting_and_do_not_later_stop_by_name():
+    """A part is planned anew behind the meeting: other tables may have landed, so there is no
+    prefix that all of them could stop at."""
+
+    def write(part: Group, meets: Meets) -> None:
+        meets()
+        if table_of(part) == "a":
+            meets()  # as a part that is tried again does
+            raise fault("1:40")
+
+    lanes, one = Lanes(write), group(0)
+    lanes.enter(one, staged("a", "b"))
+    with pytest.raises(TargetError, match="no such row") as found:
+        lanes.finish(one)
+    assert (found.value.number, found.value.position) == (1032, "1:40")
+    assert found.value.hint is not None and "somebody else" in found.value.hint
+    lanes.close()
+
+
+def test_close_ends_what_waits_for_a_part_that_will_never_come():
+    busy, go = threading.Event(), threading.Event()
+
+    def write(part: Group, meets: Meets) -> None:
+        if part.slot == 0:
+            busy.set()
+            assert go.wait(WAIT_S)
+        meets()
+
+    lanes = Lanes(write)
+    lanes.enter(group(0), staged("a"))
+    lanes.enter(group(1), staged("a", "b"))
+    assert busy.wait(WAIT_S)
+    closing = threading.Thread(target=lanes.close)
+    closing.start()
+    time.sleep(0.1)  # a's part of group 1 is cancelled in its queue; b's waits for it
+    go.set()
+    closing.join(WAIT_S)
+    assert not closing.is_alive()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sets(st.sampled_from("abcd"), min_size=1), max_size=25),
+    st.sets(st.tuples(st.sampled_from("abcd"), st.integers(0, 24))),
+)
+def test_groups_are_whole_and_none_waits_for_ever(tables: list[set[str]], bad: set[Any]) -> None:
+    """Whatever the groups' tables are, and whatever parts fail: each group is committed to all its
+    tables or to none, in the log's order, and to none behind a stuck table."""
+    landed: dict[int, set[str]] = {slot: set() for slot in range(len(tables))}
+
+    def write(part: Group, meets: Meets) -> None:
+        if (table_of(part), part.slot) in bad:
+            raise fault("1:40")
+        meets()
+        landed[part.slot].add(table_of(part))
+
+    lanes = Lanes(write)
+    groups = [group(slot) for slot in range(len(tables))]
+    for one in groups:
+        lanes.enter(one, staged(*tables[one.slot]))
+    stuck: set[str] = set()
+    for one in groups:
+        mine = tables[one.slot]
+        if stuck & mine or any((name, one.slot) in bad for name in mine):
+            with pytest.raises(CommitOrderError if stuck & mine else RowFault):
+                lanes.finish(one)
+            assert not landed[one.slot]
+            stuck |= mine
+        else:
+            lanes.finish(one)
+            assert landed[one.slot] == mine
     lanes.close()
 
 
 def test_nothing_enters_behind_what_could_not_be_read():
-    lanes = Lanes(lambda part: None)
+    lanes = Lanes(lambda part, meets: meets())
     lanes.refuse()
     with pytest.raises(CommitOrderError):
         lanes.enter(group(1), staged("a"))

@@ -1,0 +1,57 @@
+"""Somebody else who works on the tables: OPTIMIZE and VACUUM RETAIN 0 HOURS by turns, in a process
+and with a Spark session of its own.
+
+``python -m tests.live.foreigner TARGET SEED FILE STOP``: until the file STOP is there. FILE gets a
+JSON line for each command that is done: the table's folder, its versions before and after.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+
+from spark_repl.session import build_session
+from spark_repl.sink.control import Control
+from spark_repl.sink.layout import Layout
+from spark_repl.sink.reader import newest_version
+
+from .table_files import make_old
+
+_PAUSE_S = 3.0
+OPTIMIZE, VACUUM = "OPTIMIZE delta.`{}`", "VACUUM delta.`{}` RETAIN 0 HOURS"
+
+
+def main(target: str, seed: int, done: Path, stop: Path) -> None:
+    layout, dice = Layout(target), random.Random(seed)
+    control = Control(layout.control)
+    spark = build_session("foreigner", master="local[1]")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    while not stop.exists():
+        time.sleep(dice.uniform(0, _PAUSE_S))
+        cuts = control.cuts()
+        if not cuts:
+            continue
+        folder = layout.table(dice.choice(sorted(at.path for at in cuts[-1].tables.values())))
+        command = dice.choice([OPTIMIZE, VACUUM])
+        if command == VACUUM:
+            make_old(folder)
+        before = newest_version(folder)
+        try:
+            spark.sql(command.format(folder))
+        except PySparkException as error:  # the applier's commit came first
+            said = type(error).__name__
+        else:
+            said = command.split()[0]
+        line = {"did": said, "folder": folder, "before": before, "after": newest_version(folder)}
+        with done.open("a") as out:
+            out.write(json.dumps(line) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))
