@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from ..binlog import nested, text
 from ..binlog.charset import BINARY
 from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
 from ..binlog.grammar import read_uint
+from ..binlog.kernels import jit
 from ..binlog.temporal import ZERO_DATES_HINT
 from ..binlog.values import Values
 from ..binlog.variant_text import text_to_variant
@@ -103,7 +103,7 @@ def _join(stream: Stream, have: bytes) -> tuple[npt.NDArray[np.uint8], bytes]:
     return np.frombuffer(b"".join(parts), np.uint8), bytes(data)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _columns(data: Any, pos: Any, offsets: np.ndarray, lengths: np.ndarray, row: Any) -> None:
     for column in range(offsets.shape[0]):
         size: Any = np.int64(data[pos])
@@ -119,7 +119,7 @@ def _columns(data: Any, pos: Any, offsets: np.ndarray, lengths: np.ndarray, row:
         pos += max(size, 0)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _split_rows(
     data: np.ndarray, start: int, have: int, offsets: np.ndarray, lengths: np.ndarray, rows: int
 ) -> Any:

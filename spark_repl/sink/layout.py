@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from ..config import Target
-from ..java import cache_folder
 from ..object_store import canonical, is_remote, key_of
+from ..user_cache import cache_folder
 from . import storage
 
 SAFE = "$-_."  # besides letters and digits, which quote() never touches
