@@ -59,6 +59,12 @@ def test_what_a_path_means(given, meant):
     assert canonical(given) == canonical(meant) == meant
 
 
+def test_keys_in_a_uri_are_not_shown() -> None:
+    with pytest.raises(ConfigError, match=r"s3://\.\.\.@bucket/lake") as caught:
+        canonical("s3://AKIA:19841984/x@bucket/lake")
+    assert "1984" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "path",
     ["gs://bank/lake", "abfss://a@b/lake", "hdfs://host/lake", "memory://x", "s3://bank", "s3://",
