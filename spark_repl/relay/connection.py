@@ -72,7 +72,7 @@ def password_of(source: Source) -> str:
 
 
 def _printed_password(command: str) -> str:
-    """Neither the command, whose arguments may be secret, nor what it printed gets into an error."""
+    """No error shows the command, whose arguments may be secret, nor what it printed."""
     try:
         ran = subprocess.run(
             shlex.split(command), capture_output=True, text=True, check=False,

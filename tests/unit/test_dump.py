@@ -117,7 +117,7 @@ def test_a_password_command_that_fails_is_not_shown(
     """Its arguments may be secret, and what it printed may be the password."""
     monkeypatch.setattr(connection, "_COMMAND_TIMEOUT_S", 0.5)
     command = f'sh -c "echo on-stdout; {ending}" 19841984' + ("'" if "'" in ending else "")
-    with pytest.raises(ConfigError, match="source.password_command") as caught:
+    with pytest.raises(ConfigError, match="password_command failed") as caught:
         password_of(Source(password_command=command))
     said = "".join(traceback.format_exception(caught.value))
     assert "19841984" not in said and "on-stdout" not in said
