@@ -161,7 +161,7 @@ class Recopier:
         except SparkReplError as error:
             copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {})
             self._give_up(control, copy, error)
-        request.unlink()
+        request.unlink(missing_ok=True)
         return copy
 
     def _give_up(self, control: Control, copy: Copy, error: SparkReplError) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -16,7 +15,6 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from .applier_status import Counters
-from .apply.xa import Branch
 from .config import Config
 from .coordinator import Coordinator
 from .crash_points import reach
@@ -26,19 +24,19 @@ from .position import RelayPosition
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
 from .retry import Stopped, temporary
-from .sink.control import Control, Cut
+from .sink.control import Control
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
 from .sink.history import check_continuity, check_same, fingerprints, record, resolve
 from .sink.layout import Layout
+from .sink.owner import succeed
 from .sink.public_log import open_table_log
 from .sink.table_options import TableOptions
 from .sink.tracking import Tracking
-from .sink.xa_store import XaStore
 from .spark_source import MySQLRelaySource
 from .stops import Until
 from .stream import Ended, StoppedBetweenGroups, forget_foreign, resume_offset, translated
 from .workers import Workers
-from .xa_parts import ROLLBACK, XaParts
+from .xa_parts import XaParts
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +112,8 @@ class Replica:
     def _open_target(self) -> None:
         self.control = Control(self.layout.control, self.config.channel)
         self.control.claim(take_over=self.take_over)
+        self.checkpoint = self.layout.checkpoint(self.control.epoch)
+        succeed(self.checkpoint, inherit=not self.control.took_over)
         self._open_tables()
 
     def _open_tables(self) -> None:
@@ -159,7 +159,7 @@ class Replica:
             self.on_group,
             catch_up=catch_up,
             counters=self.counters,
-            xa=_xa_parts(control, self.layout, cut, keep_all=bool(copy and copy.behind)),
+            xa=XaParts.of(control, self.layout, cut, keep_all=bool(copy and copy.behind)),
             by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
             until=self.until,
             skip=control.skipped(),
@@ -283,7 +283,7 @@ class Replica:
         A checkpoint that is ahead of the tables (an old copy of them was restored, or it survived
         them) would otherwise skip transactions, and with an idle source no batch would come.
         """
-        resume = resume_offset(self.layout.checkpoint)
+        resume = resume_offset(self.checkpoint)
         if resume is None or resume <= self.coordinator.position:
             return
         records = self.index.slice(self.coordinator.position, resume)
@@ -317,9 +317,9 @@ class Replica:
             .load()
         )
         low = RelayPosition(self.history.base, 0).packed
-        forget_foreign(self.layout.checkpoint, low, max(self.index.end, low))
+        forget_foreign(self.checkpoint, low, max(self.index.end, low))
         writer = source.writeStream.foreachBatch(self._batch).option(
-            "checkpointLocation", self.layout.checkpoint
+            "checkpointLocation", self.checkpoint
         )
         writer = (
             writer.trigger(processingTime="0 seconds")
@@ -380,20 +380,6 @@ class Replica:
             if not isinstance(error, StoppedBetweenGroups):
                 self.error = error
             raise
-
-
-def _xa_parts(control: Control, layout: Layout, cut: Cut | None, *, keep_all: bool) -> XaParts:
-    """The branches that the cut names, with their bytes and what was decided about them."""
-    store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
-    prepared = [
-        Branch.of_json(found, store.path(found["position"]))
-        for found in (cut.prepared if cut else ())
-    ]
-    decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
-    dropped = {found["position"] for found in decisions if found["action"] == ROLLBACK}
-    store.check(branch for branch in prepared if branch.position not in dropped)
-    store.clean(prepared)
-    return XaParts(store, prepared, decisions)
 
 
 __all__ = ["Replica", "Result", "resume_offset"]

@@ -16,6 +16,7 @@ from .gtid import GtidSet
 from .plan import Group, Mask, share_out, stage_tasks
 from .relay.log import RelayLog
 from .sink.copies import CatchUp
+from .sink.owner import succeed
 from .sink.tracking import Tracking
 from .workers import Workers
 
@@ -25,7 +26,7 @@ _SHARD_BYTES = 8 << 20
 
 
 class Stager:
-    """Staged groups lie below ``_repl/staging``, each in a folder of its own; tiny ones nowhere.
+    """Staged groups lie below the owner's staging folder, each in its own; tiny ones nowhere.
 
     ``tables``: how many tables the last group changed; with fewer than workers the keys of a table
     are cut into shards.
@@ -35,7 +36,9 @@ class Stager:
         self.config, self.tracking, self.workers = config, tracking, workers
         self.tables, self.seconds = 1, 0.0
         self._numbers = itertools.count(1)
+        self.staging = tracking.layout.staging(tracking.control.epoch)
         self.clean()
+        succeed(self.staging, inherit=False)
 
     def share_out(self, group: Group) -> None:
         """Says which worker has which transaction: one has all of a tiny group."""
@@ -81,7 +84,7 @@ class Stager:
         self.drop(group)  # of an attempt that failed
         # Retries stage in a thread of their own: one step gives one number to one group.
         name = f"group-{next(self._numbers)}"
-        group.folder = os.path.join(self.tracking.layout.staging, name)
+        group.folder = os.path.join(self.staging, name)
         os.makedirs(group.folder, exist_ok=True)
         return group.folder
 
@@ -105,8 +108,8 @@ class Stager:
             shutil.rmtree(group.folder, ignore_errors=True)
 
     def clean(self) -> None:
-        """Removes what is staged of any group, also by a run before this one."""
-        shutil.rmtree(self.tracking.layout.staging, ignore_errors=True)
+        """Removes what this owner has staged of any group."""
+        shutil.rmtree(self.staging, ignore_errors=True)
 
 
 def _size(group: Group) -> int:

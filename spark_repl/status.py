@@ -29,11 +29,10 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
     held = control.owner()
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"
-    live = read(Layout(target, state_path).status) or {
-        "retries": 0,
-        "coordinator": {},
-        "workers": [],
-    }
+    live = read(Layout(target, state_path).status) or {}
+    if running and held and live.get("epoch", held[0]) < held[0]:
+        live = {}  # the one that runs has said nothing yet, or one that slept spoke last
+    live = {"retries": 0, "coordinator": {}, "workers": [], **live}
     limit = live.get("xa_age_limit_s", Apply.xa_age_limit_s)
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
     return {

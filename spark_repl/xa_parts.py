@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,8 @@ from .position import OFFSET_BITS, OFFSET_MASK
 from .relay.index import Flag, Kind, gtid_text
 from .relay.log import RelayLog
 from .relay.statement import read_statement
+from .sink.control import Control, Cut
+from .sink.layout import Layout
 from .sink.xa_store import XaStore
 
 log = logging.getLogger(__name__)
@@ -47,6 +50,22 @@ class XaParts:
         self._seen = Branches(prepared)  # up to the last record that was resolved
         self._now = Branches(self._seen)  # up to the last group that was entered
         self._said_old: set[int] = set()
+
+    @classmethod
+    def of(cls, control: Control, layout: Layout, cut: Cut | None, *, keep_all: bool) -> XaParts:
+        """The branches that the cut names, with their bytes and what was decided about them.
+        Raises TargetError when bytes are gone, FencedError when another one owns the target now."""
+        store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
+        prepared = [
+            Branch.of_json(found, store.path(found["position"]))
+            for found in (cut.prepared if cut else ())
+        ]
+        decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
+        dropped = {found["position"] for found in decisions if found["action"] == ROLLBACK}
+        store.check(branch for branch in prepared if branch.position not in dropped)
+        control.check_owner()  # else another's branches may lie there by now
+        store.clean(prepared)
+        return cls(store, prepared, decisions)
 
     @property
     def prepared(self) -> list[Branch]:

@@ -119,6 +119,7 @@ class Control:
     def __init__(self, path: str, channel: str = "default") -> None:
         self.path, self.channel, self.epoch = path, channel, 0
         self._options = storage.options(path)
+        self.took_over = False  # from an owner that may be alive
         self._claim = ""  # in the mark of each commit that is made under it
         self._handle: DeltaTable | None = None
         self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
@@ -212,9 +213,16 @@ class Control:
                 file=self.path,
                 hint="stop it first; if that host is gone for good, use --take-over",
             )
+        self.took_over = held is not None and not held[1].is_dead
         self.epoch, self._claim = (held[0] if held else 0) + 1, uuid.uuid4().hex
         self.write("owner", detail=json.dumps(asdict(Owner.me())))
         return self.epoch
+
+    def check_owner(self) -> None:
+        """Raises FencedError when another one has taken over since ``claim``."""
+        held = self.owner()
+        if held is not None and held[0] != self.epoch:
+            raise self._fenced()
 
     def release(self) -> None:
         """Lets the next one in, also in this process; nothing can be written any more."""

@@ -82,7 +82,7 @@ def test_where_things_lie(target, tmp_path):
     mine = f"{tmp_path}/cache/state/{target.removeprefix('s3a://')}"
     assert layout.xa_here == f"{mine}/xa" and layout.keys("a/b") == f"{mine}/keys/a/b"
     given = Layout.of(Config().override({"target.state_path": f"{tmp_path}/state"}).target)
-    assert given.checkpoint == f"{tmp_path}/state/checkpoint"
+    assert given.checkpoint(7) == f"{tmp_path}/state/checkpoint/7"
     assert given.control == f"{given.target}/_repl/control" and given.xa_here == given.xa
 
 
