@@ -22,12 +22,14 @@ class Owner:
     started: int
     since: str
     released: bool = False
+    channel: str = ""
+    """"": not recorded"""
 
     @classmethod
-    def me(cls) -> Owner:
+    def me(cls, channel: str) -> Owner:
         pid = os.getpid()
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(socket.gethostname(), pid, _started(pid), since)
+        return cls(socket.gethostname(), pid, _started(pid), since, channel=channel)
 
     @property
     def is_dead(self) -> bool:
