@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,11 +48,12 @@ class Counters:
 
 
 class ApplierStatus:
-    """Any thread may report. Writes at most twice a second, at what lasts, and at the end."""
+    """Any thread may report. Writes at most twice a second, at what lasts, and at the end; never
+    over what the owner of a later ``epoch`` has written."""
 
-    def __init__(self, path: str, config: Config) -> None:
+    def __init__(self, path: str, config: Config, epoch: int) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self.path = path
+        self.path, self.epoch = path, epoch
         self._lock = threading.Lock()
         self._written = 0.0
         self.retries = self.task_retries = 0
@@ -119,6 +121,7 @@ class ApplierStatus:
             channel, service = (self.coordinator[n] for n in ("CHANNEL_NAME", "SERVICE_STATE"))
             found = {
                 "at": now(),
+                "epoch": self.epoch,
                 "retries": self.retries,
                 "task_retries": self.task_retries,
                 "xa_age_limit_s": self._xa_age_limit_s,
@@ -127,6 +130,8 @@ class ApplierStatus:
             }
             fresh = f"{self.path}.{os.getpid()}.new"
             try:
+                if _epoch_of(self.path) > self.epoch:
+                    return
                 with open(fresh, "w", encoding="utf-8") as file:
                     json.dump(found, file)
                 os.replace(fresh, self.path)
@@ -144,3 +149,10 @@ def read(path: str) -> dict[str, Any] | None:
     except ValueError as error:
         raise SparkReplError("the status file is damaged", file=path) from error
     return found
+
+
+def _epoch_of(path: str) -> int:
+    """0 where there is none that can be read."""
+    with suppress(SparkReplError):
+        return int((read(path) or {}).get("epoch", 0))
+    return 0

@@ -19,7 +19,7 @@ from .errors import ConfigError
 # A rule takes a value of the key and says what is wrong with it, or nothing.
 Rule = Callable[[Any], str | None]
 _PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
-_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(\d{1,5})")
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
 
 
 def _integer(low: int, high: int = 2**63 - 1) -> Rule:
@@ -52,13 +52,25 @@ def _flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else f"must be true or false, not {value!r}"
 
 
+def _unshown(pattern: str, wanted: str) -> Rule:
+    """A text that is secret, or where one may stand by mistake: no fault shows it."""
+
+    def check(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return "must be a string: write it in quotes"
+        return None if re.fullmatch(pattern, value, re.DOTALL) else f"must be {wanted}"
+
+    return check
+
+
 def _hosts(value: Any) -> str | None:
+    """Doesn't show an entry, which may be the "user:password@host:port" of another tool."""
     if not isinstance(value, list | tuple):
-        return f'must be a list of "host:port", not {value!r}'
-    for entry in value:
+        return 'must be a list of "host:port"'
+    for number, entry in enumerate(value, 1):
         found = _HOST_PORT.fullmatch(entry) if isinstance(entry, str) else None
         if found is None or not 1 <= int(found.group(2)) <= 65535:
-            return f'must be a list of "host:port", but holds {entry!r}'
+            return f'must be a list of "host:port", but entry {number} is none'
     return None
 
 
@@ -94,6 +106,9 @@ def _partitions(value: Any) -> str | None:
 
 _ANY = _text(r".*", "a string")
 _SOME = _text(r"[^\x00]+", "a string that is not empty")
+_SECRET = _unshown(r".*", "a string")
+_HOST = _unshown(r"[^\x00\s@/]+", "a host's name or address alone")
+_VARIABLE = _unshown(r"([A-Za-z_][A-Za-z0-9_]*)?", "the name of an environment variable")
 
 
 def _key(default: Any, rule: Rule, *, done: tuple[Any, ...] | None = None, **more: Any) -> Any:
@@ -110,14 +125,14 @@ def _later(default: Any, rule: Rule, **more: Any) -> Any:
 class Source:
     """The MySQL server to follow; used by the receiver, the first copy and verify."""
 
-    host: str = _key("127.0.0.1", _SOME)
+    host: str = _key("127.0.0.1", _HOST)
     port: int = _key(3306, _integer(1, 65535))
     socket: str = _key("", _ANY)
     user: str = _key("repl", _SOME)
-    password: str = _key("", _ANY, repr=False)
-    password_env: str = _key("", _ANY)
-    password_file: str = _key("", _ANY)
-    password_command: str = _key("", _ANY)
+    password: str = _key("", _SECRET, repr=False)
+    password_env: str = _key("", _VARIABLE)
+    password_file: str = _key("", _SECRET)
+    password_command: str = _key("", _SECRET, repr=False)
     server_id: int = _key(4711, _integer(1, 2**32 - 1))
     hosts: tuple[str, ...] = _key((), _hosts)
     tls: str = _key(

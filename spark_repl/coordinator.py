@@ -79,7 +79,7 @@ class Coordinator:
         self.until, self.skip, self.reached_until = until, skip or GtidSet(), False
         self.xa, self.catch_up, self.counters = xa, catch_up, counters or Counters()
         self.stopping = threading.Event()
-        self.status = ApplierStatus(tracking.layout.status, config)
+        self.status = ApplierStatus(tracking.layout.status, config, tracking.control.epoch)
         self.retries = Retries(config.apply.transaction_retries, self.stopping, self._transient)
         self.landing = Landing(
             config,

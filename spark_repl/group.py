@@ -235,7 +235,7 @@ class GroupWriter:
                 idempotent,
                 table.complete and not idempotent,
                 table.definition,
-                os.path.join(self.tracking.layout.staging, "merge"),
+                os.path.join(self.tracking.layout.staging(self.tracking.control.epoch), "merge"),
                 change_data=table.snapshot.has("delta.enableChangeDataFeed"),
             )
             for _, pieces in sorted(shards.items())

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from .config import load
 from .errors import ConfigError
 from .gtid import GtidSet
-from .java import cache_index_folder
 from .metrics import metrics
 from .relay.index import TransactionIndex, build_index
 from .relay.log import RelayLog, open_log
@@ -24,6 +23,7 @@ from .sink.cut import find_cut, published
 from .sink.layout import Layout
 from .sink.skips import check_absent
 from .status import position_text, status
+from .user_cache import cache_index_folder
 
 if TYPE_CHECKING:
     from .replica import Result  # Spark, which these commands do without

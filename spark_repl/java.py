@@ -15,24 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import SetupError, extra_named
+from .user_cache import cache_folder
 
 SCALA = "2.13"
 _AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
 _VERSIONS = ("17", "21")
-
-
-def cache_folder() -> Path:
-    """``$SPARK_REPL_CACHE`` or the user's cache folder."""
-    root = os.environ.get("SPARK_REPL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "spark_repl"
-    )
-    return Path(root)
-
-
-def cache_index_folder(path: str) -> str:
-    """Where the index of a log without a target lies: nothing is written beside the log."""
-    folder = os.path.abspath(path).strip("/").replace("/", "-")
-    return str(cache_folder() / "index" / folder)
 
 
 def check_java() -> str:

@@ -45,6 +45,12 @@ def canonical(path: str) -> str:
         )
     bucket, _, prefix = rest.partition("/")
     parts = prefix.rstrip("/").split("/")
+    if "@" in rest and not _BUCKET.fullmatch(bucket):
+        raise ConfigError(
+            "a target's URI has no keys in it",
+            file=f"{scheme}://...@{rest.rpartition('@')[2]}",
+            hint="give s3://bucket/prefix, and the keys as the AWS tools take them",
+        )
     if not _BUCKET.fullmatch(bucket) or not all(parts) or {".", ".."} & set(parts):
         raise ConfigError("this is no place in a bucket", file=path, hint="give s3://bucket/prefix")
     return f"s3a://{bucket}/{'/'.join(parts)}"

@@ -135,12 +135,12 @@ class Recopier(Companion):
                 return False
             tables = _tables(requests[0])
             if not tables:
-                requests[0].unlink()
+                requests[0].unlink(missing_ok=True)
                 return True
             # From here on no XA branch's bytes are removed: the applier will need them again.
             self.applier.coordinator.xa.store.keep_all = True
             copy = self._begin(control, tables)
-            requests[0].unlink()
+            requests[0].unlink(missing_ok=True)
         if copy.behind is None or copy.is_done:
             return True  # the applier has to show it first
         log.warning("copying again: %s", ", ".join(copy.bounds))

@@ -29,6 +29,7 @@ from .sink.control import Control
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
 from .sink.history import History, check_continuity, indexed, record, resolve
 from .sink.layout import Layout
+from .sink.owner import succeed
 from .sink.public_log import open_table_log
 from .sink.table_options import TableOptions
 from .sink.tracking import Tracking
@@ -113,6 +114,8 @@ class Replica:
     def _open_target(self) -> None:
         self.control = Control(self.layout.control, self.config.channel)
         self.control.claim(take_over=self.take_over)
+        self.checkpoint = self.layout.checkpoint(self.control.epoch)
+        succeed(self.checkpoint, inherit=not self.control.took_over)
         self._open_tables()
 
     def _open_tables(self) -> None:
@@ -290,7 +293,7 @@ class Replica:
         A checkpoint that is ahead of the tables (an old copy of them was restored, or it survived
         them) would otherwise skip transactions, and with an idle source no batch would come.
         """
-        resume = resume_offset(self.layout.checkpoint)
+        resume = resume_offset(self.checkpoint)
         if resume is None or resume <= self.coordinator.position:
             return
         records = self.index.slice(self.coordinator.position, resume)
@@ -317,7 +320,7 @@ class Replica:
         base = self.history.base
         low = RelayPosition(base + self.relay.files[0].number, 0).packed
         high = max(self.index.end, low)
-        forget_foreign(self.layout.checkpoint, self.relay, base, high)
+        forget_foreign(self.checkpoint, self.relay, base, high)
         source = (
             self.spark.readStream.format("mysql_relay")
             .option("path", self.relay_path)
@@ -328,7 +331,7 @@ class Replica:
             .load()
         )
         writer = source.writeStream.foreachBatch(self._batch).option(
-            "checkpointLocation", self.layout.checkpoint
+            "checkpointLocation", self.checkpoint
         )
         writer = (
             writer.trigger(processingTime="0 seconds")

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 from .errors import SetupError
-from .java import archive, cache_folder, check_java, delta_jars, jar_folder, s3_jars
+from .java import archive, check_java, delta_jars, jar_folder, s3_jars
+from .user_cache import cache_folder
 
 _TRAINING = Path(__file__).parent / "demo" / "bank"
 

@@ -31,13 +31,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from .errors import ConfigError
-from .java import cache_index_folder
 from .position import START
 from .relay.gtid_column import gtid_column
 from .relay.index import Kind, TransactionIndex, build_index
 from .relay.log import RelayLog
 from .relay.look import look
 from .relay.place import Place
+from .user_cache import cache_index_folder
 
 SCHEMA = (
     "position long, end long, gtid string, last_committed long, sequence_number long,"

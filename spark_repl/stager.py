@@ -18,6 +18,7 @@ from .gtid import GtidSet
 from .plan import Group, Mask, share_out, stage_tasks
 from .relay.log import RelayLog
 from .sink.copies import CatchUp
+from .sink.owner import succeed
 from .sink.tracking import Tracking
 from .workers import Workers
 
@@ -27,7 +28,7 @@ _SHARD_BYTES = 8 << 20
 
 
 class Stager:
-    """Staged groups lie below ``_repl/staging``, each in a folder of its own; tiny ones nowhere.
+    """Staged groups lie below the owner's staging folder, each in its own; tiny ones nowhere.
 
     ``tables``: how many tables the last group changed; with fewer than workers the keys of a table
     are cut into shards.
@@ -38,7 +39,9 @@ class Stager:
         self.tables, self.seconds = 1, 0.0
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
         self._numbers = itertools.count(1)
+        self.staging = tracking.layout.staging(tracking.control.epoch)
         self.clean()
+        succeed(self.staging, inherit=False)
 
     def share_out(self, group: Group) -> None:
         """Says which worker has which transaction: one has all of a tiny group."""
@@ -106,7 +109,7 @@ class Stager:
         self.drop(group)  # of an attempt that failed
         # Retries stage in a thread of their own: one step gives one number to one group.
         name = f"group-{next(self._numbers)}"
-        group.folder = os.path.join(self.tracking.layout.staging, name)
+        group.folder = os.path.join(self.staging, name)
         os.makedirs(group.folder, exist_ok=True)
         return group.folder
 
@@ -130,8 +133,8 @@ class Stager:
             shutil.rmtree(group.folder, ignore_errors=True)
 
     def clean(self) -> None:
-        """Removes what is staged of any group, also by a run before this one."""
-        shutil.rmtree(self.tracking.layout.staging, ignore_errors=True)
+        """Removes what this owner has staged of any group."""
+        shutil.rmtree(self.staging, ignore_errors=True)
 
 
 def _size(group: Group) -> int:

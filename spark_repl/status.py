@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .applier_status import read
-from .config import Apply
+from .config import Apply, Config
 from .position import RelayPosition
 from .relay.report import read_report
 from .sink.control import Control, Cut
@@ -29,18 +29,19 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
     held = control.owner()
     running = held is not None and not held[1].is_dead
     state = "ON" if running else "OFF"
-    live = read(Layout(target, state_path).status) or {
-        "retries": 0,
-        "coordinator": {},
-        "workers": [],
-    }
+    live = read(Layout(target, state_path).status) or {}
+    if running and held and live.get("epoch", held[0]) < held[0]:
+        live = {}  # the one that runs has said nothing yet, or one that slept spoke last
+    live = {"retries": 0, "coordinator": {}, "workers": [], **live}
+    names = (held and held[1].channel, live["coordinator"].get("CHANNEL_NAME"))
+    channel = next(filter(None, (*names, receiver and receiver["CHANNEL_NAME"])), Config.channel)
     limit = live.get("xa_age_limit_s", Apply.xa_age_limit_s)
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
     return {
         "replication_connection_status": [receiver] if receiver else [],
         "replication_applier_status": [
             {
-                "CHANNEL_NAME": control.channel,
+                "CHANNEL_NAME": channel,
                 "SERVICE_STATE": state,
                 "REMAINING_DELAY": None,
                 "COUNT_TRANSACTIONS_RETRIES": live["retries"],
@@ -49,7 +50,7 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
         ],
         "replication_applier_status_by_coordinator": [
             {
-                "CHANNEL_NAME": control.channel,
+                "CHANNEL_NAME": channel,
                 "THREAD_ID": held[1].pid if held and running else None,
                 "SERVICE_STATE": state,
                 **live["coordinator"],

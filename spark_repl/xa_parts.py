@@ -54,7 +54,7 @@ class XaParts:
     @classmethod
     def of(cls, control: Control, layout: Layout, cut: Cut | None, *, keep_all: bool) -> XaParts:
         """The branches that the cut names, with their bytes and what was decided about them.
-        Raises TargetError when the bytes of one are gone."""
+        Raises TargetError when bytes are gone, FencedError when another one owns the target now."""
         store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
         prepared = [
             Branch.of_json(found, store.path(found["position"]))
@@ -63,6 +63,7 @@ class XaParts:
         decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
         dropped = {found["position"] for found in decisions if found["action"] == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)
+        control.check_owner()  # else another's branches may lie there by now
         store.clean(prepared)
         return cls(store, prepared, decisions)
 

@@ -1,9 +1,9 @@
 """Mutated transactions for the decoder: what comes out is rows or one of our errors.
 
-    NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=folder python -m tests.decoder_fuzz COUNT [SEED]
+    NUMBA_BOUNDSCHECK=1 python -m tests.decoder_fuzz COUNT [SEED]
 
-With NUMBA_BOUNDSCHECK a kernel that reads outside of its buffer raises IndexError; numba needs a
-cache folder of its own then. A find is kept below fixtures/fuzz and is a test from then on.
+With NUMBA_BOUNDSCHECK a kernel that reads outside of its buffer raises IndexError. A find is kept
+below fixtures/fuzz and is a test from then on.
 """
 
 from __future__ import annotations

@@ -21,12 +21,14 @@ checked = False
 try:
     import numba
     from numba.core import config as _numba_config
+
+    from .kernel_cache import KernelCache, is_kernel_module
 except ImportError:  # its compiler has no build for every machine
     pass
 else:
     # Said aloud: else a kernel takes it from the one that has it compiled.
-    _compile_allocating = numba.njit(cache=True, nogil=True, _nrt=True)  # type: ignore[call-overload]
-    _compile = numba.njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
+    _compile_allocating = numba.njit(nogil=True, _nrt=True)  # type: ignore[call-overload]
+    _compile = numba.njit(nogil=True, _nrt=False)  # type: ignore[call-overload]
     # numba makes the attributes when it reads the environment, so mypy doesn't see them.
     compiled = not _numba_config.DISABLE_JIT  # type: ignore[attr-defined]
     checked = bool(_numba_config.BOUNDSCHECK)  # type: ignore[attr-defined]
@@ -54,7 +56,7 @@ NO_FOREIGN_KEY_CHECKS, USE_SQL_FOREIGN_KEY, REFERRED_FK_DB = 2, 16, 2 << 16
 
 
 def jit(function: _F) -> _F:
-    """Compiles a kernel at its first call and keeps the code on disk, beside the module.
+    """Compiles a kernel at its first call and keeps the code on disk (``kernel_cache``).
 
     It makes no arrays, and returns none: so numba counts no references to those it is given, which
     was four fifths of the time of walking row images (an atomic addition whenever one kernel hands
@@ -62,12 +64,21 @@ def jit(function: _F) -> _F:
     another makes one too; returning one that it was given is not refused, and wrong.
     Without numba, or with NUMBA_DISABLE_JIT=1, it runs as Python: the same answers, slowly.
     """
-    return cast(_F, _compile(function)) if _compile else function
+    return _kept(function, _compile)
 
 
 def jit_allocating(function: _F) -> _F:
     """``jit`` for a kernel that makes arrays or returns them; best it calls those that loop."""
-    return cast(_F, _compile_allocating(function)) if _compile else function
+    return _kept(function, _compile_allocating)
+
+
+def _kept(function: _F, compiler: Any) -> _F:
+    if not compiled:
+        return function
+    kernel = compiler(function)
+    if is_kernel_module(function.__module__):
+        kernel._cache = KernelCache(function)
+    return cast(_F, kernel)
 
 
 @jit

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from ..binlog import nested, text
 from ..binlog.charset import BINARY
@@ -26,6 +25,7 @@ from ..binlog.definition import (
     TableDefinition,
 )
 from ..binlog.grammar import read_uint
+from ..binlog.kernels import jit
 from ..binlog.temporal import ZERO_DATES_HINT
 from ..binlog.twins import has_second_forms, refuse_second_forms
 from ..binlog.values import Values
@@ -127,7 +127,7 @@ def _join(stream: Stream, have: bytes) -> tuple[npt.NDArray[np.uint8], bytes]:
     return np.frombuffer(b"".join(parts), np.uint8), bytes(data)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _columns(data: Any, pos: Any, offsets: np.ndarray, lengths: np.ndarray, row: Any) -> None:
     for column in range(offsets.shape[0]):
         size: Any = np.int64(data[pos])
@@ -143,7 +143,7 @@ def _columns(data: Any, pos: Any, offsets: np.ndarray, lengths: np.ndarray, row:
         pos += max(size, 0)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _split_rows(
     data: np.ndarray, start: int, have: int, offsets: np.ndarray, lengths: np.ndarray, rows: int
 ) -> Any:

@@ -63,20 +63,36 @@ def password_of(source: Source) -> str:
             raise ConfigError(
                 f"can't read the password: {error.strerror}", file=source.password_file
             ) from error
-    if source.password_command:
-        try:
-            ran = subprocess.run(
-                shlex.split(source.password_command),
-                capture_output=True, text=True, check=True, timeout=_COMMAND_TIMEOUT_S,
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError) as error:
-            said = str(getattr(error, "stderr", "") or "").strip() or str(error)
+        except UnicodeDecodeError:  # it holds what was read
             raise ConfigError(
-                f"source.password_command failed: {said}",
-                hint="it has to print the password, on one line, and end with 0",
-            ) from error
-        return ran.stdout.split("\n", 1)[0].rstrip("\r")
+                "can't read the password: it is not UTF-8", file=source.password_file
+            ) from None
+    if source.password_command:
+        return _printed_password(source.password_command)
     return source.password
+
+
+def _printed_password(command: str) -> str:
+    """No error shows the command, whose arguments may be secret, nor what it printed."""
+    try:
+        ran = subprocess.run(
+            shlex.split(command), capture_output=True, text=True, check=False,
+            timeout=_COMMAND_TIMEOUT_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        said = f"no answer within {_COMMAND_TIMEOUT_S} s"
+    except OSError as error:
+        said = error.strerror or "it can't be run"
+    except ValueError:  # quotes that don't close, or bytes that are no text
+        said = "its quotes don't close, or what it prints is not UTF-8"
+    else:
+        if not ran.returncode:
+            return ran.stdout.split("\n", 1)[0].rstrip("\r")
+        said = ran.stderr.strip() or f"it ended with {ran.returncode}"
+    raise ConfigError(
+        f"source.password_command failed: {said}",
+        hint="it has to print the password, on one line, and end with 0",
+    )
 
 
 def addresses(source: Source) -> list[Source]:

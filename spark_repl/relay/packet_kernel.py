@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ..binlog.crc import crc32_update
 from ..binlog.event import EventType
 from ..binlog.grammar import read_uint
+from ..binlog.kernels import jit
+from ..binlog.loads import copy
 from ..binlog.scan import (
     BEGUN,
     DONE,
@@ -46,7 +47,7 @@ REPLY = 3
 BAD_SEQUENCE, BAD_PACKET, BAD_CHECKSUM, BAD_GRAMMAR = 4, 5, 6, 7
 
 
-@njit(cache=True, nogil=True)
+@jit
 def is_streamed(kind: int) -> bool:
     """Events whose bodies the grammar does not read: they pass through in pieces."""
     return (
@@ -58,7 +59,7 @@ def is_streamed(kind: int) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _is_special(kind: int) -> bool:
     return (
         kind == EventType.ROTATE
@@ -69,7 +70,7 @@ def _is_special(kind: int) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)
+@jit
 def split(
     data: np.ndarray,
     have: int,
@@ -98,7 +99,7 @@ def split(
                 return code
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _begin_packet(data: np.ndarray, have: int, state: np.ndarray) -> int:
     at = state[AT_IN]
     if have - at < 4:
@@ -127,7 +128,7 @@ def _begin_packet(data: np.ndarray, have: int, state: np.ndarray) -> int:
     return OK
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.ndarray) -> int:
     event = at + 4 + prefix
     if length < prefix + _HEADER or data[at + 4] != 0:
@@ -154,7 +155,7 @@ def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.
     return OK
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> int:
     """Copies what is there of the packet, and carries the checksum on."""
     at = state[AT_IN]
@@ -167,7 +168,7 @@ def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> in
         count = room
         if count == 0:
             return FULL
-    out[to : to + count] = data[at : at + count]
+    copy(data, at, count, out, to)
     if state[STATE_CHECKSUM]:
         summed = min(count, max(0, state[AT_EVENT_LEFT] - _CRC))
         state[AT_SUM] = crc32_update(state[AT_SUM], out, to, to + summed)
@@ -180,7 +181,7 @@ def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> in
     return OK
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _finish_event(
     out: np.ndarray, state: np.ndarray, numbers: np.ndarray, uuids: np.ndarray, tags: np.ndarray
 ) -> int:
@@ -217,7 +218,7 @@ def _finish_event(
     return OK
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _streamed_step(kind: int, phase: int) -> int:
     """The phase behind an event that passed in pieces; -1 when it can't stand there."""
     if kind == EventType.TRANSACTION_PAYLOAD:

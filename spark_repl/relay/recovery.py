@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..binlog.crc import verify_events
 from ..binlog.event import (
@@ -25,6 +24,7 @@ from ..binlog.event import (
     parse_rotate,
 )
 from ..binlog.grammar import read_uint
+from ..binlog.kernels import jit_allocating
 from ..binlog.scan import scan
 from ..binlog.transaction import GNO, Stop
 from ..errors import LogError
@@ -228,7 +228,7 @@ def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, str, int, int]:
     return source, name, last or position, rotate
 
 
-@njit(cache=True, nogil=True)
+@jit_allocating
 def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     """(offset, length) of each whole FORMAT_DESCRIPTION and ROTATE event before ``size``, and the
     end_log_pos of the last other event behind them (0: none)."""

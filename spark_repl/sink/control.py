@@ -114,11 +114,14 @@ def _needed(rows: pa.Table, epoch: int, oldest: datetime) -> pa.Table:
 
 
 class Control:
-    """Reads the control table; writes it after ``claim``. Safe to call from several threads."""
+    """Reads the control table; writes it after ``claim``. Safe to call from several threads.
 
-    def __init__(self, path: str, channel: str = "default") -> None:
+    ``channel``: the one that it has to be; "": whichever it is."""
+
+    def __init__(self, path: str, channel: str = "") -> None:
         self.path, self.channel, self.epoch = path, channel, 0
         self._options = storage.options(path)
+        self.took_over = False  # from an owner that may be alive
         self._claim = ""  # in the mark of each commit that is made under it
         self._handle: DeltaTable | None = None
         self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
@@ -170,11 +173,6 @@ class Control:
         newest = max(rows, key=lambda row: (row["epoch"], row["at"]))
         return newest["epoch"], Owner(**json.loads(newest["detail"]))
 
-    def is_owner(self) -> bool:
-        """Whether nobody has taken the target over since ``claim``."""
-        held = self.owner()
-        return held is not None and held[0] == self.epoch
-
     def cuts(self) -> list[Cut]:
         """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the
         later one last."""
@@ -197,7 +195,8 @@ class Control:
     def claim(self, *, take_over: bool = False) -> int:
         """Makes this process the owner; returns the new epoch.
 
-        Raises FencedError, naming the first, when another one is or may be alive.
+        Raises FencedError, naming the first, when another one is or may be alive, TargetError when
+        the target is another channel's.
         """
         storage.check_bucket(self.path)
         storage.make_folder(self.path)
@@ -221,16 +220,38 @@ class Control:
                 file=self.path,
                 hint="stop it first; if that host is gone for good, use --take-over",
             )
+        self._take_channel(held[1].channel if held else "")
+        self.took_over = held is not None and not held[1].is_dead
         self.epoch, self._claim = (held[0] if held else 0) + 1, uuid.uuid4().hex
-        self.write("owner", detail=json.dumps(asdict(Owner.me())))
+        self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel))))
         return self.epoch
+
+    def _take_channel(self, recorded: str) -> None:
+        if self.channel and recorded not in ("", self.channel):
+            raise TargetError(
+                f'the target belongs to the channel "{recorded}", not "{self.channel}"',
+                file=self.path,
+                hint=f'write channel = "{recorded}", or give each channel a target of its own',
+            )
+        self.channel = self.channel or recorded
+
+    def check_owner(self) -> None:
+        """Raises FencedError when another one has taken over since ``claim``."""
+        if not self.is_owner():
+            raise self._fenced()
+
+    def is_owner(self) -> bool:
+        """Whether nobody has taken the target over since ``claim``."""
+        held = self.owner()
+        return held is None or held[0] == self.epoch
 
     def release(self) -> None:
         """Lets the next one in, also in this process; nothing can be written any more."""
         if not self.epoch:  # never claimed, or fenced off when it tried
             return
+        released = replace(Owner.me(self.channel), released=True)
         with contextlib.suppress(FencedError):  # taken over meanwhile: nothing to release
-            self.write("owner", detail=json.dumps(asdict(replace(Owner.me(), released=True))))
+            self.write("owner", detail=json.dumps(asdict(released)))
         self._handle = None
 
     def write(

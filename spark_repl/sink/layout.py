@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from ..config import Target
-from ..java import cache_folder
 from ..object_store import canonical, is_remote, key_of
+from ..user_cache import cache_folder
 from . import storage
 
 SAFE = "$-_."  # besides letters and digits, which quote() never touches
@@ -75,9 +75,9 @@ class Layout:
     def index(self) -> str:
         return os.path.join(self.state, "index")
 
-    @property
-    def checkpoint(self) -> str:
-        return os.path.join(self.state, "checkpoint")
+    def checkpoint(self, epoch: int) -> str:
+        """The stream's, under this owner."""
+        return os.path.join(self.state, "checkpoint", str(epoch))
 
     @property
     def requests(self) -> str:
@@ -98,9 +98,9 @@ class Layout:
     def status(self) -> str:
         return os.path.join(self.state, "status.json")
 
-    @property
-    def staging(self) -> str:
-        return os.path.join(self.state, "staging")
+    def staging(self, epoch: int) -> str:
+        """Folder of what this owner has in work."""
+        return os.path.join(self.state, "staging", str(epoch))
 
     def vacuumed(self, path: str) -> str:
         """A file whose time is that of the table's last VACUUM."""

@@ -1,8 +1,13 @@
-"""Owner: the process that applies to a target, and whether it is known to be dead."""
+"""Owner: the process that applies to a target, and whether it is known to be dead.
+
+What it has in work lies in folders named by its epoch: one that slept while another took over
+writes and removes there for a moment when it wakes, and disturbs nobody.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,12 +22,14 @@ class Owner:
     started: int
     since: str
     released: bool = False
+    channel: str = ""
+    """"": not recorded"""
 
     @classmethod
-    def me(cls) -> Owner:
+    def me(cls, channel: str) -> Owner:
         pid = os.getpid()
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(socket.gethostname(), pid, _started(pid), since)
+        return cls(socket.gethostname(), pid, _started(pid), since, channel=channel)
 
     @property
     def is_dead(self) -> bool:
@@ -30,6 +37,21 @@ class Owner:
         if self.released:
             return True
         return self.host == socket.gethostname() and _started(self.pid) != self.started
+
+
+def succeed(folder: str, *, inherit: bool) -> None:
+    """At the start of an owner, whose ``folder`` is named by its epoch: what those before it have
+    left beside it is removed. ``inherit``: the last one's, which nobody uses any more, is its own
+    now."""
+    above, epoch = os.path.split(folder)
+    names = os.listdir(above) if os.path.isdir(above) else []
+    former = sorted(int(name) for name in names if name.isdigit() and int(name) < int(epoch))
+    if inherit and former and epoch not in names:
+        os.rename(os.path.join(above, str(former[-1])), folder)
+    os.makedirs(folder, exist_ok=True)
+    for name in names:
+        if not name.isdigit() or int(name) < int(epoch):
+            shutil.rmtree(os.path.join(above, name), ignore_errors=True)
 
 
 def _started(pid: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import uuid
 from collections.abc import Iterable
 
 from ..apply.xa import Branch
@@ -35,7 +36,7 @@ class XaStore:
         log ends before the branch does."""
         os.makedirs(self.here, exist_ok=True)
         place = self.path(branch.position)
-        fresh = place + ".new"
+        fresh = f"{place}.{uuid.uuid4().hex}.new"
         with open(branch.path, "rb") as source, open(fresh, "wb") as out:
             source.seek(branch.start)
             left = branch.size
@@ -72,12 +73,11 @@ class XaStore:
 
     def _fetch(self, path: str) -> None:
         os.makedirs(self.here, exist_ok=True)
-        with (
-            contextlib.suppress(FileNotFoundError),
-            storage.open_input(self._kept(path)) as source,
-            open(path, "wb") as out,
-        ):
-            shutil.copyfileobj(source, out, _COPY_BYTES)
+        fresh = f"{path}.{uuid.uuid4().hex}.new"
+        with contextlib.suppress(FileNotFoundError):
+            with storage.open_input(self._kept(path)) as source, open(fresh, "wb") as out:
+                shutil.copyfileobj(source, out, _COPY_BYTES)
+            os.replace(fresh, path)
 
     def check(self, branches: Iterable[Branch]) -> None:
         """Raises TargetError when the bytes of a prepared branch are gone."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.errors import LogError, StatementError
+from spark_repl.replica import Replica
 from spark_repl.stager import Stager
 from tests.binlog_writer import LogWriter, Table, delete, insert
 from tests.local_delta import applier, rows, run
@@ -37,6 +38,11 @@ def grown(log: LogWriter, target: Path) -> None:
         log.transaction(insert(A, (number, "x")))
 
 
+def left(found: Replica) -> list[str]:
+    """What is staged by the one that holds the target."""
+    return os.listdir(found.coordinator.landing.stager.staging)
+
+
 def apply(log: LogWriter, target: Path, change: Callable = lambda records: records) -> list[str]:
     """Returns what is left of staged files while the applier still holds the target."""
     with applier(log.folder, target) as found:
@@ -45,7 +51,7 @@ def apply(log: LogWriter, target: Path, change: Callable = lambda records: recor
         found.coordinator.apply(change(records))
         said = found.coordinator.status._workers.rows("", service="ON")
         assert {row["APPLYING_TRANSACTION"] for row in said} == {""}, "as if it went on for ever"
-        return os.listdir(target / "_repl" / "staging")
+        return left(found)
 
 
 def test_the_same_group_is_staged_once(log, target, reads):
@@ -68,7 +74,7 @@ def test_two_groups_are_staged_if_the_batch_lets_them(log, target, reads):
         assert reads == [2, 2]
         coordinator.apply(found.index.slice(coordinator.position, found.index.end))
         assert reads == [2, 2, 2, 2]
-        assert os.listdir(target / "_repl" / "staging") == []
+        assert left(found) == []
     assert rows(target, A) == [(number, "x") for number in range(1, 9)]
 
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 from spark_repl import read_changes
 from spark_repl.bench import bench_decode
 from spark_repl.binlog import columns, text
-from spark_repl.java import cache_folder
+from spark_repl.user_cache import cache_folder
 
 CONNECTOR = "com.zendesk:mysql-binlog-connector-java:0.30.1"
 SOURCE = Path(__file__).with_name("Decode.java")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,37 @@ def test_password_is_never_shown() -> None:
         config.override({"source.password_env": "X"})
     assert "hunter2" not in str(caught.value)
     assert "source.password" in str(caught.value)
+
+
+_SECRET = "19841984"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"source": {"password": int(_SECRET)}},
+        {"source": {"password": [_SECRET]}},
+        {"source": {"password_env": int(_SECRET)}},
+        {"source": {"password_env": f"$(echo {_SECRET})"}},
+        {"source": {"password_file": int(_SECRET)}},
+        {"source": {"password_command": ["vault", _SECRET]}},
+        {"source": {"pasword": _SECRET}},
+        {"source": {"host": f"repl:{_SECRET}@db1"}},
+        {"source": {"hosts": [f"repl:{_SECRET}@db1:3306"]}},
+        {"source": {"hosts": f"repl:{_SECRET}@db1:3306"}},
+        {"source": f"repl:{_SECRET}@db1"},
+        {"password": int(_SECRET)},
+    ],
+)
+def test_no_fault_shows_a_secret(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.from_mapping(values)
+    assert _SECRET not in "".join(traceback.format_exception(caught.value))
+    assert next(iter(values)) in str(caught.value)
+
+
+def test_a_command_is_never_shown() -> None:
+    assert _SECRET not in repr(Config.from_mapping({"source": {"password_command": _SECRET}}))
 
 
 def test_override_is_checked_too() -> None:

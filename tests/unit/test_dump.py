@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from spark_repl.config import Source
 from spark_repl.errors import ConfigError, LogError, PurgedError, SourceError, SourceLostError
 from spark_repl.gtid import GtidSet
-from spark_repl.relay import dump
+from spark_repl.relay import connection, dump
 from spark_repl.relay.connection import addresses, check_gtids, check_identity, password_of
 from spark_repl.relay.intake import Intake
 from spark_repl.relay.purge import purge
@@ -107,6 +108,26 @@ def test_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError):
             password_of(wrong)
+
+
+@pytest.mark.parametrize("ending", ["exit 3", "exec sleep 9", "kill -9 $$", "echo '"])
+def test_a_password_command_that_fails_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """Its arguments may be secret, and what it printed may be the password."""
+    monkeypatch.setattr(connection, "_COMMAND_TIMEOUT_S", 0.5)
+    command = f'sh -c "echo on-stdout; {ending}" 19841984' + ("'" if "'" in ending else "")
+    with pytest.raises(ConfigError, match="password_command failed") as caught:
+        password_of(Source(password_command=command))
+    said = "".join(traceback.format_exception(caught.value))
+    assert "19841984" not in said and "on-stdout" not in said
+
+
+def test_a_password_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"19841984\xff")
+    with pytest.raises(ConfigError, match="can't read the password") as caught:
+        password_of(Source(password_file=str(tmp_path / "file")))
+    assert "19841984" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_addresses() -> None:

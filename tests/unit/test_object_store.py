@@ -59,6 +59,12 @@ def test_what_a_path_means(given, meant):
     assert canonical(given) == canonical(meant) == meant
 
 
+def test_keys_in_a_uri_are_not_shown() -> None:
+    with pytest.raises(ConfigError, match=r"s3://\.\.\.@bucket/lake") as caught:
+        canonical("s3://AKIA:19841984/x@bucket/lake")
+    assert "1984" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "path",
     ["gs://bank/lake", "abfss://a@b/lake", "hdfs://host/lake", "memory://x", "s3://bank", "s3://",
@@ -76,7 +82,7 @@ def test_where_things_lie(target, tmp_path):
     mine = f"{tmp_path}/cache/state/{target.removeprefix('s3a://')}"
     assert layout.xa_here == f"{mine}/xa" and layout.keys("a/b") == f"{mine}/keys/a/b"
     given = Layout.of(Config().override({"target.state_path": f"{tmp_path}/state"}).target)
-    assert given.checkpoint == f"{tmp_path}/state/checkpoint"
+    assert given.checkpoint(7) == f"{tmp_path}/state/checkpoint/7"
     assert given.control == f"{given.target}/_repl/control" and given.xa_here == given.xa
 
 

@@ -87,3 +87,70 @@ def test_a_second_start_compiles_nothing(tmp_path: Path) -> None:
     run("compiled", **folder)
     assert before
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.nbc")} == before
+
+
+_IMPORTS = """
+import pkgutil, importlib, spark_repl
+for module in pkgutil.walk_packages(spark_repl.__path__, "spark_repl."):
+    if module.name not in ("spark_repl.__main__", *COMPILED):
+        importlib.import_module(module.name)
+"""
+_COMPILED = ("spark_repl.binlog.kernel_cache", "spark_repl.binlog.unchecked")
+
+_APPLIED = """
+import sys
+from pathlib import Path
+from tests.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.dump_stream import events_of, packets
+from tests.local_delta import rows, run
+from tests.unit.test_packet import feed
+table, log, target = Table("a"), LogWriter(Path(sys.argv[1], "log")), Path(sys.argv[1], "lake")
+log.ddl("CREATE DATABASE t")
+log.ddl(table.create)
+log.transaction(insert(table, *[(key, "x") for key in range(40)]))
+log.transaction(update(table, ((1, "x"), (1, "y"))), delete(table, (2, "x")))
+run(log.folder, target)
+received = feed(packets(list(events_of(log.path))), [1000])
+print(rows(target, table), received.gtids, received.ends)
+"""
+
+
+@pytest.fixture
+def no_numba(tmp_path: Path) -> dict[str, str]:
+    """An environment in which importing numba, or what it compiles with, fails."""
+    for name in ("numba", "llvmlite"):
+        (tmp_path / "absent" / name).mkdir(parents=True)
+        text = f"raise ImportError({name!r})"
+        (tmp_path / "absent" / name / "__init__.py").write_text(text)
+    return {**os.environ, "PYTHONPATH": f"{tmp_path / 'absent'}{os.pathsep}{ROOT}"}
+
+
+def python(environment: dict[str, str], *arguments: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT, env=environment, capture_output=True, check=False, text=True,
+    )  # fmt: skip
+    assert not ran.returncode, ran.stderr
+    return ran.stdout
+
+
+def test_everything_can_be_imported(no_numba: dict[str, str]) -> None:
+    python(no_numba, "-c", _IMPORTS.replace("COMPILED", repr(_COMPILED)))
+
+
+def test_the_command_line(no_numba: dict[str, str]) -> None:
+    assert "apply" in python(no_numba, "-m", "spark_repl", "--help")
+    log = str(FIXTURES / "logs" / "kinds")
+    shown = [
+        python(e, "-m", "spark_repl", "relay", "verify", log) for e in (no_numba, {**os.environ})
+    ]
+    assert shown[0] == shown[1] != ""
+
+
+def test_a_log_is_received_and_applied(no_numba: dict[str, str], tmp_path: Path) -> None:
+    with_it = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ends = [
+        python(environment, "-c", _APPLIED, str(tmp_path / name))
+        for name, environment in (("without", no_numba), ("with", with_it))
+    ]
+    assert ends[0] == ends[1] != ""

@@ -1,0 +1,142 @@
+"""An applier that slept while another took the target over: it wakes, is fenced, and disturbs
+nothing that its successor has in work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_repl import Config, landing
+from spark_repl.applier_status import read
+from spark_repl.errors import FencedError
+from spark_repl.replica import Replica
+from spark_repl.sink.xa_store import XaStore
+from spark_repl.status import status
+from spark_repl.xa_parts import XaParts
+from tests import local_delta
+from tests.binlog_writer import LogWriter, Table, insert, update
+from tests.local_delta import applier, rows, run
+
+A = Table("a")
+
+
+@contextmanager
+def two_owners(log: LogWriter, target: Path, **aim: Any) -> Iterator[tuple[Replica, Replica]]:
+    """The sleeper, and the one that took over."""
+    values = {"path": str(target), "column_mapping": False, **aim}
+    config = Config.from_mapping({"relay": {"path": str(log.folder)}, "target": values})
+    with local_delta._without_spark():
+        old = Replica(MagicMock(), config)
+        old.start()
+        new = Replica(MagicMock(), config, take_over=True)
+        new.start()
+        yield old, new
+        new.close()
+
+
+def apply(one: Replica) -> None:
+    one.coordinator.apply(one.index.slice(0, one.index.end))
+
+
+def go_on(sleeper: Replica) -> FencedError | None:
+    """It stages what comes next, tries to commit the statement before it, and ends."""
+    coordinator = sleeper.coordinator
+    coordinator.begin_ahead(sleeper.index)
+    coordinator._staging.submit(lambda: None).result()
+    assert list(Path(sleeper.layout.state, "staging").rglob("group-*"))
+    try:
+        apply(sleeper)
+    except FencedError as error:
+        sleeper.close(error)
+        return error
+    return None
+
+
+@pytest.fixture
+def changed(log: LogWriter, target: Path) -> LogWriter:
+    run(log.folder, target)
+    log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY)")
+    log.transaction(insert(A, *[(key, "a") for key in range(50)]))
+    log.transaction(update(A, ((1, "a"), (1, "b"))))
+    return log
+
+
+@pytest.mark.parametrize("step", ["before_statement", "staged"])
+def test_the_successor_goes_on(changed, target, step, monkeypatch):
+    with two_owners(changed, target) as (old, new):
+        fenced, true = list[FencedError | None](), landing.reach
+
+        def reach(name: str) -> None:
+            if name == step and not fenced:
+                fenced.append(None)  # the sleeper passes here too
+                fenced[0] = go_on(old)
+            true(name)
+
+        monkeypatch.setattr(landing, "reach", reach)
+        apply(new)
+        assert fenced[0] is not None
+        assert read(new.layout.status)["coordinator"]["SERVICE_STATE"] == "ON"
+    assert rows(target, A) == sorted([(1, "b"), *((k, "a") for k in range(50) if k != 1)])
+
+
+def test_the_status_is_the_owners(changed, target):
+    with two_owners(changed, target) as (old, new):
+        apply(new)
+        old.close(FencedError("taken over"))
+        (said,) = status(str(target))["replication_applier_status_by_coordinator"]
+        assert (said["SERVICE_STATE"], said["LAST_ERROR_MESSAGE"]) == ("ON", "")
+
+
+def test_a_status_of_an_owner_before_is_not_shown_for_the_one_that_runs(changed, target):
+    """It has written none yet, or the sleeper's came last."""
+    with two_owners(changed, target) as (old, _):
+        old.coordinator.status.stopped(FencedError("an old story"))
+        (said,) = status(str(target))["replication_applier_status_by_coordinator"]
+        assert said["SERVICE_STATE"] == "ON" and "an old story" not in json.dumps(said)
+
+
+def test_what_dead_owners_left_is_removed(changed, target):
+    staging = target / "_repl" / "staging"
+    with two_owners(changed, target) as (old, new):
+        apply(new)
+        left = staging / str(old.control.epoch) / "group-7"
+        left.mkdir(parents=True)
+        (staging / "group-1").mkdir()
+        (left / "x.arrow").write_bytes(b"")
+    with two_owners(changed, target):
+        assert not left.exists() and not (staging / "group-1").exists()
+
+
+def test_a_checkpoint_is_its_owners_until_that_has_ended(changed, target):
+    """A sleeper's stream may still write into the one that it had."""
+    with applier(changed.folder, target) as found:
+        noted = Path(found.checkpoint, "commits", "0")
+        noted.parent.mkdir(parents=True)
+        noted.write_text("v1")
+    with applier(changed.folder, target) as found:
+        assert Path(found.checkpoint, "commits", "0").exists() and not noted.exists()
+    with two_owners(changed, target) as (old, new):
+        Path(old.checkpoint, "commits").mkdir(parents=True, exist_ok=True)
+        assert Path(old.checkpoint) != Path(new.checkpoint)
+        assert not list(Path(new.checkpoint).iterdir())
+    with applier(changed.folder, target) as found:
+        assert not list(Path(found.checkpoint).iterdir())
+        assert list(Path(found.layout.state, "checkpoint").iterdir()) == [Path(found.checkpoint)]
+
+
+def test_one_that_sleeps_in_its_start_removes_no_branch(changed, target):
+    """Prepared by its successor: the cut that the sleeper has read does not name it."""
+    with two_owners(changed, target) as (old, new):
+        store = XaStore(new.layout.xa)
+        branch = Path(store.path(77))
+        branch.parent.mkdir(parents=True, exist_ok=True)
+        branch.write_bytes(b"its events")
+        with pytest.raises(FencedError):
+            XaParts.of(old.control, old.layout, old.control.cuts()[-1], keep_all=False)
+        assert branch.exists()
