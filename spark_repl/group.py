@@ -31,7 +31,8 @@ from .sink.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from .sink.rewrite import RewriteTask, rewrite
 from .sink.storage import remove_if_there
 from .sink.table import Table
-from .sink.tracking import Outcome, Tracking, user_metadata
+from .sink.table_commits import Outcome
+from .sink.tracking import Tracking, user_metadata
 from .upkeep import Upkeep
 from .workers import HERE_BYTES, Workers
 
@@ -52,7 +53,8 @@ class GroupWriter:
     """The writers' driver side. Direct writes are planned on each table's tracked snapshot."""
 
     def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
-        self.tracking, self.workers, self.config = tracking, workers, config
+        self.tracking, self.commits = tracking, tracking.commits
+        self.workers, self.config = workers, config
         direct = config.apply.writer == "direct"
         self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
         self._write_seconds = self._commit_seconds = 0.0
@@ -63,7 +65,7 @@ class GroupWriter:
             from .sink.merge import MergeLanes, stage_net  # and pandas with it
 
             self._function = stage_net
-            self._lanes = MergeLanes(workers.spark, tracking)
+            self._lanes = MergeLanes(workers.spark, tracking.commits)
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(
@@ -92,7 +94,7 @@ class GroupWriter:
                 parts.setdefault(piece.table, []).append(piece)
         with ExitStack() as held:
             tables = self._tables(staged, parts, before, held)
-            held.enter_context(self.tracking.files_there(tables.values()))
+            held.enter_context(self.commits.files_there(tables.values()))
             self._write(tables, parts, cut, idempotent=idempotent, begins=begins, checked=checked)
         self._upkeep.look(tables)
         return changes
@@ -172,7 +174,7 @@ class GroupWriter:
             if not any(part.changes_table for part in mine[name]):
                 continue
             try:
-                outcome = self.tracking.settle(table, position)
+                outcome = self.commits.settle(table, position)
             except Exception as unseen:
                 told = isinstance(unseen, SparkReplError) and not temporary(unseen)
                 if told or isinstance(error, FencedError):
@@ -182,7 +184,7 @@ class GroupWriter:
                 landed = False
                 self._discard(mine[name], tried_behind=table.snapshot.version)
         if not landed and isinstance(error, FencedError):
-            raise self.tracking.not_ours(error.table or "") from error
+            raise self.commits.not_ours(error.table or "") from error
         return landed
 
     def _tables(
@@ -209,7 +211,7 @@ class GroupWriter:
                 continue
             check_definition(table, definition)
             held.enter_context(table.lock)
-            self.tracking.refresh(table)
+            self.commits.refresh(table)
             found[name] = table
         return found
 
@@ -222,7 +224,7 @@ class GroupWriter:
         together = any(part.whole for part in parts) or _rows(parts) <= share
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
-        files = () if self._lanes else self.tracking.live_files(table)
+        files = () if self._lanes else self.commits.live_files(table)
         return [
             WriteTask(
                 table.name,
@@ -249,7 +251,7 @@ class GroupWriter:
         for table in without:
             keys = self.tracking.layout.keys(table.path)
             for path, rows in marked_rows(mine[table.name]).items():
-                old = self.tracking.action(table, path)
+                old = self.commits.action(table, path)
                 size += old["size"]
                 file = LiveFile(path, old.get("deletionVector"))
                 tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
@@ -262,7 +264,7 @@ class GroupWriter:
         tasks = []
         for table in tables:
             index = self.tracking.key_index(table)
-            live = self.tracking.live(table).adds
+            live = self.commits.live(table).adds
             tasks += [IndexTask(index, path) for path in index.missing(live)]
         self.workers.run(build, tasks, here=len(tasks) < 2)
 
@@ -293,7 +295,7 @@ class GroupWriter:
         if self._lanes:
             self._lanes.commit(table, written, position, metadata)
         else:
-            commit(self.tracking, table, written, position, metadata)
+            commit(self.commits, table, written, position, metadata)
         self._commits.append(time.perf_counter() - began)
 
     def _check(self, tables: dict[str, Table], written: list[Written]) -> list[Violation]:

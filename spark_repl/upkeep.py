@@ -37,7 +37,8 @@ class Upkeep:
     def __init__(
         self, tracking: Tracking, workers: Workers, target: Target, *, compaction: bool
     ) -> None:
-        self.tracking, self.workers, self.target = tracking, workers, target
+        self.tracking, self.commits = tracking, tracking.commits
+        self.workers, self.target = workers, target
         self._enough = target.compact_files if compaction else 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
@@ -88,7 +89,7 @@ class Upkeep:
 
     def _compact(self, table: Table) -> None:
         with table.lock:
-            planned = self.tracking.live(table)
+            planned = self.commits.live(table)
         live = planned.adds
         keys, tasks, size = self.tracking.layout.keys(table.path), [], 0
         for paths in choose(table.folder, live, self._enough):
@@ -112,7 +113,7 @@ class Upkeep:
             actions = self._rewrites(table, planned, done)
             if actions:
                 tried_behind = table.snapshot.version
-                self.tracking.rewritten(table, actions)
+                self.commits.rewritten(table, actions)
                 folded = sum("remove" in action for action in actions)
                 log.info("%s: %d files were folded", table.name, folded)
         finally:
@@ -123,7 +124,7 @@ class Upkeep:
     ) -> list[dict[str, Any]]:
         """The commit's actions; none where others have changed the table since the plan, so that
         its rows may lie anywhere. Raises ConcurrentChangeError when a new file is gone."""
-        live = self.tracking.live(table)
+        live = self.commits.live(table)
         if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
             return []
         vectors = table.has_vectors

@@ -88,3 +88,15 @@ def receive(writer: RelayWriter, files: Sequence[Path], step: int = 1 << 20) -> 
     stream = packets(list(dump(files, writer.received)))
     feed(Intake(writer), stream, step)
     writer.sync()
+
+
+def looks_cut(whole: bytes, flipped: int) -> bool:
+    """Whether the flipped bit makes an event longer than what is left of the file."""
+    at = 4
+    while at + (length := int.from_bytes(whole[at + 9 : at + 13], "little")) <= flipped:
+        at += length
+    field = bytearray(whole[at + 9 : at + 13])
+    if not at + 9 <= flipped < at + 13:
+        return False
+    field[flipped - at - 9] ^= 1
+    return at + int.from_bytes(field, "little") > len(whole)

@@ -16,8 +16,8 @@ from .log_replay import Action
 from .new_file import date_ahead
 from .statistics import loosened, row_count
 from .table import Table
+from .table_commits import TableCommits
 from .table_log import ConcurrentChangeError
-from .tracking import Tracking
 
 
 def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
@@ -30,7 +30,7 @@ def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
     return marks
 
 
-def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> list[Action]:
+def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) -> list[Action]:
     """The ``add``, ``remove`` and ``cdc`` actions of one table's commit; writes its deletion
     vectors.
 
@@ -38,12 +38,12 @@ def actions_of(tracking: Tracking, table: Table, written: Sequence[Written]) -> 
     """
     now = int(time.time() * 1000)
     gone = [path for part in written for path in part.gone]
-    actions: list[Action] = [{"remove": removed(tracking.action(table, p), now)} for p in gone]
+    actions: list[Action] = [{"remove": removed(commits.action(table, p), now)} for p in gone]
     kept: list[tuple[Action, BitMap]] = []
     for path, rows in marked_rows(written).items():
         if path in gone:  # written anew without them
             continue
-        old = tracking.action(table, path)
+        old = commits.action(table, path)
         vector = old.get("deletionVector")
         dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
         if dead & rows:
@@ -86,17 +86,17 @@ def check_files(table: Table, paths: Sequence[str]) -> None:
 
 
 def commit(
-    tracking: Tracking, table: Table, written: Sequence[Written], position: int, metadata: str
+    commits: TableCommits, table: Table, written: Sequence[Written], position: int, metadata: str
 ) -> int:
     """One Delta commit with the table's part of a group; returns its version. Whatever it raises,
-    the commit may have landed: ``Tracking.settle`` tells.
+    the commit may have landed: ``TableCommits.settle`` tells.
 
     Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
     files.
     """
     check_files(table, [path for part in written for path in part.files])
-    actions = actions_of(tracking, table, written)
+    actions = actions_of(commits, table, written)
     table.pending = position
-    version = tracking.delta.commit(table.snapshot, actions, tracking.app, position, metadata)
-    tracking.landed(table, actions, position, version)
+    version = commits.delta.commit(table.snapshot, actions, commits.app, position, metadata)
+    commits.landed(table, actions, position, version)
     return version

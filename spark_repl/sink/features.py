@@ -36,13 +36,14 @@ _IN_USE = {
 _ELSEWHERE = ("catalogManaged", "catalogOwned", "coordinatedCommits", "managedCommit")
 
 
-def check(snapshot: Snapshot, *, direct: bool) -> None:
+def check(snapshot: Snapshot, *, direct: bool, table: str | None = None) -> None:
     """Raises TargetError naming every feature that the writer can't keep to. ``direct``: the direct
     writer; else Delta's MERGE keeps to most of them by itself."""
     wrong = sorted(set(_listed(snapshot) if direct else _elsewhere(snapshot)))
     if wrong:
         raise TargetError(
             f"the Delta table uses what this writer can't keep to: {', '.join(wrong)}",
+            table=table,
             file=snapshot.folder,
             hint="take it off (ALTER TABLE ... DROP FEATURE, DROP CONSTRAINT, UNSET TBLPROPERTIES)"
             + (' or set apply.writer = "merge"' if direct and not _elsewhere(snapshot) else ""),

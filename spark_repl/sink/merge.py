@@ -30,8 +30,8 @@ from .direct import Violation, WriteTask, Written, fold_task, refuse_unplaced
 from .net_changes import Look, asks
 from .public_log import bear, told_apart
 from .table import Table
+from .table_commits import TableCommits
 from .table_log import ALONE
-from .tracking import Tracking
 
 with extra_named():  # direct does without
     from delta.tables import DeltaTable
@@ -87,8 +87,8 @@ def _write_staged(task: WriteTask, rows: pa.Table) -> str:
 class MergeLanes:
     """A Spark session per table; ``check`` and ``commit`` may be called from several threads."""
 
-    def __init__(self, spark: SparkSession, tracking: Tracking) -> None:
-        self._spark, self._tracking = spark, tracking
+    def __init__(self, spark: SparkSession, commits: TableCommits) -> None:
+        self._spark, self._commits = spark, commits
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
 
@@ -197,12 +197,12 @@ class MergeLanes:
     ) -> None:
         """One Delta commit: MERGE, or an append where no key has to be looked up."""
         session = self._session(table)
-        bear(session, self._tracking.app, position, metadata)
+        bear(session, self._commits.app, position, metadata)
         net = self._net(table, written)
         table.pending = position
         with told_apart(table.folder, table.name):
             self._change(table, written, net)
-        self._tracking.merged(table, position)
+        self._commits.merged(table, position)
 
     def _change(self, table: Table, written: Sequence[Written], net: DataFrame) -> None:
         if self.appends(table, written):

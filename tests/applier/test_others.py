@@ -25,7 +25,6 @@ from spark_repl.sink.layout import Layout
 from spark_repl.sink.log_replay import live_files
 from spark_repl.sink.table import LiveFiles
 from spark_repl.sink.table_log import Snapshot
-from spark_repl.sink.tracking import Tracking
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import LocalDelta, applier, broken, put, rows, rows_at_cuts, run, stopped
 
@@ -213,14 +212,14 @@ def test_no_look_at_the_files_without_the_lock(log, target):
     log.transaction(insert(A, (1, "a")))
     with applier(log.folder, target) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
-        tracking: Tracking = found.coordinator.tracking
-        table = tracking.tables["t.a"]
+        tracking = found.coordinator.tracking
+        table, commits = tracking.tables["t.a"], tracking.commits
         with pytest.raises(AssertionError, match="without its lock"):
-            tracking.live(table)
+            commits.live(table)
         with table.lock:
-            old = tracking.live(table)
+            old = commits.live(table)
             table.files = LiveFiles(old.version - 1, {}, object())  # of a version before
-            assert tracking.live(table).adds == old.adds
+            assert commits.live(table).adds == old.adds
 
 
 def test_commit_of_a_sleeper_before_the_first_of_the_new_owner(log, target):

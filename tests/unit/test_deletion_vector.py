@@ -45,9 +45,9 @@ def commit_of(folder: Path, dead: list[int], marks: list[int]) -> list[dict[str,
     if dead:
         (add["deletionVector"],) = deletion_vector.write(str(folder), [BitMap(dead)])
     written = Written("t.a", marks={add["path"]: BitMap(marks).serialize()})
-    tracking: Any = SimpleNamespace(action=lambda table, path: add)
+    commits: Any = SimpleNamespace(action=lambda table, path: add)
     table: Any = SimpleNamespace(name="t.a", folder=str(folder))
-    return actions_of(tracking, table, [written])
+    return actions_of(commits, table, [written])
 
 
 def test_a_row_goes_once(tmp_path):

@@ -22,7 +22,7 @@ from spark_repl.relay.published import NAME, End, read_end
 from spark_repl.relay.verify import verify_log
 from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
-from tests.dump_stream import dump, events_of, feed, packets, receive
+from tests.dump_stream import dump, events_of, feed, looks_cut, packets, receive
 
 _TABLE = Table("a")
 _COUNT = 30
@@ -282,23 +282,11 @@ def test_every_flipped_byte_is_found(source: list[Path], tmp_path: Path, step: i
         try:
             with opened(folder) as relay:
                 assert relay.lost is not None
-                assert _looks_cut(whole, at), "readers have what lies before the end"
+                assert looks_cut(whole, at), "readers have what lies before the end"
         except LogError as error:
-            assert not _looks_cut(whole, at), "as after a crash: fetched again"
+            assert not looks_cut(whole, at), "as after a crash: fetched again"
             assert error.hint and "relay folder" in error.hint
             assert file.stat().st_size == len(whole)
-
-
-def _looks_cut(whole: bytes, flipped: int) -> bool:
-    """Whether the flipped bit makes an event longer than what is left of the file."""
-    at = 4
-    while at + (length := int.from_bytes(whole[at + 9 : at + 13], "little")) <= flipped:
-        at += length
-    field = bytearray(whole[at + 9 : at + 13])
-    if not at + 9 <= flipped < at + 13:
-        return False
-    field[flipped - at - 9] ^= 1
-    return at + int.from_bytes(field, "little") > len(whole)
 
 
 class Killed(Exception):
