@@ -167,13 +167,15 @@ def test_a_moved_row_is_not_lost_to_a_copy(tmp_path: Path, known: str) -> None:
     span = Span(str(log.path), 1, *np.array([[start], [end], [0]], np.int64), True)
     catching_up, by_choice = frozenset([f"{T.database}.p"]), EveryTable()
     assert stage(StageTask(0, (span,), 1, None, by_choice)).parts
-    if known == "whole":
-        assert stage(StageTask(0, (span,), 1, None, catching_up)).parts
-        return
-    with pytest.raises(DecodeError, match="while its table is copied") as caught:
-        stage(StageTask(0, (span,), 1, None, catching_up))
-    assert str(start) in str(caught.value)
-    assert "copy the table again" in str(caught.value.hint)
+    for idempotent in (catching_up, EveryTable(copied=catching_up)):
+        task = StageTask(0, (span,), 1, None, idempotent)
+        if known == "whole":
+            assert not any(part.asks for part in stage(task).parts)
+            continue
+        with pytest.raises(DecodeError, match="while its table is copied") as caught:
+            stage(task)
+        assert str(start) in str(caught.value)
+        assert "copy the table again" in str(caught.value.hint)
 
 
 def test_changes_along_a_chain() -> None:
