@@ -25,7 +25,7 @@ from .position import OFFSET_BITS
 from .relay.connection import DumpConnection
 from .relay.log import RelayLog, open_log
 from .relay.published import read_end
-from .relay.purge import Purged, clear, purge
+from .relay.purge import Purged, clear, deciding, purge
 from .relay.receiver import Receiver
 from .relay.report import read_report
 from .retry import Stopped
@@ -85,8 +85,9 @@ def applied_file(config: Config, relay: RelayLog) -> int:
 
 def purge_applied(config: Config) -> Purged:
     """Removes what every table has passed. Raises ConfigError where no receiver writes."""
-    relay = open_log(config.relay.path)
-    return purge(Path(config.relay.path), applied_file(config, relay))
+    folder = Path(config.relay.path)
+    with deciding(folder):
+        return purge(folder, applied_file(config, open_log(config.relay.path)))
 
 
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
