@@ -26,7 +26,7 @@ from .relay.connection import DumpConnection
 from .relay.log import RelayLog, open_log
 from .relay.look import look
 from .relay.published import read_end
-from .relay.purge import Purged, clear, purge
+from .relay.purge import Purged, clear, deciding, purge
 from .relay.receiver import Receiver
 from .retry import Stopped
 from .sink.control import Control
@@ -81,8 +81,10 @@ def applied_file(config: Config, relay: RelayLog) -> int:
 
 def purge_applied(config: Config) -> Purged:
     """Removes what every table has passed. Raises ConfigError where no receiver writes."""
-    _, keep_from = look(config.relay.path, partial(applied_file, config))
-    return purge(Path(config.relay.path), keep_from)
+    folder = Path(config.relay.path)
+    with deciding(folder):
+        _, keep_from = look(config.relay.path, partial(applied_file, config))
+        return purge(folder, keep_from)
 
 
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from .sink.table_options import TableOptions
 from .sink.tracking import Tracking
 from .spark_source import MySQLRelaySource
 from .stops import Until
-from .stream import Ended, StoppedBetweenGroups, forget_foreign, resume_offset, translated
+from .stream import Ended, StoppedBetweenGroups, extent, forget_foreign, resume_offset, translated
 from .workers import Workers
 from .xa_parts import XaParts
 
@@ -368,8 +368,7 @@ class Replica:
 
     def _apply_batch(self, frame: DataFrame) -> None:
         try:
-            whole = frame.selectExpr("min(position)", "max(end)", "count(*)")
-            ((first, last, count),) = self.coordinator.retries.run(whole.collect)
+            first, last, count = self.coordinator.retries.run(lambda: extent(frame))
             if not count:
                 return
             records = self._refresh().slice(first, last)

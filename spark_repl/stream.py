@@ -9,6 +9,7 @@ import shutil
 from typing import Any
 
 from py4j.protocol import Py4JNetworkError
+from pyspark.sql import DataFrame
 
 from .errors import LogError, SparkReplError
 from .relay.log import RelayLog
@@ -17,6 +18,13 @@ from .relay.place import Place
 
 class StoppedBetweenGroups(Exception):
     """Ends a stream batch that stop() interrupted between two groups."""
+
+
+def extent(batch: DataFrame) -> tuple[int, int, int]:
+    """First position, last end and number of a batch's transactions. A query of its own each time:
+    Spark remembers that one has failed."""
+    ((first, last, count),) = batch.selectExpr("min(position)", "max(end)", "count(*)").collect()
+    return first, last, count
 
 
 def resume_offset(checkpoint: str) -> int | None:

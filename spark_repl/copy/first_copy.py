@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
@@ -22,6 +23,7 @@ from ..config import Config
 from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
 from ..relay.connection import DumpConnection, check_source, connect
+from ..relay.purge import deciding
 from ..retry import Stopped
 from ..sink import name_case
 from ..sink.commit import check_files
@@ -121,7 +123,11 @@ def plan_again(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
             hint="let the applier run until a cut shows it, then ask again",
         )  # fmt: skip
     copy = _plan(config, control, only, stands.cut)
-    _record(control, copy)
+    with deciding(Path(config.relay.path)):
+        # The log behind an older one may have been purged while the source was asked.
+        if (newest := standing(control).cut) is not None:
+            copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
+        _record(control, copy)
     return copy
 
 

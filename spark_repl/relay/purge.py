@@ -6,7 +6,8 @@ file that is gone; what is left over is removed by the next purge or by the rece
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +19,25 @@ from .published import NAME as END
 from .published import read_end
 from .recovery import numbers_in
 
+_DECIDING = "relay.purge.lock"
+
 
 @dataclass(frozen=True, slots=True)
 class Purged:
     files: tuple[str, ...]
     bytes: int
     """that are free now"""
+
+
+@contextmanager
+def deciding(folder: Path) -> Iterator[None]:
+    """Held by who decides how far to purge, and by who begins to need the log from some place on:
+    neither goes by what the other is about to change. Recorded files are never purged."""
+    if read_end(folder) is None:
+        yield
+        return
+    with locked(folder, _DECIDING):
+        yield
 
 
 def clear(folder: Path) -> None:

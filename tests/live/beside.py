@@ -4,11 +4,14 @@ purges of the relay log, new copies of tables."""
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ from spark_repl.sink.layout import Layout
 from .killing import children
 from .server import Server
 
-_PURGE_S, _COPY_S = 2.0, 15.0
+_PURGE_S, _COPY_S, _END_S = 2.0, 15.0, 300.0
 
 
 class Beside:
@@ -62,13 +65,13 @@ class Beside:
         self._end.touch()
         for thread in self._threads:
             thread.join()
-        try:
-            ended = self._process.wait(120)
-        finally:
-            for pid in children(self._process.pid):
-                subprocess.run(["kill", "-9", str(pid)], check=False)
-            self._process.kill()
-        if kind is None:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        for pid in (*children(self._process.pid), self._process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        ended = self._process.wait()
+        if kind is None:  # else what went wrong first is said
             assert ended == 0, self._out.read_text()[-3000:]
             assert not self._errors, self._errors
         lines = self._file.read_text().splitlines() if self._file.exists() else []

@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.errors import PySparkException
-
 from spark_repl.session import build_session
 from spark_repl.sink.control import Control
 from spark_repl.sink.layout import Layout
+from spark_repl.sink.public_log import told_apart
 from spark_repl.sink.reader import newest_version
+from spark_repl.sink.table_log import ConcurrentChangeError
 
 from .table_files import make_old
 
@@ -41,12 +41,12 @@ def main(target: str, seed: int, done: Path, stop: Path) -> None:
         if command == VACUUM:
             make_old(folder)
         before = newest_version(folder)
+        said = command.split()[0]
         try:
-            spark.sql(command.format(folder))
-        except PySparkException as error:  # the applier's commit came first
-            said = type(error).__name__
-        else:
-            said = command.split()[0]
+            with told_apart(folder):
+                spark.sql(command.format(folder))
+        except ConcurrentChangeError:
+            said += " turned away"
         line = {"did": said, "folder": folder, "before": before, "after": newest_version(folder)}
         with done.open("a") as out:
             out.write(json.dumps(line) + "\n")

@@ -7,6 +7,8 @@ lost, a data file that can't be written.
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -207,3 +209,26 @@ def test_stop_waits_for_the_delay_no_longer(spark, log, target):
     assert result.counters.transactions == 0
     assert not versions(target)
     assert cuts(target) == []
+
+
+def test_a_batch_is_asked_for_anew_when_a_worker_dies(spark, log, target, tmp_path):
+    """Spark remembers that a frame's stage has failed: the same frame fails for ever."""
+    log.transaction(insert(A, (1, "x")))
+    met = tmp_path / "met"
+
+    def whole(batches: Any) -> Any:
+        if not met.exists():
+            met.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    config = Config.from_mapping(
+        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
+    )
+    with Replica(spark, config) as replica:
+        records = replica.index.slice(0, replica.index.end)
+        rows = [(int(one["position"]), int(one["end"])) for one in records]
+        frame = spark.createDataFrame(rows, "position long, end long")
+        replica._batch(frame.mapInArrow(whole, frame.schema), 0)
+        assert replica.counters.retries == 1
+    assert_rows(spark, target, A, [(1, "x")])

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from spark_repl.config import Config
+from spark_repl.copy import first_copy
 from spark_repl.gtid import GtidSet
+from spark_repl.relay.purge import deciding
+from spark_repl.relay.writer import RelayWriter
 from spark_repl.sink.control import Control, Cut, TableVersion
 from spark_repl.sink.copies import (
     CatchUp,
@@ -23,6 +28,8 @@ from spark_repl.sink.copies import (
 )
 from spark_repl.sink.layout import Layout
 from spark_repl.sink.replaced import remove_replaced, replaced_paths
+from tests.binlog_writer import LogWriter
+from tests.dump_stream import receive
 
 _UUID = "11111111-2222-3333-4444-555555555555"
 
@@ -144,3 +151,43 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     assert removed(2.1) == ["t/a", "t/a@2"] and removed(9) == []
     assert {p.name for p in (tmp_path / "t").iterdir()} == {"a@3", "b"}
     assert {p.name for p in (tmp_path / "_repl/keys/t").iterdir()} == {"a@3", "b"}
+
+
+def test_a_copy_begins_behind_the_newest_cut(
+    control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the source is asked a cut is published, and the log before it purged."""
+    made(control, "a", "t/a")
+    cut(control, 5, a="t/a")
+
+    def plan(config: Config, control: Control, only: object, behind: Cut) -> Copy:
+        cut(control, 7, a="t/a")
+        return Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=behind)
+
+    monkeypatch.setattr(first_copy, "_plan", plan)
+    config = Config().override({"relay.path": str(tmp_path / "relay")})
+    copy = first_copy.plan_again(config, control, ("t.a",))
+    assert copy.behind and (copy.behind.position, copy.start) == (7, gtids(7))
+    stands = standing(control)
+    assert stands.needed and stands.needed.position == 7
+
+
+def test_a_purge_and_a_copy_that_begins_wait_for_each_other(tmp_path: Path) -> None:
+    log, folder, entered = LogWriter(tmp_path / "log"), tmp_path / "relay", threading.Event()
+    log.ddl("CREATE DATABASE t")
+    with RelayWriter(folder, 9) as writer:
+        receive(writer, [log.path])
+
+    def decide() -> None:
+        with deciding(folder):
+            entered.set()
+
+    with deciding(folder):
+        other = threading.Thread(target=decide)
+        other.start()
+        assert not entered.wait(0.2)
+    assert entered.wait(10)
+    other.join()
+    files = sorted(log.folder.iterdir())
+    with deciding(log.folder):
+        assert sorted(log.folder.iterdir()) == files, "nothing is written into a recorded folder"
