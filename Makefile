@@ -58,6 +58,7 @@ test: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak" -n 2 --dist loadfile
 
 package: setup
+	rm -rf dist
 	$(BIN)/python -m build --quiet .
 	PYTHON="$(PYTHON)" tests/package/check_wheel.sh dist/*.whl
 
