@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import FencedError, TargetError
+from .columns import quoted
 from .log_replay import Action
 
 ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
@@ -114,4 +115,4 @@ class TableLog(ABC):
 
     def vacuum(self, folder: str) -> None:
         """Removes files that no version within the table's retention needs."""
-        self._spark.newSession().sql(f"VACUUM delta.`{folder}`")
+        self._spark.newSession().sql(f"VACUUM delta.{quoted(folder)}")
