@@ -18,6 +18,8 @@ from .errors import ConfigError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+# delta-rs decodes the first, panics at some of the others and takes a backslash for a slash.
+_UNREADABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]^|\x00-\x1f\x7f]")
 _ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
@@ -32,10 +34,10 @@ def canonical(path: str) -> str:
     all three writers know. Raises ConfigError for what can't be a target."""
     found = _URI.fullmatch(path)
     if found is None:
-        return os.path.abspath(path)
+        return _readable(os.path.abspath(path), path)
     scheme, rest = found[1].lower(), found[2]
     if scheme == "file" and rest.startswith("/"):
-        return os.path.abspath(rest)
+        return _readable(os.path.abspath(rest), path)
     if scheme not in ("s3", "s3a"):
         raise ConfigError(
             f"a target can't lie on {scheme}://",
@@ -53,7 +55,19 @@ def canonical(path: str) -> str:
         )
     if not _BUCKET.fullmatch(bucket) or not all(parts) or {".", ".."} & set(parts):
         raise ConfigError("this is no place in a bucket", file=path, hint="give s3://bucket/prefix")
-    return f"s3a://{bucket}/{'/'.join(parts)}"
+    return _readable(f"s3a://{bucket}/{'/'.join(parts)}", path)
+
+
+def _readable(place: str, given: str) -> str:
+    """``place``, unless delta-rs would take another folder for it."""
+    if found := _UNREADABLE.search(place):
+        raise ConfigError(
+            f"a target's path can't have {found[0]!r} in it",
+            file=given,
+            hint="percent signs before two digits, [ ] ^ | \\ and control characters are not read"
+            " alike by all that write there; blanks and letters of any language are",
+        )
+    return place
 
 
 def key_of(path: str) -> str:

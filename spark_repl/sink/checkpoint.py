@@ -11,10 +11,11 @@ import json
 import logging
 import os
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from .storage import open_input, options
+from ..errors import TargetError
+from .delta_table import opened
+from .storage import open_input
 from .table_log import Snapshot, TableLog
 
 log = logging.getLogger(__name__)
@@ -29,10 +30,10 @@ def write_if_due(delta: TableLog, snapshot: Snapshot) -> bool:
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
     try:
-        table = DeltaTable(snapshot.folder, storage_options=options(snapshot.folder))
-        table.create_checkpoint()
-        table.cleanup_metadata()  # commits beyond delta.logRetentionDuration
-    except (DeltaError, OSError) as error:
+        with opened(snapshot.folder) as table:
+            table.create_checkpoint()
+            table.cleanup_metadata()  # commits beyond delta.logRetentionDuration
+    except (DeltaError, OSError, TargetError) as error:
         log.info("%s: delta-rs writes no checkpoint (%s), Delta does", snapshot.folder, error)
         delta.checkpoint(snapshot)
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,11 @@ def field_json(field: pa.Field) -> dict[str, Any]:
 def quoted(name: str) -> str:
     """As Spark's SQL and its column expressions take it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def literally(path: str) -> str:
+    """A path as Spark's readers take it, who read patterns."""
+    return re.sub(r"([\\*?{}\[\]])", r"\\\1", path)
 
 
 def schema_json(schema: pa.Schema) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
 from ..object_store import is_remote
+from .columns import quoted
 from .control import Control, Cut
 from .layout import Layout
 
@@ -44,7 +45,7 @@ class CutReader:
         names = []
         for name in self.tables:
             view = prefix + name.replace(".", "_")
-            self.table(name).createOrReplaceTempView(f"`{view}`" if "`" not in view else view)
+            self.table(name).createOrReplaceTempView(quoted(view))
             names.append(view)
         return names
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import TargetError
-from .columns import Columns
+from .columns import Columns, quoted
 from .log_replay import Action, live_files
 from .table_log import Snapshot
 
@@ -52,7 +52,7 @@ def way_out(folder: str, name: str, base: int | None) -> str:
     """What helps. ``base``: the version before theirs; None: a commit of ours lies above it, which
     a RESTORE would take away while its position stays."""
     undo = (
-        f"to undo it: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {base}, and start again; "
+        f"to undo it: RESTORE TABLE delta.{quoted(folder)} TO VERSION AS OF {base}, and start again; "
         if base is not None
         else ""
     )

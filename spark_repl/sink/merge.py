@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from ..apply.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
 from ..binlog.json_diff import CANNOT_APPLY
 from ..errors import extra_named
-from .columns import quoted
+from .columns import literally, quoted
 from .completion import PATCHED, completed, pack
 from .direct import Violation, WriteTask, Written, fold_task, refuse_unplaced
 from .net_changes import Look, asks
@@ -105,7 +105,7 @@ class MergeLanes:
     def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
         session = self._session(table)
         paths = [path for part in written for path in part.staged]
-        frame = session.read.option("mergeSchema", True).parquet(*paths)
+        frame = session.read.option("mergeSchema", True).parquet(*map(literally, paths))
         chosen = [F.col(f"c{i}").alias(name) for i, name in enumerate(table.columns.names)]
         net = [F.col(name) for name in (_FLAGS, _COUNT, _FIRST)]
         if not any(part.gaps for part in written):

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,9 @@ from ..config import Config
 from ..errors import SetupError
 from ..object_store import is_remote
 from . import log_replay
-from .columns import quoted
+from .columns import literally, quoted
 from .delta_log import DeltaLog, UnknownDeltaError
+from .delta_table import opened
 from .log_replay import Action
 from .storage import data_file, remove_if_there
 from .table_log import ALONE, ConcurrentChangeError, NewTable, Snapshot, TableLog, fenced
@@ -91,31 +92,32 @@ class PublicLog(TableLog):
     direct = False
 
     def version(self, folder: str) -> int:
-        table = _opened(folder)
-        return -1 if table is None else table.version()
+        with _opened(folder) as table:
+            return -1 if table is None else table.version()
 
     def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
-        table = _opened(folder, version)
-        if table is None:
-            return None
-        metadata, protocol = table.metadata(), table.protocol()
-        listed = [*(protocol.reader_features or ()), *(protocol.writer_features or ())]
-        return Snapshot(
-            folder,
-            table.version(),
-            str(metadata.id),
-            table.schema().to_json(),
-            dict(metadata.configuration),
-            None,
-            frozenset(listed),
-            tuple(metadata.partition_columns),
-        )
+        with _opened(folder, version) as table:
+            if table is None:
+                return None
+            metadata, protocol = table.metadata(), table.protocol()
+            listed = [*(protocol.reader_features or ()), *(protocol.writer_features or ())]
+            return Snapshot(
+                folder,
+                table.version(),
+                str(metadata.id),
+                table.schema().to_json(),
+                dict(metadata.configuration),
+                None,
+                frozenset(listed),
+                tuple(metadata.partition_columns),
+            )
 
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
         try:
             return log_replay.last_txn(snapshot.folder, snapshot.version, app)
         except LookupError:
-            return DeltaTable(snapshot.folder, version=snapshot.version).transaction_version(app)
+            with opened(snapshot.folder, snapshot.version) as table:
+                return table.transaction_version(app)
 
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
         return replace(previous, version=version)
@@ -138,7 +140,7 @@ class PublicLog(TableLog):
         partitioned = f" PARTITIONED BY ({parts})" if parts else ""
         with told_apart(folder):
             session.sql(
-                f"CREATE TABLE delta.`{folder}` USING delta{partitioned}"
+                f"CREATE TABLE delta.{quoted(folder)} USING delta{partitioned}"
                 f" TBLPROPERTIES ({properties}) AS SELECT * FROM {_ROWS}"
             )
 
@@ -155,7 +157,7 @@ class PublicLog(TableLog):
         logical = StructType.fromJson({"type": "struct", "fields": fields})
         physical = StructType.fromJson({"type": "struct", "fields": [_physical(f) for f in fields]})
         frame = (
-            session.read.schema(physical).parquet(*paths)
+            session.read.schema(physical).parquet(*map(literally, paths))
             if paths
             else session.createDataFrame([], physical)
         )
@@ -180,18 +182,19 @@ class PublicLog(TableLog):
         return session
 
 
-def _opened(folder: str, version: int | None = None) -> DeltaTable | None:
+@contextmanager
+def _opened(folder: str, version: int | None = None) -> Iterator[DeltaTable | None]:
     if is_remote(folder):
         raise SetupError(
             "a target on S3 needs the open-source Delta 4.4: commits are made safe through it",
             hint="use a target.path that is a mounted folder",
         )
-    if not os.path.isdir(os.path.join(folder, "_delta_log")):
-        return None
-    try:
-        return DeltaTable(folder, version=version)
-    except TableNotFoundError:
-        return None
+    with ExitStack() as stack:
+        table = None
+        if os.path.isdir(os.path.join(folder, "_delta_log")):
+            with suppress(TableNotFoundError):
+                table = stack.enter_context(opened(folder, version))
+        yield table
 
 
 def _only_direct() -> SetupError:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import QueryBuilder
 
-from .storage import options
+from .delta_table import opened
 
 
 def read(folder: str, version: int | None = None, query: str = "select * from t") -> pa.Table:
     """The rows that ``query`` (SQL over the table ``t``) finds in one version, or the newest."""
-    table = DeltaTable(folder, version=version, storage_options=options(folder))
-    return pa.table(QueryBuilder().register("t", table).execute(query).read_all())
+    with opened(folder, version) as table:
+        return pa.table(QueryBuilder().register("t", table).execute(query).read_all())
 
 
 def newest_version(folder: str) -> int:
-    return DeltaTable(folder, storage_options=options(folder)).version()
+    with opened(folder) as table:
+        return table.version()

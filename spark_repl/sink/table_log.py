@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FencedError, TargetError
+from .columns import quoted
 from .log_replay import Action
 
 if TYPE_CHECKING:
@@ -122,4 +123,4 @@ class TableLog(ABC):
         many tasks as there are cores: Spark's default of 10,000 takes a third of a minute."""
         session = self._spark.newSession()
         session.conf.set(_LISTING, str(self._spark.sparkContext.defaultParallelism))
-        session.sql(f"VACUUM delta.`{folder}`")
+        session.sql(f"VACUUM delta.{quoted(folder)}")

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from spark_repl import cut
 from spark_repl.errors import ConfigError, SetupError, TargetError
 from spark_repl.sink import delta_log, public_log
+from spark_repl.sink.layout import Layout
 from spark_repl.sink.public_log import PublicLog
 from tests.binlog_writer import Table, delete, insert, update
 from tests.spark.lab import (
@@ -65,6 +67,21 @@ def test_run_after_run(spark, log, target, caplog):
     assert_rows(spark, target, BAG, [(1, "b")])
     assert rows(spark, target, ODD) == [(1, "\\"), (2, "'")]
     assert_applied_once(target)
+
+
+def test_names_that_others_decode_or_take_for_patterns(spark, log, tmp_path):
+    """Folders with percent signs, and a target's own with what SQL and Spark's readers know."""
+    target, table = tmp_path / "Küche 100% *{x} `b`", Table("ü_%41")
+    log.ddl(table.create.replace(table.name, f"`{table.name}`", 1))
+    log.transaction(insert(table, (1, "x"), (2, "y")))
+    run(spark, log.folder, target, writer="")
+    log.transaction(update(table, ((1, "x"), (1, "z"))), delete(table, (2, "y")))
+    run(spark, log.folder, target, writer="")
+    PublicLog(spark).vacuum(Layout(str(target)).table(Layout.path_of("t", table.name)))
+    now = cut(spark, str(target))
+    assert now.table(f"t.{table.name}").collect() == [(1, "z")]
+    now.create_views("a`b_")
+    assert spark.table(f"`a``b_t_{table.name}`").count() == 1
 
 
 def test_either_log_goes_on_with_the_others_tables(spark, log, target, monkeypatch):

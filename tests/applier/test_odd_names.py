@@ -1,0 +1,71 @@
+"""Tables and targets whose names lie outside ASCII, or have signs that somebody takes for more."""
+
+from __future__ import annotations
+
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_repl.cli import main
+from spark_repl.errors import TargetError
+from spark_repl.sink import checkpoint
+from spark_repl.sink.layout import Layout, encode
+from spark_repl.sink.public_log import PublicLog
+from spark_repl.sink.reader import newest_version, read
+from spark_repl.status import status
+from tests.binlog_writer import LogWriter, Table, insert
+from tests.local_delta import LocalDelta, run
+
+NAMES = (
+    "ü", "a b", "100%", "%41", "%C3%BC", "😀", "名前", "it's", '"', "a;b", "_x", "{x}*[y]", "a\\b",
+)  # fmt: skip
+APP = "spark_repl:default"
+TARGETS = ("Küche 100% 😀", "a;b&c#d?e", "*{x}", "it's @2 ~`")
+
+
+@pytest.fixture(params=TARGETS)
+def odd_target(tmp_path, request):
+    return tmp_path / request.param
+
+
+def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
+    monkeypatch.setattr(checkpoint, "EVERY", 1)
+    log = LogWriter(tmp_path / "log")
+    tables = [Table(name) for name in NAMES]
+    log.ddl("CREATE DATABASE t")
+    for table in tables:
+        log.ddl(table.create.replace(f"t.{table.name} ", f"t.`{table.name}` "))
+        log.transaction(insert(table, (1, table.name), (2, "x")))
+    for number in range(2):
+        run(log.folder, odd_target)
+        for table in tables:
+            log.transaction(insert(table, (3 + number, "y")))
+    run(log.folder, odd_target)
+    layout, delta = Layout(str(odd_target)), LocalDelta()
+    for table in tables:
+        folder = layout.table(layout.path_of("t", table.name))
+        expected = [(1, table.name), (2, "x"), (3, "y"), (4, "y")]
+        assert sorted(map(tuple, (row.values() for row in read(folder).to_pylist()))) == expected
+        assert newest_version(folder) == delta.version(folder)
+        assert checkpoint.last(folder) > 0, "delta-rs wrote one, beside the table's log"
+        assert len(read(folder, 1)) == 2
+        public = PublicLog(MagicMock())
+        seen, true = public.snapshot(folder), delta.snapshot(folder)
+        assert seen is not None and true is not None
+        assert (seen.metadata_id, seen.version) == (true.metadata_id, public.version(folder))
+        assert public.last_txn(seen, APP) == delta.last_txn(true, APP)
+    assert set(status(str(odd_target))["tables"]) == {f"t.{name}" for name in NAMES}
+    assert main(["status", "--target", str(odd_target)]) == 0
+    assert "t.名前" in capsys.readouterr().out
+
+
+def test_a_table_that_is_not_there(tmp_path):
+    folder = tmp_path / encode("ü")
+    assert PublicLog(MagicMock()).snapshot(str(folder)) is None
+    (folder / "_delta_log").mkdir(parents=True)
+    assert PublicLog(MagicMock()).version(str(folder)) == -1
+
+
+def test_on_an_object_store_it_is_said():
+    with pytest.raises(TargetError, match="percent signs"):
+        newest_version("s3a://bank/lake/t/%C3%BC")
