@@ -52,7 +52,8 @@ def way_out(folder: str, name: str, base: int | None) -> str:
     """What helps. ``base``: the version before theirs; None: a commit of ours lies above it, which
     a RESTORE would take away while its position stays."""
     undo = (
-        f"to undo it: RESTORE TABLE delta.{quoted(folder)} TO VERSION AS OF {base}, and start again; "
+        f"to undo it: RESTORE TABLE delta.{quoted(folder)} TO VERSION AS OF {base},"
+        " and start again; "
         if base is not None
         else ""
     )
