@@ -101,7 +101,7 @@ def test_data_files_and_their_key_index(target, tmp_path):
     columns = Columns.of(schema_json(ROWS.schema))
     add = write_file(target, columns, ROWS)
     path = f"{target}/{add['path']}"
-    with open_file(path) as file:
+    with open_file(target, add["path"]) as file:
         assert file.read().to_pydict() == ROWS.to_pydict()
     assert storage.names(target) == [add["path"]] and storage.exists(path)
     assert len(storage.open_input(path).read()) == add["size"]
