@@ -66,16 +66,21 @@ def open_table_log(spark: SparkSession, config: Config) -> tuple[TableLog, Confi
 def told_apart(folder: str, table: str = "") -> Iterator[None]:
     """Raises FencedError or ConcurrentChangeError for what Delta says of a commit in between.
     ``table``: its name, where it is known."""
-    from delta.exceptions import (  # and pandas with it
-        ConcurrentTransactionException,
-        DeltaConcurrentModificationException,
-    )
+    from delta import exceptions as delta  # and pandas with it
 
     try:
         yield
-    except ConcurrentTransactionException as error:
+    except delta.ConcurrentTransactionException as error:
         raise fenced(table or folder) from error
-    except DeltaConcurrentModificationException as error:
+    except (  # none is another one's subclass
+        delta.ConcurrentAppendException,
+        delta.ConcurrentDeleteDeleteException,
+        delta.ConcurrentDeleteReadException,
+        delta.ConcurrentWriteException,
+        delta.DeltaConcurrentModificationException,
+        delta.MetadataChangedException,
+        delta.ProtocolChangedException,
+    ) as error:
         raise ConcurrentChangeError(f"{type(error).__name__} at {folder}") from error
 
 

@@ -31,7 +31,7 @@ class CutCheck:
             {"cuts_checked": 0, "torn": 0, "lost": 0, "doubled": 0, "unreadable": 0, "exempt": 0}
         )
         self.problems: list[str] = []
-        self._last: dict[str, tuple[int, list[Row] | None]] = {}  # path -> version, its rows
+        self._last: dict[str, tuple[int, list[Row]]] = {}  # path -> version, its rows
 
     def check(self, cuts: Sequence[Cut]) -> None:
         """In the order of the log. Of the newest one nothing is exempt."""
@@ -57,20 +57,20 @@ class CutCheck:
 
     def _rows(self, cut: Cut, at: TableVersion, *, newest: bool) -> list[Row] | None:
         """None where files are gone."""
-        known = self._last.get(at.path)
-        if known is None or known[0] != at.version:
-            folder = self.layout.table(at.path)
-            if gone := missing(folder, at.version):
-                taken = set() if newest else self._taken(folder, at.version, gone)
-                self.figures["exempt"] += gone == taken
-                self.figures["unreadable"] += len(gone - taken)
-                if gone - taken:
-                    self._problem(cut, f"{at.path} at {at.version}: gone {sorted(gone - taken)}")
-                rows = None
-            else:
-                rows = [tuple(row.values()) for row in read(folder, at.version).to_pylist()]
-            known = self._last[at.path] = at.version, rows
-        return known[1]
+        version, rows = self._last.get(at.path, (-1, []))
+        if version == at.version:
+            return rows
+        folder = self.layout.table(at.path)
+        if gone := missing(folder, at.version):
+            taken = set() if newest else self._taken(folder, at.version, gone)
+            self.figures["exempt"] += gone == taken
+            self.figures["unreadable"] += len(gone - taken)
+            if gone - taken:
+                self._problem(cut, f"{at.path} at {at.version}: gone {sorted(gone - taken)}")
+            return None
+        rows = [tuple(row.values()) for row in read(folder, at.version).to_pylist()]
+        self._last[at.path] = at.version, rows
+        return rows
 
     def _taken(self, folder: str, version: int, gone: set[str]) -> set[str]:
         """Of the files that are gone those that some VACUUM was free to take."""
