@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from . import formats
 from .config import Config
 from .copy.first_copy import CopyResult, FirstCopy, plan_again
 from .errors import FencedError, SourceLostError, SparkReplError, TargetError
@@ -32,6 +33,8 @@ from .workers import Workers
 
 log = logging.getLogger(__name__)
 
+_FORMAT = 1
+"""of a request"""
 _POLL_S = 0.5
 _TOLD_S = 10.0
 
@@ -41,7 +44,8 @@ def ask(config: Config, tables: tuple[str, ...]) -> None:
     folder = Path(Layout.of(config.target).requests)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns()}-{os.getpid()}.json"
-    replace_file(folder / name, json.dumps({"tables": list(tables)}).encode())
+    said = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
+    replace_file(folder / name, said.encode())
 
 
 def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
@@ -153,8 +157,10 @@ class Recopier:
         return True
 
     def _begin(self, control: Control, request: Path) -> Copy:
-        tables = tuple(json.loads(request.read_text("utf-8"))["tables"])
+        text = request.read_text("utf-8")
+        tables = tuple(json.loads(text).get("tables", ()))
         try:
+            formats.unstamp(text, _FORMAT, "this request", request)
             copy = plan_again(self.config, control, tables)
         except (SourceLostError, FencedError):
             raise

@@ -29,6 +29,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from . import formats
 from .errors import ConfigError
 from .position import START
 from .relay.gtid_column import gtid_column
@@ -40,6 +41,8 @@ SCHEMA = (
     "position long, end long, gtid string, last_committed long, sequence_number long,"
     " kind string, length long, commit_time timestamp"
 )
+_FORMAT = 1
+"""of an offset in a stream's checkpoint"""
 _BATCH_ROWS = 1 << 16
 _KINDS = np.array([kind.name for kind in sorted(Kind)])
 _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
@@ -109,6 +112,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
         that reaches it (so one that is larger goes through alone). Raises LogError for damage in
         the log when everything before it has been read."""
+        formats.check(start.get("format", 1), _FORMAT, "the stream's checkpoint")
         index = self._index()
         end = self._end(index) if self.final is None else self.final
         if end <= start["position"]:
@@ -124,6 +128,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"position": end}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        for offset in (start, end):
+            formats.check(offset.get("format", 1), _FORMAT, "the stream's checkpoint")
         return [RelaySlice(start["position"], end["position"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

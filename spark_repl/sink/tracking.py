@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import formats
 from ..binlog.definition import TableDefinition
 from ..errors import FencedError, TargetError
 from ..gtid import GtidSet
@@ -31,6 +32,7 @@ from .table_options import TableOptions
 log = logging.getLogger(__name__)
 
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
+_DEFINITION_FORMAT = _COMMIT_FORMAT = 1
 _COPIED = "copied"  # complete from the first cut on that shows the copy
 _FOREIGN = "foreign"  # rows of the control table: tables whose rows others have changed
 _READ_AT_ONCE = 4  # tables
@@ -141,6 +143,7 @@ class Tracking:
                         file=table.folder,
                         hint="give the log that was applied before, or use an empty target",
                     )
+                said = formats.unstamp(said, _COMMIT_FORMAT, "the last commit", table.folder)
                 self.ahead[table.name] = GtidSet.parse(json.loads(said)["gtid_executed"])
 
     def is_ahead(self, executed: GtidSet) -> bool:
@@ -157,11 +160,14 @@ class Tracking:
                 hint="move it away, or use another target",
             )
         self._features(name, snapshot)
+        said = formats.unstamp(
+            found[_DEFINITION], _DEFINITION_FORMAT, "this table", snapshot.folder
+        )
         return Table(
             name,
             path,
             snapshot.folder,
-            TableDefinition.from_json(found[_DEFINITION]),
+            TableDefinition.from_json(said),
             not self._decided
             and (
                 found.get(_COMPLETE) == "true"
@@ -221,7 +227,8 @@ class Tracking:
     @staticmethod
     def _own(definition: TableDefinition, complete: bool, copied_to: str) -> dict[str, str]:
         known = _COPIED if copied_to else str(complete).lower()
-        return {_DEFINITION: definition.to_json(), _COMPLETE: known}
+        said = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
+        return {_DEFINITION: said, _COMPLETE: known}
 
     def refresh(self, table: Table) -> None:
         """Takes in what others committed since we last looked. Raises TargetError, FencedError."""
@@ -355,4 +362,4 @@ def user_metadata(cut: Cut, channel: str) -> str:
         "gtid_executed": cut.gtid_executed,
         "source": dict(cut.source),
     }
-    return json.dumps(found)
+    return formats.stamp(json.dumps(found), _COMMIT_FORMAT)
