@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import formats
 from .config import Config
-from .errors import SparkReplError
+from .errors import FormatError, SparkReplError
 from .worker_status import Failure, Shares, WorkerStatus, now
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
@@ -25,6 +26,7 @@ DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
 _LASTING = (WAITING_FOR_WORK, DELAYED)
 
 _EVERY_S = 0.5
+_FORMAT = 1
 
 
 @dataclass
@@ -133,18 +135,20 @@ class ApplierStatus:
                 if _epoch_of(self.path) > self.epoch:
                     return
                 with open(fresh, "w", encoding="utf-8") as file:
-                    json.dump(found, file)
+                    file.write(formats.stamp(json.dumps(found), _FORMAT))
                 os.replace(fresh, self.path)
             except OSError:
                 return  # only a look at it is lost; what fails for good fails where data is written
 
 
 def read(path: str) -> dict[str, Any] | None:
-    """What the applier wrote last; None when it never did. Raises SparkReplError for damage."""
+    """What the applier wrote last; None when it never did, or one of a later version did. Raises
+    SparkReplError for damage."""
     try:
         with open(path, encoding="utf-8") as file:
-            found: dict[str, Any] = json.load(file)
-    except FileNotFoundError:
+            said = formats.unstamp(file.read(), _FORMAT, "the status", path)
+        found: dict[str, Any] = json.loads(said)
+    except (FileNotFoundError, FormatError):
         return None
     except ValueError as error:
         raise SparkReplError("the status file is damaged", file=path) from error

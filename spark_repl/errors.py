@@ -102,6 +102,10 @@ class PurgedError(SourceError):
     """The source no longer has what is needed: a new copy helps (``on_purged``)."""
 
 
+class FormatError(SparkReplError):
+    """Something of ours on disk was written by a later version, in a format unknown to this one."""
+
+
 class HistoryError(SparkReplError):
     """The log does not continue what the target has: a gap, another source, a RESET."""
 

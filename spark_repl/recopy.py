@@ -19,10 +19,11 @@ from pathlib import Path
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from . import formats
 from .companion import Companion
 from .config import Config
 from .copy.first_copy import CopyResult, FirstCopy, plan_again
-from .errors import FencedError, SourceLostError, SparkReplError, TargetError
+from .errors import FencedError, FormatError, SourceLostError, SparkReplError, TargetError
 from .gtid import GtidSet
 from .relay.index_file import replace_file
 from .replica import Replica
@@ -35,6 +36,8 @@ from .workers import Workers
 log = logging.getLogger(__name__)
 
 _NAME = "thread of new copies"
+_FORMAT = 1
+"""of a request"""
 _POLL_S = 0.5
 _TOLD_S = 10.0
 
@@ -44,7 +47,8 @@ def ask(config: Config, tables: tuple[str, ...]) -> None:
     folder = Path(Layout.of(config.target).requests)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns()}-{os.getpid()}.json"
-    replace_file(folder / name, json.dumps({"tables": list(tables)}).encode())
+    said = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
+    replace_file(folder / name, said.encode())
 
 
 def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
@@ -182,8 +186,8 @@ def _not_the_copys(error: Exception) -> bool:
 def _tables(request: Path) -> tuple[str, ...]:
     """What ``ask`` has asked for; () where it was not ``ask`` that wrote the file."""
     try:
-        found = json.loads(request.read_text("utf-8"))["tables"]
-        return tuple(str(name) for name in found)
-    except (ValueError, KeyError, TypeError):
-        log.error("%s asks for no tables: it is removed", request)
+        text = formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
+        return tuple(str(name) for name in json.loads(text)["tables"])
+    except (FormatError, ValueError, KeyError, TypeError) as error:
+        log.error("%s asks for no tables (%s): it is removed", request, error)
         return ()

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import formats
 from ..errors import LogError
 
 NAME = "relay.index"
 STEM = "relay"
 _LOCK = "relay.index.lock"
 _TITLE = "# spark_repl relay log "
+_FORMAT = 1
+# What follows the title in a list of a later format.
+_NUMBER = re.compile(r"format (\d+)(?: by (\S+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,14 @@ def file_name(number: int) -> str:
 
 
 def log_id_line(line: str) -> str | None:
-    """The log id in an index file's first line; None: not one of ours."""
-    return line[len(_TITLE) :].strip() if line.startswith(_TITLE) else None
+    """The log id in an index file's first line; None: not one of ours. Raises FormatError."""
+    if not line.startswith(_TITLE):
+        return None
+    said = line[len(_TITLE) :].strip()
+    if number := _NUMBER.match(said):
+        formats.check(int(number[1]), _FORMAT, "this relay log", NAME, number[2] or "")
+        said = said[number.end() :].strip()
+    return said
 
 
 def read_list(folder: Path) -> FileList | None:

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .. import formats
 from ..errors import LogError
 from ..position import OFFSET_BITS, START, RelayPosition
 from .index_file import file_name
 from .log import RelayLog
 
+_FORMAT = 2  # 1: a position alone
 _HINT = (
     "begin anew with another checkpoint, and say by `start` behind which position of this log;"
     " the applier itself goes on by GTID"
@@ -38,11 +40,13 @@ class Place:
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Place:
-        """From what ``to_offset`` made, or a version before, which knew positions only."""
+        """From what ``to_offset`` made, or a version before, which knew positions only. Raises
+        FormatError for a later one's."""
+        formats.check(int(offset.get("format", 1)), _FORMAT, "the stream's checkpoint")
         return cls(int(offset["position"]), str(offset.get("log", "")))
 
     def to_offset(self) -> dict[str, Any]:
-        return {"position": self.position, "log": self.log_id}
+        return {"position": self.position, "log": self.log_id, "format": _FORMAT}
 
     def check(self, log: RelayLog, base: int) -> None:
         """Raises LogError when the place was purged, or is one of another log."""

@@ -11,18 +11,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import struct
 import time
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import formats
 from ..errors import LogError
 from ..position import RelayPosition
 
 NAME = "relay.end"
 _RECORD = struct.Struct("<4s16sqqI")
 _MAGIC = b"SREN"
+_FORMAT = 1
+# A later format has its number where this one has the N.
+_LATER = re.compile(rb"SRE([2-9])")
 _ATTEMPTS = 100
 
 
@@ -52,7 +57,8 @@ class EndWriter:
 def read_end(folder: str | Path) -> End | None:
     """The published end; None where nobody publishes one (a recorded log).
 
-    Raises LogError when the record is damaged: the writer mends it when it starts.
+    Raises LogError when the record is damaged: the writer mends it when it starts; FormatError
+    for one of a later version.
     """
     path = Path(folder) / NAME
     try:
@@ -65,6 +71,8 @@ def read_end(folder: str | Path) -> End | None:
             data = stream.read(_RECORD.size) or b""
             if not data:
                 return None
+            if later := _LATER.match(data):
+                formats.check(int(later[1]), _FORMAT, "this relay log", path)
             with contextlib.suppress(struct.error):
                 found = _unpack(data)
                 if found is not None:

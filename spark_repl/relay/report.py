@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import SparkReplError
+from .. import formats
+from ..errors import FormatError, SparkReplError
 from .connection import Server
 from .intake import Intake
 from .writer import RelayWriter
 
 NAME = "receiver.json"
+_FORMAT = 1
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Report:
             "RELAY_LOG_SPACE": writer.total_bytes(),
         }
         part = self.folder / f"{NAME}.{os.getpid()}.part"
-        part.write_text(json.dumps(found), "utf-8")
+        part.write_text(formats.stamp(json.dumps(found), _FORMAT), "utf-8")
         part.replace(self.folder / NAME)
 
 
@@ -77,10 +79,13 @@ def _said(error: SparkReplError, kind: str, at: float) -> dict[str, Any]:
 
 
 def read_report(folder: str | Path) -> dict[str, Any] | None:
-    """What the receiver said last; None where none ever ran. A dead process's is OFF."""
+    """What the receiver said last; None where none ever ran, or one of a later version. A dead
+    process's is OFF."""
+    place = Path(folder) / NAME
     try:
-        found: dict[str, Any] = json.loads((Path(folder) / NAME).read_text("utf-8"))
-    except (OSError, ValueError):
+        said = formats.unstamp(place.read_text("utf-8"), _FORMAT, "the receiver's report", place)
+        found: dict[str, Any] = json.loads(said)
+    except (OSError, ValueError, FormatError):
         return None
     pid = found["THREAD_ID"]
     if pid is not None and not _alive(pid):

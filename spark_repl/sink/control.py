@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from .. import formats
 from ..errors import FencedError, SparkReplError, TargetError
 from ..gtid import GtidSet
 from . import storage
@@ -51,6 +52,8 @@ _SCHEMA = pa.schema(
         ("detail", pa.string()),  # JSON
     ]
 )
+_FORMAT = 1
+"""of the rows' ``detail``"""
 _CHECKPOINT_EVERY = 64
 _PRUNE_EVERY = 500
 _READ, _WRITE = "read the control table", "write the control table"
@@ -148,7 +151,8 @@ class Control:
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
         """All rows of one kind, oldest first. Empty when there is no control table yet. Raises
-        OSError, which may pass, and TargetError."""
+        OSError, which may pass, TargetError, and FormatError when any row was written by a version
+        whose rows this one doesn't know."""
         try:
             table = self._open()
         except TableNotFoundError:
@@ -156,6 +160,8 @@ class Control:
         version, rows = self._read
         if version != table.version():  # a start asks for every kind, and each row is a file
             rows = self._rows_of(table).to_pylist()
+            for row in rows:
+                row["detail"] = formats.unstamp(row["detail"], _FORMAT, "this target", self.path)
             rows.sort(key=lambda row: (row["at"], row["position"]))
             self._read = table.version(), rows
         return [row for row in rows if row["kind"] == kind]
@@ -268,7 +274,7 @@ class Control:
             "at": datetime.now(UTC),
             "position": position,
             "gtid_executed": gtid_executed,
-            "detail": detail,
+            "detail": formats.stamp(detail, _FORMAT),
         }
         said = f"{kind} {position} {gtid_executed} {detail}"
         with self._lock:

@@ -23,6 +23,9 @@ from ..binlog.kernels import jit, jit_allocating
 from . import storage
 from .columns import Columns, equal, flat_parts, one_chunk, open_file, write_file
 
+_SUFFIX = ".npy"
+"""Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
+
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 
@@ -199,7 +202,7 @@ def build(task: IndexTask) -> None:
 
 
 def _name(data_file: str) -> str:
-    return data_file.replace("/", "%2F") + ".npy"
+    return data_file.replace("/", "%2F") + _SUFFIX
 
 
 @jit_allocating

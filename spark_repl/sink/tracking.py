@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from .. import formats
 from ..apply.name_case import fold, folded_definition
 from ..binlog.definition import ForeignKey, TableDefinition
 from ..errors import TargetError
@@ -33,6 +34,7 @@ from .table_options import TableOptions
 log = logging.getLogger(__name__)
 
 _DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
+_DEFINITION_FORMAT = _COMMIT_FORMAT = 1
 _COPIED = "copied"  # complete from the first cut on that shows the copy
 _READ_AT_ONCE = 4  # tables
 
@@ -132,6 +134,7 @@ class Tracking:
                         file=table.folder,
                         hint="give the log that was applied before, or use an empty target",
                     )
+                said = formats.unstamp(said, _COMMIT_FORMAT, "the last commit", table.folder)
                 self.ahead[table.name] = GtidSet.parse(json.loads(said)["gtid_executed"])
 
     def is_ahead(self, executed: GtidSet) -> bool:
@@ -148,11 +151,14 @@ class Tracking:
                 hint="move it away, or use another target",
             )
         features.check(snapshot, direct=self.options.direct, table=name)
+        said = formats.unstamp(
+            found[_DEFINITION], _DEFINITION_FORMAT, "this table", snapshot.folder
+        )
         return Table(
             name,
             path,
             snapshot.folder,
-            self._definition(path, TableDefinition.from_json(found[_DEFINITION])),
+            self._definition(path, TableDefinition.from_json(said)),
             not self._decided
             and (
                 found.get(_COMPLETE) == "true"
@@ -210,7 +216,8 @@ class Tracking:
     @staticmethod
     def _own(definition: TableDefinition, complete: bool, copied_to: str) -> dict[str, str]:
         known = _COPIED if copied_to else str(complete).lower()
-        return {_DEFINITION: definition.to_json(), _COMPLETE: known}
+        said = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
+        return {_DEFINITION: said, _COMPLETE: known}
 
     def key_index(self, table: Table) -> KeyIndex:
         return KeyIndex(self.layout.keys(table.path), table.folder, list(table.key_columns))
@@ -227,4 +234,4 @@ def user_metadata(cut: Cut, channel: str) -> str:
         "group": cut.group,
         "source": dict(cut.source),
     }
-    return json.dumps(found)
+    return formats.stamp(json.dumps(found), _COMMIT_FORMAT)

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable
 
+from .. import formats
 from ..apply.xa import Branch
 from ..crash_points import reach
 from ..errors import TargetError
 from . import storage
 
 _COPY_BYTES = 16 << 20
+_FORMAT = 1
+"""the branch's events as they are in the relay log; a later one's number follows ``.events``"""
+_LATER = re.compile(r"\d+\.events(\d+)")
 
 
 class XaStore:
@@ -106,6 +111,13 @@ class XaStore:
         wanted = {os.path.basename(branch.path) for branch in branches}
         for name in {*storage.names(self.folder), *storage.names(self.here)}:
             if name not in wanted:
+                if later := _LATER.fullmatch(name):
+                    formats.check(
+                        int(later[1]),
+                        _FORMAT,
+                        "a prepared XA branch",
+                        os.path.join(self.folder, name),
+                    )
                 self._remove(os.path.join(self.here, name))
 
     def _remove(self, path: str) -> None:

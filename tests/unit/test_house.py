@@ -22,6 +22,7 @@ PACKAGE = "spark_repl"
 # A module imports only from lines above its own; modules of one line do not import each other.
 LAYERS = (
     ("errors", "crash_points", "user_cache"),
+    ("formats",),
     ("position", "gtid"),
     ("object_store",),
     ("config",),

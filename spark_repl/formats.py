@@ -1,0 +1,42 @@
+"""Formats: the number that a thing of ours on disk bears, and what becomes of an unknown one.
+
+What has no number is of format 1. What can be made anew is, when its number is another one; the
+rest is refused, by an error that says who wrote it. The README lists them all.
+"""
+
+from __future__ import annotations
+
+import re
+
+from . import __version__
+from .errors import FormatError
+
+_STAMP = re.compile(r'(?:, ?)?"format": (\d+), "written_by": "([^"]*)"\}\s*$')
+
+
+def check(number: int, known: int, what: str, file: object = None, by: str = "") -> None:
+    """Raises FormatError for a number above ``known``."""
+    if number > known:
+        writer = f" by spark_repl {by}" if by else ""
+        raise FormatError(
+            f"{what} was written{writer} in format {number}; this version, {__version__}, knows"
+            f" format {known} and those before",
+            file=None if file is None else str(file),
+            hint="install the version that wrote it, or a later one",
+        )
+
+
+def stamp(text: str, number: int) -> str:
+    """A JSON object with its format's number at the end, where it is found whatever it holds."""
+    body = text.rstrip()[:-1]
+    comma = "" if body.rstrip() == "{" else ", "
+    return f'{body}{comma}"format": {number}, "written_by": "{__version__}"}}'
+
+
+def unstamp(text: str, known: int, what: str, file: object = None) -> str:
+    """The object as it was before ``stamp``. Raises FormatError for an unknown number."""
+    found = _STAMP.search(text)
+    if found is None:
+        return text
+    check(int(found[1]), known, what, file, found[2])
+    return text[: found.start()] + "}"

@@ -1,0 +1,202 @@
+"""What lies on disk bears a format's number: without one it is of the first and is read, a later
+one is refused by who wrote it, or made anew where that can be done."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_repl import formats, recopy
+from spark_repl.applier_status import read
+from spark_repl.binlog.transaction import Kind
+from spark_repl.errors import FormatError
+from spark_repl.gtid import GtidSet
+from spark_repl.relay.index import build_index
+from spark_repl.relay.log import open_log
+from spark_repl.relay.report import Report, read_report
+from spark_repl.relay.writer import RelayWriter
+from spark_repl.sink import control, key_index, tracking
+from spark_repl.sink.copies import last_copy
+from spark_repl.sink.xa_store import XaStore
+from spark_repl.spark_source import MySQLRelayReader
+from spark_repl.status import status
+from tests.binlog_writer import LogWriter, Table, insert, update
+from tests.fixtures.make_formats import HERE, TABLE
+from tests.local_delta import applier, rows, run
+
+LATER = "written by spark_repl 9.8.7 in format 2; this version, .*, knows format 1"
+ENDS = sorted([(1, "y"), (100, "prepared"), *((k, "x") for k in range(20) if k != 1)])
+
+
+@pytest.fixture(params=sorted(one.name for one in HERE.iterdir()))
+def left(request, tmp_path) -> Path:
+    """What a version before has left."""
+    return shutil.copytree(HERE / request.param, tmp_path / "left", copy_function=shutil.copy)
+
+
+@pytest.fixture
+def by_a_later_version(monkeypatch):
+    """Things that are written meanwhile are of the next format, by version 9.8.7."""
+
+    def write(module, name="_FORMAT"):
+        monkeypatch.setattr(formats, "__version__", "9.8.7")
+        monkeypatch.setattr(module, name, 2)
+        return monkeypatch.undo
+
+    return write
+
+
+def test_a_target_of_before_goes_on(left):
+    found = status(str(left / "lake"), str(left / "relay"))
+    assert found["gtid_executed"].endswith(":1-4") and found["owner"]["host"] == "fixture"
+    assert len(found["xa_recover"]) == 1
+    assert found["replication_applier_status_by_coordinator"][0]["SERVICE_STATE"] == "OFF"
+    keys = {path: path.stat().st_mtime_ns for path in (left / "lake").rglob("*.npy")}
+    run(left / "log", left / "lake")
+    assert rows(left / "lake", TABLE) == ENDS
+    kept = {path: path.stat().st_mtime_ns for path in keys if path.exists()}
+    assert kept and kept.items() <= keys.items(), "key indexes of before are read, not made anew"
+
+
+def test_a_relay_log_of_before_goes_on(left):
+    report = read_report(left / "relay")
+    assert report is not None and report["RELAY_LOG_POS"] == 1840
+    with RelayWriter(left / "relay", 7) as writer:
+        assert str(writer.received).endswith(":1-6") and writer.log_id == report["RELAY_LOG_ID"]
+    index = build_index(open_log(str(left / "relay")), str(left / "index"))
+    assert [Kind(kind).name for kind in index.records["kind"]][-2:] == ["ROWS", "XA_COMMIT"]
+
+
+def test_a_control_table_of_later_is_refused(log, target, by_a_later_version):
+    undo = by_a_later_version(control)
+    run(log.folder, target)
+    run(log.folder, target)
+    undo()
+    for look in (lambda: run(log.folder, target), lambda: status(str(target))):
+        with pytest.raises(FormatError, match=LATER) as caught:
+            look()
+        assert caught.value.file == str(target / "_repl" / "control") and caught.value.hint
+
+
+def test_a_tables_definition_of_later_is_refused(log, target, by_a_later_version):
+    undo = by_a_later_version(tracking, "_DEFINITION_FORMAT")
+    run(log.folder, target)
+    undo()
+    with pytest.raises(FormatError, match=LATER) as caught:
+        run(log.folder, target)
+    assert caught.value.file.endswith(("t/a", "t/b"))
+
+
+def test_a_commit_of_later_is_refused(log, target, tmp_path, killed, by_a_later_version):
+    """Where its GTIDs are needed: another log is given, and a table is ahead of the last cut."""
+    other, second = LogWriter(tmp_path / "other", server_id=2, created=1_700_009_999), Table("b")
+    for statement in ("CREATE DATABASE t", TABLE.create, second.create):
+        other.ddl(statement)
+    for made in (log, other):
+        made.transaction(insert(TABLE, (1, "x")), insert(second, (1, "x")))
+    undo = by_a_later_version(tracking, "_COMMIT_FORMAT")
+    killed(log, target, lambda at: at == "after_put")
+    undo()
+    with pytest.raises(FormatError, match="the last commit was " + LATER):
+        run(other.folder, target)
+
+
+def test_a_request_of_later_is_given_up(log, target, by_a_later_version):
+    with applier(log.folder, target) as found:
+        undo = by_a_later_version(recopy)
+        recopy.ask(found.config, ("t.a",))
+        undo()
+        recopier = recopy.Recopier(found.spark, found.config, found)
+        (request,) = recopier._requests()
+        recopier._begin(found.control, request)
+        copy = last_copy(found.control)
+        assert copy is not None and list(copy.bounds) == ["t.a"]
+        assert re.search("this request was " + LATER, copy.error)
+        assert recopier._requests() == []
+
+
+def test_a_branch_of_later_is_refused(tmp_path):
+    (tmp_path / "00000000000000000004.events2").touch()
+    with pytest.raises(FormatError, match="a prepared XA branch was written in format 2"):
+        XaStore(str(tmp_path)).clean(())
+    assert (tmp_path / "00000000000000000004.events2").exists()
+
+
+def later_end(folder):
+    data = (folder / "relay.end").read_bytes()
+    (folder / "relay.end").write_bytes(b"SRE2" + data[4:] + b"more")
+
+
+def later_list(folder):
+    text = (folder / "relay.index").read_text()
+    text = text.replace("relay log ", "relay log format 2 by 9.8.7 ")
+    (folder / "relay.index").write_text(text)
+
+
+@pytest.mark.parametrize("change", [later_end, later_list])
+def test_a_relay_log_of_later_is_refused(left, change):
+    change(left / "relay")
+    before = {path.name: path.read_bytes() for path in (left / "relay").iterdir()}
+    for look in (lambda: open_log(str(left / "relay")), lambda: _opened(left / "relay")):
+        with pytest.raises(FormatError, match=r"this relay log was written .*in format 2"):
+            look()
+    assert {path.name: path.read_bytes() for path in (left / "relay").iterdir()} == before
+
+
+def _opened(folder):
+    with RelayWriter(folder, 7) as writer:
+        writer.renew(GtidSet())
+
+
+def test_a_checkpoint_of_later_is_refused(left):
+    reader = MySQLRelayReader({"path": str(left / "log")})
+    with pytest.raises(FormatError, match="format 2"):
+        reader.partitions({"position": 4, "format": 2}, {"position": 8})
+
+
+def test_what_is_only_looked_at_is_left_out(log, target, left):
+    run(log.folder, target)
+    place = target / "_repl" / "status.json"
+    assert read(str(place)) is not None
+    place.write_text(place.read_text().replace('"format": 1', '"format": 2'))
+    assert read(str(place)) is None
+    assert status(str(target))["replication_applier_status_by_worker"] == []
+    with RelayWriter(left / "relay", 7) as writer:
+        Report(left / "relay", "default").write("OFF", writer)
+    report = left / "relay" / "receiver.json"
+    assert "format" not in (read_report(left / "relay") or {})
+    report.write_text(report.read_text().replace('"format": 1', '"format": 2'))
+    assert read_report(left / "relay") is None
+
+
+def test_key_indexes_of_another_format_are_made_anew(log, target, monkeypatch):
+    log.transaction(insert(TABLE, *[(key, "x") for key in range(9)]))
+    with monkeypatch.context() as patched:
+        patched.setattr(key_index, "_SUFFIX", ".2.npy")
+        run(log.folder, target)
+    for path in (target / "_repl" / "keys").rglob("*.2.npy"):
+        np.save(path.open("wb"), np.zeros((2, 9), np.int64))  # would find nothing
+    log.transaction(update(TABLE, ((3, "x"), (3, "y"))))
+    run(log.folder, target)
+    assert rows(target, TABLE)[3] == (3, "y")
+
+
+@pytest.mark.parametrize("text", ["{}", '{"a": {"format": 7, "written_by": "x"}}', '{"a":1}\n'])
+def test_a_stamp_is_taken_off_again(text):
+    stamped = formats.stamp(text, 1)
+    assert json.loads(stamped)["format"] == 1
+    assert json.loads(formats.unstamp(stamped, 1, "it")) == json.loads(text)
+    assert json.loads(formats.unstamp(text, 9, "it")) == json.loads(text)
+
+
+def test_the_readme_lists_them():
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
+    table = readme[readme.index("### Formats") :].split("\n### ")[0]
+    names = ("control", "xa", "relay.index", "relay.end", "receiver.json", "keys", "index")
+    names += ("checkpoint", "requests", "staging", "status.json", "spark_repl.definition")
+    assert [name for name in names if f"`{name}`" not in table] == []
