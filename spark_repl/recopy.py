@@ -23,7 +23,7 @@ from . import formats
 from .companion import Companion
 from .config import Config
 from .copy.first_copy import CopyResult, FirstCopy, plan_again
-from .errors import FencedError, FormatError, SourceLostError, SparkReplError, TargetError
+from .errors import FencedError, SourceLostError, SparkReplError, TargetError
 from .gtid import GtidSet
 from .relay.index_file import replace_file
 from .replica import Replica
@@ -143,7 +143,7 @@ class Recopier(Companion):
                 return True
             # From here on no XA branch's bytes are removed: the applier will need them again.
             self.applier.coordinator.xa.store.keep_all = True
-            copy = self._begin(control, tables)
+            copy = self._begin(control, requests[0], tables)
             requests[0].unlink(missing_ok=True)
         if copy.behind is None or copy.is_done:
             return True  # the applier has to show it first
@@ -158,8 +158,9 @@ class Recopier(Companion):
             self.applier.take_in()
         return True
 
-    def _begin(self, control: Control, tables: tuple[str, ...]) -> Copy:
+    def _begin(self, control: Control, request: Path, tables: tuple[str, ...]) -> Copy:
         try:
+            formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
             return plan_again(self.config, control, tables)
         except SparkReplError as error:
             if _not_the_copys(error):
@@ -186,8 +187,8 @@ def _not_the_copys(error: Exception) -> bool:
 def _tables(request: Path) -> tuple[str, ...]:
     """What ``ask`` has asked for; () where it was not ``ask`` that wrote the file."""
     try:
-        text = formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
-        return tuple(str(name) for name in json.loads(text)["tables"])
-    except (FormatError, ValueError, KeyError, TypeError) as error:
-        log.error("%s asks for no tables (%s): it is removed", request, error)
+        found = json.loads(request.read_text("utf-8"))["tables"]
+        return tuple(str(name) for name in found)
+    except (ValueError, KeyError, TypeError):
+        log.error("%s asks for no tables: it is removed", request)
         return ()
