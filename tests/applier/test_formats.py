@@ -1,5 +1,5 @@
-"""What lies on disk bears a format's number: without one it is of the first and is read, a later one
-is refused by who wrote it, or made anew where that can be done."""
+"""What lies on disk bears a format's number: without one it is of the first and is read, a later
+one is refused by who wrote it, or made anew where that can be done."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_relay_log_of_later_is_refused(left, change):
     change(left / "relay")
     before = {path.name: path.read_bytes() for path in (left / "relay").iterdir()}
     for look in (lambda: open_log(str(left / "relay")), lambda: _opened(left / "relay")):
-        with pytest.raises(FormatError, match="this relay log was written .*in format 2"):
+        with pytest.raises(FormatError, match=r"this relay log was written .*in format 2"):
             look()
     assert {path.name: path.read_bytes() for path in (left / "relay").iterdir()} == before
 
