@@ -42,6 +42,7 @@ KERNEL_MODULES = (
     "apply/changes.py",
     "apply/key_hash.py",
     "apply/lineage.py",
+    "apply/moves.py",
     "apply/schedule.py",
     "binlog",
     "copy/text_rows.py",
