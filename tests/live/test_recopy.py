@@ -12,7 +12,7 @@ import pytest
 
 from spark_repl import Replica, cut
 from spark_repl.config import Config
-from spark_repl.errors import RowError, SourceError
+from spark_repl.errors import RowError, SourceError, TargetError
 from spark_repl.live import executed_of, snapshot
 from spark_repl.recopy import Recopier, ask_and_wait
 from spark_repl.sink.control import Control
@@ -99,6 +99,28 @@ def test_a_copy_mends_what_stopped_the_applier(
     check_tables(spark, config, server, ["t.a", "t.b"])
     with pytest.raises(SourceError, match=r"no table t\.none"):
         snapshot(config, ("t.none",))
+
+
+def test_a_copy_mends_what_others_did(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The way out that the error names, where rows of a target table were changed by others."""
+    server = make_server()
+    config = config_for(server, tmp_path)
+    with Load(server, 1):
+        time.sleep(0.3)
+    _copy(spark, config)
+    _catch_up(spark, config, server.executed)
+    folder = Path(config.target.path) / "t" / "b"
+    spark.sql(f"DELETE FROM delta.`{folder}`").collect()
+    server.query("INSERT INTO t.b (v) VALUES ('1')")
+    with pytest.raises(TargetError, match="is a DELETE") as error:
+        _catch_up(spark, config, server.executed)
+    assert "spark-repl snapshot --table t.b;" in (error.value.hint or "")
+    assert snapshot(config, ("t.b",)).tables == 1
+    server.query("INSERT INTO t.b (v) VALUES ('2')")
+    _catch_up(spark, config, server.executed)
+    check_tables(spark, config, server, ["t.a", "t.b"])
 
 
 def test_branches_that_are_prepared_when_the_copy_begins(
