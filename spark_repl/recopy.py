@@ -31,6 +31,7 @@ from .retry import Stopped, disk_full, first_line, temporary
 from .sink.control import Control
 from .sink.copies import Copy, last_copy, record_copy, standing
 from .sink.layout import Layout
+from .sink.table_log import ConcurrentChangeError
 from .workers import Workers
 
 log = logging.getLogger(__name__)
@@ -181,7 +182,9 @@ class Recopier(Companion):
 def _not_the_copys(error: Exception) -> bool:
     """What may pass, and what ends the applier too."""
     passes = isinstance(error, SourceLostError) or temporary(error) or disk_full(error)
-    return passes or isinstance(error, FencedError | Stopped | ConnectionError | Py4JNetworkError)
+    return passes or isinstance(
+        error, FencedError | Stopped | ConnectionError | Py4JNetworkError | ConcurrentChangeError
+    )
 
 
 def _tables(request: Path) -> tuple[str, ...]:

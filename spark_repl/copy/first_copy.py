@@ -7,6 +7,7 @@ that was killed goes on behind what landed. The log from before the copy is appl
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -30,6 +31,7 @@ from ..sink.commit import check_files
 from ..sink.control import Control, Cut
 from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
 from ..sink.layout import Layout
+from ..sink.log_replay import last_user_metadata
 from ..sink.public_log import open_table_log
 from ..sink.table import Table
 from ..sink.table_options import TableOptions
@@ -326,11 +328,22 @@ class FirstCopy:
         """
         table, done = self._target(source, copy)
         if done:
-            return copy
+            return self._as_landed(table, copy)
         executed, found = self._asked(lambda connection: self._view(table, source, connection))
         copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
         record_copy(self.control, copy)
-        self._commit(table, [found], 1)
+        self._commit(table, [found], 1, json.dumps({"exact": str(executed)}))
+        return copy
+
+    def _as_landed(self, table: Table, copy: Copy) -> Copy:
+        """The set that the landed rows hold is the one in their commit: an attempt whose answer was
+        late may have landed in place of the one that was recorded last."""
+        said = last_user_metadata(table.folder, table.snapshot.version, self._app)
+        exact = json.loads(said or "{}").get("exact")
+        if exact is None or copy.exact.get(table.name) == GtidSet.parse(exact):
+            return copy
+        copy = replace(copy, exact={**copy.exact, table.name: GtidSet.parse(exact)})
+        record_copy(self.control, copy)
         return copy
 
     def _view(
@@ -356,14 +369,14 @@ class FirstCopy:
         finally:
             view.close()
 
-    def _commit(self, table: Table, found: list[Copied], done: int) -> None:
+    def _commit(
+        self, table: Table, found: list[Copied], done: int, user_metadata: str = "{}"
+    ) -> None:
         check_files(table, [add["path"] for part in found for add in part.adds])
         actions: list[dict[str, Any]] = [{"add": add} for part in found for add in part.adds]
         delta = self.tracking.delta
-        delta.commit(table.snapshot, actions, self._app, done, "{}")
-        snapshot = delta.snapshot(table.folder)
-        assert snapshot is not None
-        table.snapshot = snapshot
+        version = delta.commit(table.snapshot, actions, self._app, done, user_metadata)
+        table.snapshot = delta.advance(table.snapshot, version)
         with self._counting:
             self.rows += sum(part.rows for part in found)
             self._told(self.rows, max(self._expected, self.rows))

@@ -318,13 +318,14 @@ class Control:
         assert self._handle is not None
         before, self._handle = self._handle.version(), self._open()
         newer = commits_after(self.path, before, self._handle.version())
-        marks = [a["commitInfo"].get(_MARK) for c in newer for a in c if "commitInfo" in a]
-        if mark in marks:
-            return
-        owned = sum(a.get("txn", {}).get("appId") == _OWNER_APP for c in newer for a in c)
-        if owned > sum(str(one).startswith(self._claim) for one in marks):
+        owned = [c for c in newer if any(a.get("txn", {}).get("appId") == _OWNER_APP for a in c)]
+        marks = [next((str(a["commitInfo"].get(_MARK)) for a in c if "commitInfo" in a), "")
+                 for c in owned]  # fmt: skip
+        if not all(one.startswith(self._claim) for one in marks):  # perhaps behind ours
             self._handle = None
             raise self._fenced() from error
+        if mark in marks:
+            return
         if newer:
             raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
         with storage.named(self.path):

@@ -129,6 +129,8 @@ class DeltaLog(TableLog):
             "createdTime": int(time.time() * 1000),
         }
         transaction = self._log(folder).startTransaction()
+        if int(transaction.readVersion()) >= 0:
+            raise ConcurrentChangeError("somebody has made the table meanwhile", file=folder)
         transaction.readTxn().addOne(app)
         transaction.updateMetadata(self._action({"metaData": metadata}), False)
         self._commit(folder, transaction, [], app, position, user_metadata)

@@ -69,7 +69,8 @@ def is_gone(error: BaseException, folder: str) -> bool:
     object store, or Spark's."""
     text = str(error)
     missing = isinstance(error, FileNotFoundError) or _MISSING_JAVA.search(text)
-    return bool(missing) and (folder if not is_remote(folder) else key_of(folder)) in unquote(text)
+    place = os.path.join(key_of(folder) if is_remote(folder) else folder, "")
+    return bool(missing) and any(place in told for told in (text, unquote(text)))
 
 
 def remove(path: str) -> None:

@@ -47,18 +47,28 @@ class TableCommits:
         """Takes in what was committed since we last looked. Raises TargetError, FencedError,
         FormerOwnerError."""
         if self.delta.version(table.folder) != table.snapshot.version:
-            self.check(table, table.snapshot.metadata_id, table.snapshot.version)
+            newest = self.delta.snapshot(table.folder)
+            self.check(table, table.snapshot.metadata_id, table.snapshot.version, newest)
 
-    def check(self, table: Table, metadata_id: str, version: int) -> None:
+    def check(
+        self, table: Table, metadata_id: str, version: int, snapshot: Snapshot | None
+    ) -> None:
         """Looks at all commits behind ``version``, of which those up to the table's own are known
-        by their position."""
-        snapshot = self.delta.snapshot(table.folder)
+        by their position, up to ``snapshot``: None where there is no table any more."""
         if snapshot is None or snapshot.metadata_id != metadata_id:
             raise TargetError(
                 "the table has been replaced by another one",
                 table=table.name,
                 file=table.folder,
                 hint="start again with an empty target, or restore the table",
+            )
+        if snapshot.version < version:
+            raise TargetError(
+                f"the table's log ends with version {snapshot.version}, and {version} was there:"
+                " an older state of its folder was put back",
+                table=table.name,
+                file=table.folder,
+                hint=f"put a later one back, or copy it: spark-repl snapshot --table {table.name}",
             )
         newer = commits_after(table.folder, version, snapshot.version)
         position = self._walk(table, version, newer, snapshot)
@@ -74,17 +84,18 @@ class TableCommits:
         position, sound, refused = table.position, [version], None
         for number, actions in enumerate(newer, version + 1):
             ours = _position(actions, self.app)
-            if ours is None:
-                try:
-                    self._foreign(table, number, actions)
-                except TargetError as error:
-                    refused = refused or error
+            copied = _position(actions, f"{self.app}:copy") is not None  # a chunk of our copy
+            if ours is None and not copied:
+                refused = refused or self._foreign(table, number, actions)
                 if not refused:
                     sound.append(number)
                 continue
             if refused:  # a commit of ours stands on it
-                raise self._refused(table, refused, None)
-            if number > table.snapshot.version:
+                below = self.delta.snapshot(table.folder, number - 1)
+                if not below or not foreign.undone(table.folder, sound, below, table.columns):
+                    raise self._refused(table, refused, None)
+                refused = None
+            if ours is not None and number > table.snapshot.version:
                 if ours != table.pending:
                     raise self.not_ours(table.name)
                 position = ours
@@ -109,14 +120,22 @@ class TableCommits:
             )
         return self._control.named(fenced(name))
 
-    def _foreign(self, table: Table, version: int, actions: list[Action]) -> None:
-        """Lets pass what may be; a table whose rows others changed has keys that no log holds."""
-        if foreign.check(version, actions, table.columns, accept=self._options.accept_foreign):
+    def _foreign(self, table: Table, version: int, actions: list[Action]) -> TargetError | None:
+        """What refuses somebody's commit; None where it may pass: a table whose rows others changed
+        has keys that no log holds, which is recorded first. Raises as ``Control.write``."""
+        try:
+            changes = foreign.check(
+                version, actions, table.columns, accept=self._options.accept_foreign
+            )
+        except TargetError as error:
+            return error
+        if changes:
             log.warning("%s: somebody else changed rows in version %d", table.name, version)
             if table.complete:
                 said = json.dumps({"name": table.name, "version": version})
                 self._control.write(FOREIGN, detail=said)
             table.complete = False
+        return None
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:
         live = self.live(table).adds
@@ -150,7 +169,7 @@ class TableCommits:
                 f"a data file that the table's newest version names is gone: {error}",
                 table=table.name,
                 file=table.folder,
-                hint="bring it back from a backup of the folder, or copy the table again:"
+                hint="bring that file back from a backup, or copy the table again:"
                 f" spark-repl snapshot --table {table.name}",
             ) from error
 
@@ -213,10 +232,8 @@ class TableCommits:
         assert snapshot is not None
         refused: TargetError | None = None
         for number, actions in enumerate(upto[:-1], version + 1):
-            try:
-                self._foreign(table, number, actions)
-            except TargetError as error:
-                refused = refused or self._refused(table, error, None)
+            if wrong := self._foreign(table, number, actions):
+                refused = refused or self._refused(table, wrong, None)
         table.take(snapshot, position)
         if refused:
             raise refused

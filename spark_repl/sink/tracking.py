@@ -87,7 +87,9 @@ class Tracking:
             table.complete &= name not in changed
             self.tables[table.name] = table
             if at_cut is not None:
-                self.commits.check(table, at_cut.metadata_id, at_cut.version)
+                self.commits.check(table, at_cut.metadata_id, at_cut.version, snapshot)
+            else:  # in no cut yet: from its creation on
+                self.commits.check(table, snapshot.metadata_id, 0, snapshot)
 
     def set_defaults(
         self, name: str, defaults: Sequence[tuple[str, str | None]], position: int

@@ -19,7 +19,9 @@ from spark_repl import Config, Replica
 from spark_repl.cli import main
 from spark_repl.errors import FencedError, RowError, TargetError
 from spark_repl.retry import Retries
+from spark_repl.sink.control import Control
 from spark_repl.sink.delta_log import DeltaLog
+from spark_repl.sink.layout import Layout
 from spark_repl.status import status
 from spark_repl.stops import Until
 from tests.binlog_writer import Table, insert, update
@@ -89,7 +91,8 @@ def test_retries_in_vain(spark, log, target, faults):
     leftovers = [
         path for path in (target / "t" / "a").glob("**/*.parquet") if "_repl" not in path.parts
     ]
-    assert leftovers == []
+    # What may still land, for all that is known, is left to VACUUM (applier/test_outcomes.py).
+    assert len(leftovers) == 3
     run(spark, log.folder, target)
     assert_rows(spark, target, A, [(1, "x")])
 
@@ -108,6 +111,7 @@ def test_fence_is_not_retried(spark, log, target, monkeypatch):
 
     def commit(*args: Any) -> int:
         calls.append(1)
+        Control(Layout(str(target)).control).claim(take_over=True)
         raise FencedError("another applier has committed to this table")
 
     monkeypatch.setattr(DeltaLog, "commit", commit)

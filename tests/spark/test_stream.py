@@ -132,7 +132,8 @@ def test_the_applier_goes_on_where_the_stream_would_not(spark, tmp_path):
     with RelayWriter(folder, 4711, Limits(700, 0)) as writer:
         receive(writer, sorted(more(log, 30).folder.iterdir()))
     run(spark, folder, target)
-    commits = sorted((target / "_repl" / "checkpoint" / "commits").glob("[0-9]*"))
+    found = (target / "_repl" / "checkpoint").rglob("commits/[0-9]*")
+    commits = sorted(found, key=lambda path: int(path.name))
     commits[-1].unlink()
     (commits[-1].parent / f".{commits[-1].name}.crc").unlink(missing_ok=True)
     purge(folder, 100)
