@@ -18,6 +18,7 @@ from typing import Any
 from . import formats
 from .config import Config
 from .errors import FormatError, SparkReplError
+from .position import RelayPosition
 from .worker_status import Failure, Shares, WorkerStatus, now
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
@@ -47,6 +48,19 @@ class Counters:
     zero_dates: int = 0
     warnings: list[str] = field(default_factory=list)
     waves: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run did. ``relay_position``: FILE:OFFSET up to which everything is applied;
+    ``tail``: bytes at the end of the log that are no whole transaction."""
+
+    counters: Counters
+    seconds: float
+    gtid_executed: str
+    position: RelayPosition
+    relay_position: str
+    tail: str | None
 
 
 class ApplierStatus:

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
-from .applier_status import Counters
+from .applier_status import Counters, Result
 from .config import Config
 from .coordinator import Coordinator
 from .crash_points import reach
@@ -24,7 +24,7 @@ from .position import RelayPosition
 from .relay.index import TransactionIndex
 from .relay.log import RelayLog, open_log
 from .relay.look import look
-from .retry import Stopped, temporary
+from .retry import Retries, Stopped, temporary
 from .sink.control import Control
 from .sink.copies import CatchUp, check_log, first_cut, note_shown, standing
 from .sink.history import History, check_continuity, indexed, record, resolve
@@ -43,19 +43,6 @@ log = logging.getLogger(__name__)
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one run did. ``relay_position``: FILE:OFFSET up to which everything is applied;
-    ``tail``: bytes at the end of the log that are no whole transaction."""
-
-    counters: Counters
-    seconds: float
-    gtid_executed: str
-    position: RelayPosition
-    relay_position: str
-    tail: str | None
 
 
 class Replica:
@@ -83,7 +70,7 @@ class Replica:
         self.error: BaseException | None = None
         self._beside: SparkReplError | None = None
         self._stop, self._copied = threading.Event(), threading.Event()
-        self._late_at = -1  # where a former owner's commit was found last
+        self._late_at: tuple[int, ...] | None = None  # the tables, when one was found last
         self._batching = threading.Lock()
 
     def __enter__(self) -> Replica:
@@ -189,7 +176,12 @@ class Replica:
                 break
             if late:
                 self._note_late()
-            self._go_back()
+            try:
+                # Not the coordinator's own: it is stopping, for a copy that is to be taken in.
+                retries = Retries(self.config.apply.transaction_retries, self._stop, _unnoted)
+                retries.run(self._go_back)
+            except Stopped:
+                break
         if (failure := self.error if self._failed else self._beside) is not None:
             raise failure
         coordinator = self.coordinator
@@ -215,9 +207,10 @@ class Replica:
     def _note_late(self) -> None:
         """Raises the error where positions were read anew before, and nothing landed since."""
         assert self.error is not None
-        if self._late_at == (reached := self.coordinator.position):
+        known = tuple(table.position for table in self.tracking.tables.values())
+        if self._late_at == known:
             raise self.error
-        self._late_at = reached
+        self._late_at = known
         log.warning("%s: reading anew what the tables hold", self.error)
 
     def _go_back(self) -> None:
@@ -391,6 +384,10 @@ class Replica:
             if not isinstance(error, StoppedBetweenGroups):
                 self.error = error
             raise
+
+
+def _unnoted(error: BaseException, attempt: int, slot: int) -> None:
+    """No group is tried again: the log alone says so."""
 
 
 __all__ = ["Replica", "Result", "resume_offset"]

@@ -4,6 +4,7 @@ what a former owner commits late is taken in.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -14,10 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyroaring import BitMap
 
 from spark_repl.errors import FencedError, FormerOwnerError, TargetError
-from spark_repl.sink import deletion_vector, log_replay
+from spark_repl.sink import control, deletion_vector, log_replay, storage
 from spark_repl.sink.commit import removed
 from spark_repl.sink.control import Control
 from spark_repl.sink.key_index import KeyIndex
@@ -257,3 +259,97 @@ def test_owner_is_told_from_a_former_one(tmp_path):
     assert first.is_owner()
     second.claim(take_over=True)
     assert (first.is_owner(), second.is_owner()) == (False, True)
+
+
+# At a start.
+
+
+def test_older_state_of_a_folder_is_refused(log, target):
+    """A backup put back: rows are gone that the cut has, and no commit says so."""
+    log.transaction(insert(A, *[(key, "a") for key in range(3)]))
+    assert run(log.folder, target)
+    backup = target.parent / "backup"
+    shutil.copytree(target / "t" / "a", backup)
+    log.transaction(insert(A, (10, "x")))
+    assert run(log.folder, target)
+    shutil.rmtree(target / "t" / "a")
+    shutil.copytree(backup, target / "t" / "a")
+    log.transaction(insert(A, (11, "y")))
+    error = stopped(log.folder, target)
+    assert (error.table, "older state" in error.message) == ("t.a", True)
+
+
+def test_foreign_change_before_the_first_cut(log, target, killed):
+    """The table is in no cut yet: what others did to it is seen all the same."""
+    log.transaction(insert(A, *[(key, "a") for key in range(5)]))
+    folder = target / "t" / "a" / "_delta_log"
+    killed(log, target, lambda name: name == "before_cut" and len(list(folder.glob("*"))) > 1,
+           group_max_transactions=100)  # fmt: skip
+    delete_by_others(str(folder.parent))
+    assert "DELETE" in stopped(log.folder, target).message
+
+
+@pytest.mark.parametrize("step", ["after_put", "before_cut"])
+def test_undone_and_cut_off_behind_our_next_commit(log, target, killed, step):
+    log.transaction(insert(A, *[(key, "a") for key in range(5)]))
+    assert run(log.folder, target)
+    folder = str(target / "t" / "a")
+    before = LocalDelta().version(folder)
+    delete_by_others(folder)
+    restore(folder, before)
+    log.transaction(insert(A, (9, "b")))
+    killed(log, target, lambda name: name == step)
+    assert LocalDelta().version(folder) == before + 3
+    assert run(log.folder, target)
+    assert rows(target, A) == [*((key, "a") for key in range(5)), (9, "b")]
+
+
+def test_sleeper_commits_while_the_new_owner_starts(log, target, monkeypatch):
+    assert run(log.folder, target)
+    log.transaction(insert(A, (2, "a")), insert(B, (2, "a")))
+    true, done = LocalDelta.last_txn, list[int]()
+    with applier(log.folder, target) as old:
+
+        def last_txn(self: Any, snapshot: Snapshot, app: str) -> int | None:
+            found = true(self, snapshot, app)
+            if not done and snapshot.folder.endswith("/t/a"):
+                done.append(1)
+                with pytest.raises(FencedError):
+                    old.coordinator.apply(old.index.slice(0, old.index.end))
+            return found
+
+        monkeypatch.setattr(LocalDelta, "last_txn", last_txn)
+        with applier(log.folder, target, take_over=True) as new:
+            with pytest.raises(FormerOwnerError):
+                new.coordinator.apply(new.index.slice(new.coordinator.position, new.index.end))
+            new._go_back()
+            new.coordinator.apply(new.index.slice(new.coordinator.position, new.index.end))
+    assert rows(target, A) == rows(target, B) == [(2, "a")]
+
+
+def test_a_file_of_another_table_is_not_this_ones():
+    gone = FileNotFoundError(errno.ENOENT, "No such file", "/lake/t/order_items/part-1.parquet")
+    assert storage.is_gone(gone, "/lake/t/order_items")
+    assert not storage.is_gone(gone, "/lake/t/order")
+    encoded = FileNotFoundError(errno.ENOENT, "No such file", "/lake/t/t%C3%A4/part-1.parquet")
+    assert storage.is_gone(encoded, "/lake/t/t%C3%A4")
+
+
+def test_taken_over_behind_a_row_whose_answer_was_lost(tmp_path, monkeypatch):
+    """Found: the look for it brought the newest handle, and with it went the fence."""
+    first, second = Control(str(tmp_path)), Control(str(tmp_path))
+    first.claim()
+    true = control.write_deltalake
+
+    def lose(*args: Any, **options: Any) -> None:
+        monkeypatch.setattr(control, "write_deltalake", true)
+        true(DeltaTable(str(tmp_path)), *args[1:], **options)
+        second.claim(take_over=True)
+        raise broken()
+
+    monkeypatch.setattr(control, "write_deltalake", lose)
+    with pytest.raises(FencedError):
+        first.write("cut", position=1)
+    with pytest.raises(FencedError):
+        first.write("cut", position=2)
+    second.write("skip", position=3)

@@ -81,7 +81,9 @@ class Run:
     def _ended(self) -> dict[str, Any]:
         out, err = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, err.decode()[-3000:]
-        assert b"Traceback" not in err, err.decode()[-3000:]
+        said = err.split(b"Traceback (most recent call last)")[1:]
+        # The process that Spark asks for a stream's offsets may find its pipe closed at the end.
+        assert all(b"python_streaming_source_runner" in one for one in said), err.decode()[-3000:]
         found: dict[str, Any] = json.loads(out.splitlines()[-1])
         return found
 
