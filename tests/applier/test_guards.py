@@ -1,0 +1,53 @@
+"""Guards that only a history cut off at the right place, or a log with a hole in it, needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_repl.errors import HistoryError
+from spark_repl.stops import Until
+from tests.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.local_delta import applier, cuts, rows, run
+from tests.property.test_histories import Writer, check
+
+A = Table("a")
+
+
+@pytest.mark.parametrize("crash", range(1, 40, 3))
+def test_no_cut_while_a_table_is_ahead(tmp_path: Path, crash: int) -> None:
+    """Cut off between two tables of a large group, then gone on with in groups of one."""
+    writer = Writer(LogWriter(tmp_path / "log"))
+    writer.begin()
+    for number in range(4):
+        writer.step("rows", number, 3)
+    target = tmp_path / "lake"
+    run(writer.log.folder, target, crash=crash, group_max_transactions=100)
+    assert run(writer.log.folder, target, group_max_transactions=1)
+    check(writer, target, cuts(target))
+
+
+def test_files_that_were_not_applied_are_missed(log, target):
+    """They were known when the applier ended, and are gone at the next start."""
+    for key in range(1, 7):
+        log.transaction(insert(A, (key, "x")))
+        if key in (2, 4):
+            log.rotate()
+    with applier(log.folder, target) as found:
+        found.coordinator.until = Until.parse(f"after-gtids:{log.gtid(3)}")
+        found.coordinator.apply(found.index.slice(0, found.index.end))
+    assert rows(target, A) == [(1, "x")]
+    for name in ("bin.000001", "bin.000002"):
+        (log.folder / name).unlink()
+    with pytest.raises(HistoryError, match="missing"):
+        run(log.folder, target)
+
+
+def test_update_of_a_row_that_is_surely_gone(log, target):
+    """In idempotent mode it is passed over, though both changes stand in one group."""
+    log.transaction(insert(A, (1, "x"), (2, "x")))
+    log.transaction(delete(A, (1, "x")))
+    log.transaction(update(A, ((1, "x"), (1, "y"))))
+    assert run(log.folder, target, exec_mode="idempotent")
+    assert rows(target, A) == [(2, "x")]
