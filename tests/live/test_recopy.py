@@ -71,15 +71,23 @@ def test_copied_again_while_others_go_on(
     assert (1000001, 7, "branch") in rows_of(server, "t.a")
 
 
-def test_a_copy_mends_what_stopped_the_applier(
+def _followed(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
-) -> None:
+) -> tuple[Server, Config]:
+    """A server with some rows, copied and followed to its end."""
     server = make_server()
     config = config_for(server, tmp_path)
     with Load(server, 1):
         time.sleep(0.3)
     _copy(spark, config)
     _catch_up(spark, config, server.executed)
+    return server, config
+
+
+def test_a_copy_mends_what_stopped_the_applier(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server, config = _followed(make_server, spark, tmp_path)
     # A row that the log does not bring.
     server.query(["SET sql_log_bin = 0", "INSERT INTO t.a VALUES (2000001, 1, 'x')"][0],
                  "INSERT INTO t.a VALUES (2000001, 1, 'x')")  # fmt: skip
@@ -105,12 +113,7 @@ def test_a_copy_mends_what_others_did(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
     """The way out that the error names, where rows of a target table were changed by others."""
-    server = make_server()
-    config = config_for(server, tmp_path)
-    with Load(server, 1):
-        time.sleep(0.3)
-    _copy(spark, config)
-    _catch_up(spark, config, server.executed)
+    server, config = _followed(make_server, spark, tmp_path)
     folder = Path(config.target.path) / "t" / "b"
     spark.sql(f"DELETE FROM delta.`{folder}`").collect()
     server.query("INSERT INTO t.b (v) VALUES ('1')")
