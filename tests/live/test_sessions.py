@@ -133,7 +133,7 @@ def copied(config: Config, folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     assert {table.definition.name for table in tables} == plan.bounds.keys()
     found = {}
     for table in tables:
-        definition = TableOptions.of(config.target).forms.apply(table.definition)
+        definition = TableOptions.of(config).forms.apply(table.definition)
         bounds = plan.bounds[definition.name]
         assert len(bounds) > 1 or definition.table not in ("ev", "days")
         place = folder / definition.table

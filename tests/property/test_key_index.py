@@ -31,10 +31,10 @@ def test_candidates_are_all_rows_with_the_key(
 
 def test_missing_indexes_are_built_and_those_of_gone_files_go(tmp_path: Path) -> None:
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["id"])
-    for name in ("a.parquet", "sub%20/b.parquet"):
+    for name in ("a.parquet", "sub /b.parquet"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pq.write_table(pa.table({"id": pa.array([3, 1, 2])}), tmp_path / name)
-    names = ["a.parquet", "sub%20/b.parquet"]
+    names = ["a.parquet", "sub%20/b.parquet"]  # as a table's log names them
     assert index.missing(names) == names
     build(IndexTask(index, names[0]))
     assert index.missing(names) == names[1:]
