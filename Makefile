@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup demo test package soak bench clean distclean
+.PHONY: help check setup demo test package soak mutants bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -18,6 +18,7 @@ help:
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
 	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
 	@echo "make soak   the tests that run for long"
+	@echo "make mutants  takes guards out one at a time: does a test fail? (an hour)"
 	@echo "make bench  what this machine does (BENCH_LOG=folder of binlog files)"
 	@echo "make clean  removes what runs leave behind; make distclean the environment too"
 
@@ -64,6 +65,9 @@ package: setup
 
 soak: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak
+
+mutants: setup
+	$(BIN)/python -m tests.mutants
 
 bench: setup
 	$(BIN)/spark-repl bench decode $(BENCH_LOG)/*.0*

@@ -1,0 +1,89 @@
+"""The rooms whose every guard counts, and the tests that hold them, the quickest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Room:
+    """``count`` mutants are drawn from all of ``modules``, ``tests`` must kill them."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    count: int = 20
+
+
+_APPLIER = ("applier",)
+
+ROOMS: dict[str, Room] = {
+    "schedule": Room(
+        ("apply/schedule.py", "plan.py"),
+        ("unit/test_schedule.py", "property/test_schedule.py", "property/test_plan.py",
+         "applier/test_order.py", "applier/test_whole.py"),
+    ),
+    "folding": Room(
+        ("apply/changes.py", "apply/lineage.py", "apply/moves.py", "sink/net_changes.py",
+         "sink/bags.py", "binlog/twins.py"),
+        ("unit/test_twins.py", "unit/test_bags.py", "applier/test_equal_values.py",
+         "applier/test_idempotent.py", "applier/test_whole.py", "property/test_partial_fold.py",
+         "property/test_histories.py", "property/test_weak_hash.py"),
+    ),
+    "direct writes": Room(
+        ("sink/direct.py", "sink/commit.py", "group.py", "sink/rewrite.py"),
+        ("applier", "unit/test_partitions.py", "unit/test_statistics.py",
+         "property/test_histories.py", "property/test_change_feed.py"),
+    ),
+    "commit order": Room(
+        ("apply/commit_order.py", "landing.py", "low_water_mark.py", "lanes.py"),
+        ("unit/test_commit_order.py", "unit/test_lanes.py", "applier",
+         "property/test_histories.py"),
+    ),
+    "retry": Room(
+        ("retry.py", "stops.py"),
+        ("unit/test_retry.py", "unit/test_stops.py", *_APPLIER),
+    ),
+    "positions": Room(
+        ("position.py", "gtid.py", "sink/gaps.py", "sink/owner.py", "sink/tracking.py"),
+        ("unit/test_gtid.py", "property/test_gtid.py", "unit/test_control.py", *_APPLIER,
+         "property/test_histories.py"),
+    ),
+    "cuts": Room(
+        ("sink/cut.py", "sink/control.py", "sink/copies.py", "sink/replaced.py"),
+        ("unit/test_control.py", "unit/test_copies.py", *_APPLIER),
+    ),
+    "xa": Room(
+        ("apply/xa.py", "sink/xa_store.py", "xa_parts.py"),
+        ("unit/test_ddl.py", "applier/test_xa.py", "applier/test_xa_errors.py",
+         "property/test_xa_orders.py"),
+    ),
+    "key index": Room(
+        ("sink/key_index.py",),
+        ("unit/test_key_index.py", "property/test_key_index.py", "property/test_weak_hash.py",
+         "applier/test_equal_values.py", "applier/test_whole.py"),
+    ),
+    "vectors": Room(
+        ("sink/deletion_vector.py",),
+        ("unit/test_deletion_vector.py", "applier/test_whole.py", "property/test_histories.py"),
+        12,
+    ),
+    "compaction": Room(
+        ("sink/compaction.py", "upkeep.py", "sink/discard.py"),
+        ("property/test_compaction.py", *_APPLIER, "property/test_histories.py"),
+    ),
+    "history": Room(
+        ("sink/history.py", "sink/skips.py", "sink/table_commits.py", "sink/log_replay.py"),
+        ("unit/test_skips.py", "property/test_skips.py", *_APPLIER),
+    ),
+    "relay recovery": Room(
+        ("relay/recovery.py", "relay/published.py", "relay/purge.py", "relay/writer.py"),
+        ("unit/test_relay_writer.py", "unit/test_relay_log.py", "unit/test_relay_index.py",
+         "unit/test_relay_verify.py", "unit/test_stream_places.py"),
+    ),
+    "ddl": Room(
+        ("apply/ddl.py", "apply/create_table.py", "apply/alter_table.py", "apply/sql_tokens.py",
+         "apply/foreign_keys.py", "apply/name_case.py"),
+        ("unit/test_ddl.py", "unit/test_create_select.py", "unit/test_cascades.py",
+         "unit/test_name_case.py", "property/test_ddl.py"),
+    ),
+}  # fmt: skip
