@@ -127,6 +127,10 @@ class FormerOwnerError(SparkReplError):
     has: what the tables hold is to be read again, nothing is wrong."""
 
 
+class JvmEndedError(SparkReplError):
+    """Spark's JVM, that this process had started or was started by, is gone."""
+
+
 class ConfigError(SparkReplError):
     """Bad usage or configuration; the command line exits with 2."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,12 +15,13 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from .errors import SetupError, extra_named
+from .errors import JvmEndedError, SetupError, extra_named
 from .user_cache import cache_folder
 
 SCALA = "2.13"
 _AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
 _VERSIONS = ("17", "21")
+_ASK_S = 5.0
 
 
 def check_java() -> str:
@@ -49,6 +51,29 @@ def _asked(java: str) -> str:
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "([\d.]+)', said)
     return found.group(1) if found else ""
+
+
+def jvm_end(error: BaseException) -> JvmEndedError | None:
+    """The name of what is behind a lost connection: the JVM of this process's Spark has ended.
+    None where it listens, or where ``error`` is no connection's."""
+    from py4j.protocol import Py4JNetworkError
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None or not isinstance(error, ConnectionError | Py4JNetworkError):
+        return None
+    parameters = gateway.gateway_parameters
+    try:
+        socket.create_connection((parameters.address, parameters.port), _ASK_S).close()
+        return None
+    except ConnectionError:
+        return JvmEndedError(
+            "Spark's JVM has ended",
+            hint="start again: what was not committed is applied then; was it killed, or short of"
+            " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
+        )
+    except OSError:  # it is slow, or something else is
+        return None
 
 
 def delta_package() -> str:

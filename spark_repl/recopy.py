@@ -23,7 +23,7 @@ from . import formats
 from .companion import Companion
 from .config import Config
 from .copy.first_copy import CopyResult, FirstCopy, plan_again
-from .errors import FencedError, SourceLostError, SparkReplError, TargetError
+from .errors import FencedError, JvmEndedError, SourceLostError, SparkReplError, TargetError
 from .gtid import GtidSet
 from .relay.index_file import replace_file
 from .replica import Replica
@@ -183,7 +183,13 @@ def _not_the_copys(error: Exception) -> bool:
     """What may pass, and what ends the applier too."""
     passes = isinstance(error, SourceLostError) or temporary(error) or disk_full(error)
     return passes or isinstance(
-        error, FencedError | Stopped | ConnectionError | Py4JNetworkError | ConcurrentChangeError
+        error,
+        FencedError
+        | JvmEndedError
+        | Stopped
+        | ConnectionError
+        | Py4JNetworkError
+        | ConcurrentChangeError,
     )
 
 

@@ -19,7 +19,8 @@ from typing import TypeVar
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import StreamingQueryException
 
-from .errors import FencedError, SparkReplError, TargetError
+from .errors import FencedError, JvmEndedError, SparkReplError, TargetError
+from .java import jvm_end
 from .sink.table_log import ConcurrentChangeError
 
 log = logging.getLogger(__name__)
@@ -113,8 +114,9 @@ class Retries:
         last change of ``progress()`` on; ``on_retry`` is told of each, with the ``slot`` of the
         group whose work it is.
 
-        Raises what is not temporary as it is; TargetError with MySQL's words when all attempts were
-        in vain; Stopped when stop() came in between.
+        Raises what is not temporary as it is; JvmEndedError when Spark is gone;
+        TargetError with MySQL's words when all attempts were in vain; Stopped when stop() came in
+        between.
         """
         attempt = conflicts = 0
         reached = progress()
@@ -122,7 +124,7 @@ class Retries:
         while True:
             try:
                 return work()
-            except FencedError:
+            except (FencedError, JvmEndedError):
                 raise
             except ConcurrentChangeError as error:
                 if conflicts == CONFLICTS_MAX:
@@ -132,6 +134,8 @@ class Retries:
                 log.info("somebody else's commit came first (%s): planning anew", error)
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:
+                if (ended := jvm_end(error)) is not None:
+                    raise ended from error
                 if disk_full(error):
                     if time.monotonic() - said_at >= _DISK_SAID_EVERY_S:
                         log.error("disk is full (%s): waiting for someone to free space", error)

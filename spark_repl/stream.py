@@ -8,10 +8,10 @@ import re
 import shutil
 from typing import Any
 
-from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame
 
 from .errors import LogError, SparkReplError
+from .java import jvm_end
 from .relay.log import RelayLog
 from .relay.place import Place
 
@@ -72,12 +72,10 @@ def translated(error: Exception, path: str, damage: LogError | None = None) -> B
     """What stopped the stream outside of foreachBatch: errors of the source come as text, so that
     ``damage`` in the log is lost with its place."""
     text = str(error)
-    if isinstance(error, ConnectionError | Py4JNetworkError):
-        return SparkReplError(
-            "Spark's JVM has ended",
-            hint="start again: what was not committed is applied then; was it killed, or short of"
-            " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
-        )
+    if isinstance(error, SparkReplError):
+        return error
+    if (ended := jvm_end(error)) is not None:
+        return ended
     if "StoppedBetweenGroups" in text:
         return Ended()
     found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)

@@ -76,6 +76,10 @@ def test_jvm_is_killed_behind_the_rewrite(spark: SparkSession, log: LogWriter, t
     try:
         assert kill_behind_a_rewrite(applier.pid, target / "t" / "a" / "_delta_log", 120)
         assert applier.wait(120) == 1
+        said = (tmp_path / "out.txt").read_text("utf-8")
+        assert "Error: Spark's JVM has ended" in said
+        assert "in vain" not in said
+        assert "Traceback" not in said
     finally:
         if applier.poll() is None:
             os.killpg(applier.pid, signal.SIGKILL)

@@ -73,7 +73,7 @@ ONLY_IN = {
     "deltalake": ("sink",),
     "delta": ("sink",),
     "pymysql": ("relay.connection", "snapshot", "verify"),
-    "socket": ("relay.connection", "snapshot", "verify", "sink", "coordinator", "replica"),
+    "socket": ("relay.connection", "java", "snapshot", "verify", "sink", "coordinator", "replica"),
 }
 # part -> libraries that it must never import
 NEVER_IN = {
