@@ -184,10 +184,15 @@ class Replica:
                 break
         if (failure := self.error if self._failed else self._beside) is not None:
             raise failure
+        return self.result(time.perf_counter() - began)
+
+    def result(self, seconds: float) -> Result:
+        """What stands now, ``seconds`` after the run's beginning. Raises LogError where the log is
+        damaged behind it."""
         coordinator = self.coordinator
         return Result(
             self.counters,
-            time.perf_counter() - began,
+            seconds,
             str(coordinator.executed),
             RelayPosition.unpack(coordinator.position),
             self._relay_position(),

@@ -6,6 +6,7 @@ per row, values as the server prints them, binary ones as upper-case hex.
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +17,12 @@ from typing import Any
 
 
 def expected_tables(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]], list[Any]]]:
-    """(db.table, columns, rows) of each file of a folder."""
-    for path in sorted(folder.glob("*.jsonl")):
+    """(db.table, columns, rows) of each file of a folder. Raises FileNotFoundError where there is
+    none: nothing would be compared."""
+    paths = sorted(folder.glob("*.jsonl"))
+    if not paths:
+        raise FileNotFoundError(errno.ENOENT, "no expected tables", str(folder))
+    for path in paths:
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         yield path.name.removesuffix(".jsonl"), lines[0]["columns"], lines[1:]
 

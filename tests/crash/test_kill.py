@@ -56,7 +56,7 @@ def _end(process: subprocess.Popen[bytes], timeout: float = 120) -> int:
 
 def _check(spark: SparkSession, bank: Path, target: Path) -> None:
     """Applies the rest, in groups of another size, and looks at everything."""
-    run(spark, bank, target, group_max_transactions=500)
+    run(spark, bank, target, stream=True, group_max_transactions=500)
     assert_server_state(spark, target, bank / "expected")
     assert_applied_once(target)
     published = cuts(target)

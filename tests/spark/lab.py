@@ -16,6 +16,7 @@ from spark_repl.errors import SparkReplError
 from spark_repl.replica import Result
 from spark_repl.sink.control import Control, Cut
 from tests.binlog_writer import Table
+from tests.local_delta import apply_without_stream
 
 WRITER = "direct"  # the fixture either_writer changes it
 
@@ -27,15 +28,17 @@ def run(
     *,
     keys: dict[str, Any] | None = None,
     on_group: Any = None,
+    stream: bool = False,
     **apply: Any,
 ) -> Result:
-    """Applies the whole log; ``apply`` are keys of the section [apply], ``keys`` any others."""
+    """Applies the whole log, through a stream (which takes some seconds to start) or without;
+    ``apply`` are keys of the section [apply], ``keys`` any others."""
     apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )
     with Replica(spark, config.override(keys or {}), on_group) as replica:
-        return replica.apply()
+        return replica.apply() if stream else apply_without_stream(replica)
 
 
 def stopped(spark: SparkSession, log: Path, target: Path, **apply: Any) -> SparkReplError:
@@ -68,7 +71,8 @@ def assert_rows(spark: SparkSession, target: Path, table: Table, want: list[Any]
 
 
 def assert_server_state(spark: SparkSession, target: Path, expected: Path) -> None:
-    """Every table has the server's rows, value for value."""
+    """The tables are the server's, and each has its rows, value for value."""
+    assert versions(target).keys() == {name for name, *_ in expected_tables(expected)}
     for name, columns, want in expected_tables(expected):
         table = read(spark, target, name)
         assert differences(table.columns, table.collect(), columns, want)[:5] == [], name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,7 @@ from spark_repl.errors import (
     RowError,
 )
 from tests.binlog_writer import Table, delete, insert, update
+from tests.oltp_corpora import CORPORA
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -25,7 +25,6 @@ from tests.spark.lab import (
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())
 TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "oltp"
 
 
 # The end state.
@@ -44,7 +43,7 @@ def test_bank_ends_as_the_server(spark, bank, applied):
 def test_second_run_changes_nothing(spark, bank, applied):
     target, _ = applied
     before, published = versions(target), cuts(target)
-    result = run(spark, bank, target)
+    result = run(spark, bank, target, stream=True)
     assert (result.counters.transactions, versions(target)) == (0, before)
     assert cuts(target) == published
 
@@ -72,11 +71,11 @@ def test_every_cut_has_all_the_money(spark, applied):
     assert with_money >= 3
 
 
-def test_corpus_ends_as_the_server(spark, target):
-    if not CORPUS.is_dir():
-        pytest.skip(f"the big corpus is not there: {CORPUS}")
-    run(spark, CORPUS, target)
-    assert_server_state(spark, target, CORPUS / "expected")
+@pytest.mark.parametrize(("corpus", "changes"), CORPORA)
+def test_corpus_ends_as_the_server(spark, target, corpus, changes):
+    result = run(spark, corpus, target)
+    assert result.counters.row_changes > changes
+    assert_server_state(spark, target, corpus / "expected")
 
 
 @pytest.mark.parametrize(("workers", "bound"), [(4, {}), (1, {"group_max_rows": 3000})])
@@ -92,7 +91,7 @@ def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch,
 # Rows.
 
 
-@pytest.mark.usefixtures("either_writer")
+@pytest.mark.usefixtures("each_writer")
 def test_table_without_key(spark, log, target):
     log.ddl(BAG.create)
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (1, "x"), (2, None), (2, None)))

@@ -168,7 +168,7 @@ def test_while_others_work_in_a_loop(spark, log, target, statement):
     assert_applied_once(target)
 
 
-@pytest.mark.parametrize("writer", ["direct", "merge"])
+@pytest.mark.parametrize("writer", ["direct", pytest.param("merge", marks=pytest.mark.soak)])
 def test_delete_right_behind_our_commit_and_the_way_out(spark, log, target, writer, monkeypatch):
     """Found: it was taken for seen. The error says how to undo it, and doing so helps."""
     monkeypatch.setattr(lab, "WRITER", writer)

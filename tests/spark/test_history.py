@@ -82,7 +82,7 @@ def test_flipped_byte(spark, log, target):
     bad = bytearray(good)
     bad[good.index(b"abc", start, end)] ^= 1
     path.write_bytes(bad)
-    error = stopped(spark, log.folder, target)
+    error = stopped(spark, log.folder, target, stream=True)
     assert isinstance(error, LogError)
     assert error.file == str(path)
     assert start <= RelayPosition.parse(error.position).offset < end
@@ -164,11 +164,11 @@ def _two_runs(spark: SparkSession, log: LogWriter, target: Path, old: Path) -> N
     """Two runs; ``old`` is the target as it was between them."""
     log.ddl(B.create)
     log.transaction(insert(A, (1, "a")), insert(B, (1, "a")))
-    run(spark, log.folder, target)
+    run(spark, log.folder, target, stream=True)
     shutil.copytree(target, old)
     log.transaction(insert(A, (2, "a")))
     log.transaction(insert(B, (2, "a")), update(A, ((1, "a"), (1, "b"))))
-    run(spark, log.folder, target)
+    run(spark, log.folder, target, stream=True)
 
 
 def _whole(spark: SparkSession, target: Path) -> None:
@@ -195,12 +195,12 @@ def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
         shutil.rmtree(checkpoint)
         if change == "rolled back":
             shutil.copytree(old / "_repl" / "checkpoint", checkpoint)
-    result = run(spark, log.folder, at)
+    result = run(spark, log.folder, at, stream=True)
     assert result.counters.at_start == (2 if change == "ahead" else 0)
     _whole(spark, at)
     assert versions(at) == before
     log.transaction(insert(A, (3, "a")))
-    assert run(spark, log.folder, at).counters.at_start == 0
+    assert run(spark, log.folder, at, stream=True).counters.at_start == 0
     assert (3, "a") in rows(spark, at, A)
 
 
@@ -241,7 +241,7 @@ def test_second_applier_is_fenced(spark, log, target):
     assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
-@pytest.mark.usefixtures("either_writer")
+@pytest.mark.usefixtures("each_writer")
 def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target, monkeypatch):
     """As a process stopped (SIGSTOP) between its plan and its commit: crash/test_fencing.py."""
     log.transaction(insert(A, (1, "a")))

@@ -41,7 +41,7 @@ def test_damage_in_the_log_stops_behind_the_prefix(spark, log, target):
     file, at, _ = log.spans[-1]
     whole = (log.folder / file).read_bytes()
     (log.folder / file).write_bytes(whole[: at + 4] + bytes([99]) + whole[at + 5 :])
-    error = stopped(spark, log.folder, target)
+    error = stopped(spark, log.folder, target, stream=True)
     assert isinstance(error, LogError) and "event type 99 is unknown" in error.message
     assert (error.file, error.position) == (file, str(at)) and error.hint
     assert_rows(spark, target, A, [(1, "a")])
@@ -50,8 +50,8 @@ def test_damage_in_the_log_stops_behind_the_prefix(spark, log, target):
     assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
-@pytest.mark.usefixtures("either_writer")
-@pytest.mark.parametrize("bound", [100, 1])
+@pytest.mark.usefixtures("each_writer")
+@pytest.mark.parametrize("bound", [100, pytest.param(1, marks=pytest.mark.soak)])
 def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
     log.transaction(insert(A, (1, "a"), (2, "a")))
     log.transaction(insert(A, (3, "a")))
@@ -95,7 +95,7 @@ def test_duplicate_key_in_an_incomplete_table(spark, target, tmp_path):
     assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
-@pytest.mark.usefixtures("either_writer")
+@pytest.mark.usefixtures("each_writer")
 def test_duplicate_key_in_a_complete_table(spark, log, target):
     """Looked up as soon as a group holds more than INSERTs (those alone can't collide there)."""
     log.transaction(insert(A, (1, "a"), (2, "b")))

@@ -18,7 +18,7 @@ ABC = Table("abc", (("id", "int"), ("a", "int"), ("b", "varchar(20)"), ("c", "in
 BAG = Table("bag", (("a", "int"), ("b", "varchar(20)")), key=())
 
 
-@pytest.mark.usefixtures("either_writer")
+@pytest.mark.usefixtures("each_writer")
 @pytest.mark.parametrize("bound", [1000, pytest.param(40, marks=pytest.mark.soak)])
 def test_ends_as_the_server(spark, target, bound):
     """All row images alternate in this log of a real server."""
