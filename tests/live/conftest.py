@@ -1,4 +1,5 @@
-"""A server for the live tests: ``SPARK_REPL_MYSQL`` names the folder where MySQL is unpacked."""
+"""A server for the live tests: ``SPARK_REPL_MYSQL`` names the folder where MySQL is unpacked. With
+``SPARK_REPL_REQUIRE_MYSQL`` they fail without one, and are not skipped."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ MakeServer = Callable[..., Server]
 def template(tmp_path_factory: pytest.TempPathFactory) -> Server:
     folder = os.environ.get("SPARK_REPL_MYSQL")
     if not folder:
-        pytest.skip("SPARK_REPL_MYSQL names no folder with a MySQL server")
+        said = "SPARK_REPL_MYSQL names no folder with a MySQL server"
+        if os.environ.get("SPARK_REPL_REQUIRE_MYSQL"):
+            pytest.fail(said)
+        pytest.skip(said)
     found = Server(Path(folder), tmp_path_factory.mktemp("mysql") / "data", 1)
     found.initialise()
     return found

@@ -185,4 +185,5 @@ MIXED = [("prepare", 1, 3), ("rows", 9, 3), ("rotate", 0, 0), ("end", 0, 1), ("r
 def test_any_interleaving_is_serial_apply(
     steps: list[Step], runs: list[tuple[int, dict[str, Any]]], last: Any
 ) -> None:
+    # Scenarios 2, 4, 17, 25, 27, 46, 47: see above.
     applied(steps, runs, last)

@@ -21,7 +21,7 @@ from tests.idempotent import OUTCOMES, X, changes
 from tests.spark.lab import run, stopped
 
 
-@pytest.mark.usefixtures("each_writer")
+@pytest.mark.usefixtures("either_writer")
 def test_equal_values_are_one(spark, log, target):
     for table in (DOCUMENTS, ZEROS, JAPANESE, FLOAT_KEY):
         log.ddl(table.create)

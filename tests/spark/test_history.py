@@ -37,7 +37,6 @@ from tests.spark.lab import (
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())
 TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "oltp"
 
 
 # The log's beginning, end and damage.

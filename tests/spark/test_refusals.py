@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import spark_repl
@@ -29,7 +27,6 @@ from tests.spark.lab import (
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())
 TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "oltp"
 
 
 # Rows that don't fit.

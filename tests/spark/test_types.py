@@ -9,13 +9,13 @@ import pytest
 
 from spark_repl import Config, Replica
 from tests.decoder_log import printed
+from tests.local_delta import apply_without_stream
 from tests.spark import lab
 from tests.spark.lab import read
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "all_types"
 MINIMAL = FOLDER.with_name("minimal_metadata")
 _FLOATING = (4, 5)
-
 
 USUAL = {"zero_dates": "null"}
 OTHER = {"zero_dates": "string", "time_as": "microseconds", "geometry_as": "binary"}
@@ -31,18 +31,14 @@ def config(log: Path, target: Path, bound: int, kept: dict[str, str]) -> Config:
     )
 
 
-@pytest.mark.usefixtures("each_writer")
-@pytest.mark.parametrize(
-    ("bound", "swapped"),
-    [(1000, False), *(pytest.param(b, True, marks=pytest.mark.soak) for b in (1, 1000))],
-)
-def test_tables_end_as_the_servers(spark, target, bound, swapped):
-    """One writer with the usual forms, the other one with the others, and from the log of the same
-    statements whose events name no columns (binlog_row_metadata=MINIMAL)."""
-    usual = (lab.WRITER == "direct") != swapped
-    log, kept = (FOLDER, USUAL) if usual else (MINIMAL, OTHER)
+@pytest.mark.usefixtures("either_writer")
+@pytest.mark.parametrize("bound", [1000, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("log", "kept"), [(FOLDER, USUAL), (MINIMAL, OTHER)])
+def test_tables_end_as_the_servers(spark, target, log, kept, bound):
+    """With the usual forms; with the others, and from the log of the same statements whose events
+    name no columns (binlog_row_metadata=MINIMAL)."""
     with Replica(spark, config(log, target, bound, kept)) as replica:
-        replica.apply()
+        apply_without_stream(replica)
         definitions = {name: table.definition for name, table in replica.tracking.tables.items()}
     expected = json.loads((FOLDER / "expected.json").read_text("utf-8"))
     assert definitions.keys() == expected.keys()

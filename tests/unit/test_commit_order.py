@@ -88,8 +88,16 @@ def test_failure_doesnt_touch_those_before_it():
 def test_done_out_of_order_waits_for_the_gap():
     # Scenario 4: the low-water mark is that of the prefix, whoever finishes first.
     order = CommitOrder()
-    slots = [order.dispatch() for _ in range(3)]
+    slots, passed = [order.dispatch() for _ in range(3)], threading.Event()
+
+    def last() -> None:
+        order.wait(slots[2])
+        passed.set()
+
+    waiting = threading.Thread(target=last, daemon=True)
+    waiting.start()
     order.done(slots[1])
     order.wait(slots[0])
+    assert not passed.wait(0.05)
     order.done(slots[0])
-    order.wait(slots[2])
+    assert passed.wait(30)

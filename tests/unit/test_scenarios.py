@@ -1,4 +1,4 @@
-"""The table of MySQL's own tests: whole, and every test that it names is there and says so."""
+"""The table of MySQL's own tests: whole; each test that it names exists, says so, and asserts."""
 
 from __future__ import annotations
 
@@ -31,28 +31,42 @@ def test_most_are_answered_by_a_test(first: int, last: int, least: int) -> None:
 
 
 @cache
-def functions(path: Path) -> dict[str, tuple[str, str]]:
-    """Function -> its text with comments, and the module's docstring."""
+def functions(path: Path) -> dict[str, tuple[str, ast.FunctionDef]]:
+    """The functions of a module with their text, comments included."""
     source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    module = ast.get_docstring(tree) or ""
     return {
-        node.name: (ast.get_source_segment(source, node) or "", module)
-        for node in ast.walk(tree)
+        node.name: (ast.get_source_segment(source, node) or "", node)
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef)
     }
 
 
+def asserts(path: Path, name: str, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a function asserts something, itself or in a function of its module that it calls."""
+    for node in ast.walk(functions(path)[name][1]):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).rpartition(".")[2]
+            if called == "raises" or called.startswith("assert_"):
+                return True
+            own = called in functions(path) and called not in seen | {name}
+            if own and asserts(path, called, seen | {name}):
+                return True
+    return False
+
+
 @pytest.mark.parametrize("number", SCENARIOS)
-def test_the_tests_exist_and_name_their_number(number: int) -> None:
+def test_the_tests_exist_name_their_number_and_assert(number: int) -> None:
     for answer in SCENARIOS[number][1]:
         if not _TEST.fullmatch(answer):
             assert answer.endswith("."), answer  # a reason, as a sentence
             continue
         file, _, name = answer.partition("::")
         assert name in functions(_TESTS / file), answer
-        said = " ".join(functions(_TESTS / file)[name])
+        said, _ = functions(_TESTS / file)[name]
         assert number in numbers(said), f"{answer} does not name scenario {number}"
+        assert asserts(_TESTS / file, name), f"{answer} asserts nothing"
 
 
 def numbers(text: str) -> set[int]:
