@@ -13,6 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -139,13 +140,16 @@ CRASHES = Crashes()
 
 
 class _Here:
-    """``Workers`` in this process."""
+    """``Workers`` as threads of this process: tasks run side by side, as on executors."""
 
     def __init__(self, spark: Any, count: int) -> None:
         self.spark, self.count, self.task_retries = spark, count, 0
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
-        return [function(task) for task in tasks]
+        if len(tasks) < 2:
+            return [function(task) for task in tasks]
+        with ThreadPoolExecutor(min(len(tasks), 4)) as pool:
+            return list(pool.map(function, tasks))
 
 
 @contextmanager
