@@ -78,9 +78,10 @@ class _Walk:
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 below = f"{name}.{child.name}" if name else child.name
                 yield from self.function(below, _Body(child.body))
-            elif not isinstance(child, ast.AnnAssign | ast.Import | ast.ImportFrom) or (
-                isinstance(child, ast.AnnAssign) and name and child.value
-            ):
+            elif isinstance(child, ast.AnnAssign):
+                if name and child.value:
+                    yield from self.function(name, ast.Expr(child.value))
+            elif not isinstance(child, ast.Import | ast.ImportFrom):
                 yield from self._node(name, child)
                 yield from self.function(name, child)
 
