@@ -59,8 +59,6 @@ class RowEstimate:
 
     def observe(self, size: int, rows: int) -> RowEstimate:
         """The estimate corrected by ``rows`` changes that were found in ``size`` bytes."""
-        if size <= 0 or rows < 0:
-            return self
         total = self.weight + size
         rate = (self.rate * self.weight + rows) / total
         return RowEstimate(rate, min(total, self.memory), self.memory)
@@ -120,7 +118,7 @@ def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
                 lc, sn = 0, 0
         if alone[i]:
             lc = 0
-        barred = fresh or lc == 0 or sn == 0 or previous == 0 or sn > previous + 1
+        barred = fresh or lc == 0 or sn > previous + 1
         if barred or lc >= first or alone[i - 1]:
             current += 1
             first = sn

@@ -81,7 +81,7 @@ class _Walk:
             elif isinstance(child, ast.AnnAssign):
                 if name and child.value:
                     yield from self.function(name, ast.Expr(child.value))
-            elif not isinstance(child, ast.Import | ast.ImportFrom):
+            elif not (isinstance(child, ast.Import | ast.ImportFrom) or _is_strict(child)):
                 yield from self._node(name, child)
                 yield from self.function(name, child)
 
@@ -138,6 +138,11 @@ class _Walk:
     def _text(self, node: ast.AST) -> str:
         start, end = self._span(node)
         return self.source[start:end].decode()
+
+
+def _is_strict(node: ast.AST) -> bool:
+    """Of ``zip(..., strict=True)``: an assertion, that nothing depends on."""
+    return isinstance(node, ast.keyword) and node.arg == "strict"
 
 
 class _Body(ast.Module):

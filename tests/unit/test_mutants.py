@@ -21,7 +21,7 @@ def first(a: int = 7) -> int:
         raise ValueError("no")
     log.info("%s", a)
     close(a)
-    known: str | None = a == 4
+    known: str | None = zip(a == 4, strict=True)
     return min(a + 1, True)
 '''
 
