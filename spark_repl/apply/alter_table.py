@@ -93,7 +93,7 @@ def _action(cursor: Cursor, table: str) -> Alteration:
     if any(cursor.phrase(text) for text in _FREE):
         return Alteration()
     if any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
-        while not cursor.done():
+        while not (cursor.done() or cursor.at_mark(";")):
             cursor.next()
         return Alteration()
     if cursor.word("ADD"):

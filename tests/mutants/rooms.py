@@ -83,7 +83,7 @@ ROOMS: dict[str, Room] = {
     "ddl": Room(
         ("apply/ddl.py", "apply/create_table.py", "apply/alter_table.py", "apply/sql_tokens.py",
          "apply/foreign_keys.py", "apply/name_case.py"),
-        ("unit/test_ddl.py", "unit/test_create_select.py", "unit/test_cascades.py",
-         "unit/test_name_case.py", "property/test_ddl.py"),
+        ("unit/test_ddl.py", "unit/test_ddl_parts.py", "unit/test_cascades.py",
+         "unit/test_name_case.py", "unit/test_create_select.py", "property/test_ddl.py"),
     ),
 }  # fmt: skip
