@@ -25,7 +25,8 @@ ROOMS: dict[str, Room] = {
     "folding": Room(
         ("apply/changes.py", "apply/lineage.py", "apply/moves.py", "sink/net_changes.py",
          "sink/bags.py", "binlog/twins.py"),
-        ("unit/test_twins.py", "unit/test_bags.py", "applier/test_equal_values.py",
+        ("unit/test_folds.py", "unit/test_bags.py", "unit/test_twins.py",
+         "applier/test_equal_values.py",
          "applier/test_idempotent.py", "applier/test_whole.py", "property/test_partial_fold.py",
          "property/test_histories.py", "property/test_weak_hash.py"),
     ),
