@@ -73,7 +73,7 @@ def _lineage(code: Any, distinct: int, flags: Any) -> Any:
         else:
             previous[i] = last[k]
         root[i] = root[previous[i]] if previous[i] >= 0 else i
-        if not now & 4 and now & 2 and was & 4 and not was & 2:
+        if not now & 4 and was & 4 and not was & 2:
             continue  # an UPDATE of a row that is surely gone, as ``changes.fold`` has it
         last[k] = i
         net[k] = (now & 2) | ((was | now) & 4)

@@ -15,7 +15,6 @@ from pyroaring import BitMap
 
 from spark_repl.apply.changes import EveryTable
 from spark_repl.apply.ddl import classify
-from spark_repl.apply.lineage import along
 from spark_repl.apply.spans import Span
 from spark_repl.apply.stage import Part, StageTask, stage
 from spark_repl.errors import DecodeError
@@ -176,10 +175,3 @@ def test_a_moved_row_is_not_lost_to_a_copy(tmp_path: Path, known: str) -> None:
             stage(task)
         assert str(start) in str(caught.value)
         assert "copy the table again" in str(caught.value.hint)
-
-
-def test_changes_along_a_chain() -> None:
-    """Two rows' chains of changes, by turns: 0 <- 2 <- 3 and 1 <- 4."""
-    previous = np.array([-1, -1, 0, 2, 1])
-    mine = np.array([True, False, False, True, True])
-    assert along(previous, mine).tolist() == [1, 0, 1, 2, 1]

@@ -18,7 +18,7 @@ from spark_repl.apply.changes import (
     fold,
     fold_bag,
 )
-from spark_repl.apply.lineage import DEFAULT, LOST, MOVED, TARGET, lineage, sources
+from spark_repl.apply.lineage import DEFAULT, LOST, MOVED, TARGET, along, lineage, sources
 from spark_repl.apply.moves import effective
 
 INSERT, UPDATE, DELETE = EXISTS, EXISTED | EXISTS, EXISTED
@@ -125,10 +125,19 @@ def test_what_a_change_builds_upon(
 
 
 def test_which_image_gives_a_value() -> None:
-    line = lineage(codes(0, 0, 0, 1, 2, 2), 3, bits(INSERT, UPDATE, UPDATE, UPDATE, DELETE, INSERT))
-    holds = np.array([False, True, False, False, True, True])
-    image = np.array([True, True, True, True, False, True])
-    assert sources(line, holds, image).tolist() == [DEFAULT, 1, 1, TARGET, LOST, 5]
+    flags = bits(INSERT, UPDATE, UPDATE, UPDATE, UPDATE, DELETE, INSERT)
+    line = lineage(codes(0, 0, 0, 0, 1, 2, 2), 3, flags)
+    holds = np.array([False, True, False, False, False, True, True])
+    image = np.array([True, True, True, True, True, False, True])
+    assert sources(line, holds, image).tolist() == [DEFAULT, 1, 1, 1, TARGET, LOST, 6]
+    assert sources(line, holds & False, image).tolist() == [*[DEFAULT] * 4, TARGET, LOST, DEFAULT]
+
+
+def test_changes_along_a_chain() -> None:
+    """Two rows' chains of changes, by turns: 0 <- 2 <- 3 and 1 <- 4."""
+    previous = np.array([-1, -1, 0, 2, 1])
+    mine = np.array([True, False, False, True, True])
+    assert along(previous, mine).tolist() == [1, 0, 1, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -143,6 +152,7 @@ def test_which_image_gives_a_value() -> None:
         ([0, 1], [FROM, TO], [True, False], [True, True]),
         ([0, 1], [FROM, TO], [True, True], [False, False]),
         ([0, 1], [FROM, TO], [False, False], [False, False]),
+        ([0, 1, 1], [FROM, TO, UPDATE], [False, False], [False, False, False]),
         ([0, 0], [FROM, TO], [True, False], [True, True]),
         ([0, 0], [FROM, TO], [False, False], [False, False]),
         ([0, 1, 0], [FROM, TO, UPDATE], [True, False], [True, True, False]),
