@@ -167,6 +167,7 @@ KEYS: list[tuple[str, tuple[int, ...]]] = [
     ("a INT, b INT PRIMARY KEY", (1,)),
     ("a INT, b INT KEY", (1,)),
     ("a INT UNIQUE, b INT NOT NULL UNIQUE KEY, c INT NOT NULL UNIQUE", (1,)),
+    ("a INT NOT NULL UNIQUE, b INT NOT NULL UNIQUE KEY", (0,)),
     ("a CHAR(9) NOT NULL UNIQUE", (0,)),
     ("a SERIAL, b INT NOT NULL UNIQUE", (0,)),
     ("a INT NOT NULL, b BIGINT SERIAL DEFAULT VALUE", (1,)),
