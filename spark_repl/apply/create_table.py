@@ -231,7 +231,7 @@ def _character_set(cursor: Cursor, column: _Column) -> bool:
         column.charset = "binary"
     else:
         # The attribute BINARY means the character set's _bin collation: still text.
-        return column.type.text and bool(cursor.word("BINARY"))
+        return bool(cursor.word("BINARY"))
     return True
 
 

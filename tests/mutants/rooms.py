@@ -85,7 +85,8 @@ ROOMS: dict[str, Room] = {
     "ddl": Room(
         ("apply/ddl.py", "apply/create_table.py", "apply/alter_table.py", "apply/sql_tokens.py",
          "apply/foreign_keys.py", "apply/name_case.py"),
-        ("unit/test_ddl.py", "unit/test_ddl_parts.py", "unit/test_cascades.py",
-         "unit/test_name_case.py", "unit/test_create_select.py", "property/test_ddl.py"),
+        ("unit/test_ddl_parts.py", "unit/test_sql_tokens.py", "unit/test_ddl.py",
+         "unit/test_cascades.py", "unit/test_name_case.py", "unit/test_create_select.py",
+         "property/test_ddl.py"),
     ),
 }  # fmt: skip

@@ -127,7 +127,7 @@ SAID: list[tuple[str, dict[str, Any]]] = [
     ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES u (b) ON DELETE SOMEHOW",
      {"effect": Effect.UNSUPPORTED}),
     # table options
-    ("ALTER TABLE t DEFAULT COLLATE = utf8mb4_bin, DATA DIRECTORY = '/x'",
+    ("ALTER TABLE t DEFAULT COLLATE = utf8mb4_bin, DATA DIRECTORY = '/x' INDEX DIRECTORY '/y'",
      {"effect": Effect.NO_EFFECT}),
     ("ALTER TABLE t DEFAULT COMMENT 'x'", {"effect": Effect.UNSUPPORTED}),
     ("ALTER TABLE t COMMENT = (1)", {"effect": Effect.UNSUPPORTED}),
@@ -184,6 +184,8 @@ KEYS: list[tuple[str, tuple[int, ...]]] = [
      (0,)),
     ("a INT NOT NULL, b INT AS (a) STORED NOT NULL, UNIQUE (b), UNIQUE (a)", (1,)),
     ("a INT AS (1) NOT NULL UNIQUE", (0,)),
+    ("a INT NOT NULL, b INT AS (a) NOT NULL, UNIQUE (a, b), UNIQUE (a)", (0,)),
+    ("a CHAR(9), UNIQUE (a(9))", ()),
 ]  # fmt: skip
 
 
