@@ -171,7 +171,7 @@ class Cursor:
         token = self.next()
         if token.kind == WORD:
             return token.raw
-        if token.kind == NAME or (token.kind == STRING and token.raw[0] == '"'):
+        if token.kind == NAME or token.raw[0] == '"':
             return token.text
         raise StatementError(f"a name expected, not {token.raw}")
 

@@ -78,9 +78,9 @@ ROOMS: dict[str, Room] = {
     ),
     "relay recovery": Room(
         ("relay/recovery.py", "relay/published.py", "relay/purge.py", "relay/writer.py"),
-        ("unit/test_relay_recovery.py", "unit/test_relay_writer.py", "unit/test_relay_log.py",
-         "unit/test_relay_index.py", "unit/test_relay_verify.py", "unit/test_stream_places.py",
-         "unit/test_dump.py"),
+        ("unit/test_relay_end.py", "unit/test_relay_recovery.py", "unit/test_relay_writer.py",
+         "unit/test_relay_log.py", "unit/test_relay_index.py", "unit/test_relay_verify.py",
+         "unit/test_stream_places.py", "unit/test_dump.py"),
     ),
     "ddl": Room(
         ("apply/ddl.py", "apply/create_table.py", "apply/alter_table.py", "apply/sql_tokens.py",

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.errors import FormatError, LogError
+from spark_repl.errors import LogError
 from spark_repl.position import MAX_FILE_NO, RelayPosition
-from spark_repl.relay import index_file, published, recovery, writer
+from spark_repl.relay import index_file, writer
 from spark_repl.relay.index import build_index
+from spark_repl.relay.intake import Intake
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
-from spark_repl.relay.purge import clear, deciding, purge
+from spark_repl.relay.purge import purge
 from spark_repl.relay.recovery import numbers_in
 from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
-from tests.dump_stream import receive
+from tests.dump_stream import dump, events_of, feed, packets, receive
 
 T = Table("a")
 COUNT = 30
@@ -173,6 +174,72 @@ def test_a_list_that_is_no_list_is_made_again_where_an_end_is(folder: Path) -> N
     assert listed(folder) == numbers
 
 
+def test_the_list_is_lost_in_a_rotation(folder: Path) -> None:
+    """The next file has no head yet; who wrote the others, the published end says."""
+    numbers = listed(folder)
+    (folder / index_file.file_name(numbers[-1] + 1)).touch()
+    (folder / index_file.NAME).unlink()
+    with opened(folder) as relay:
+        assert relay.lost is None and relay.received.count() == COUNT
+    assert listed(folder) == numbers == tuple(sorted(numbers_in(folder)))
+
+
+@pytest.mark.parametrize("left", ["another log's", "no head"])
+def test_no_file_of_the_log_is_left(folder: Path, source: list[Path], left: str) -> None:
+    for path in folder.glob("relay.0*"):
+        path.unlink()
+    (folder / index_file.NAME).unlink()
+    if left == "no head":
+        (folder / NAME).unlink()
+        (folder / "relay.000002").touch()
+    else:
+        with opened(folder.parent / "other") as relay:
+            receive(relay, source[:1])
+        shutil.copy(folder.parent / "other/relay.000001", folder)
+    with opened(folder) as relay:
+        assert relay.log_id == ""
+        receive(relay, source)
+    assert count_in(folder) == COUNT and len(listed(folder)) == 1
+
+
+def test_what_was_not_published_may_be_damaged(folder: Path, source: list[Path]) -> None:
+    """The machine ended before the last file was on disk, and its end with it."""
+    *_, before, last = (folder / index_file.file_name(n) for n in listed(folder))
+    log_id = open_log(str(folder)).log_id
+    end = EndWriter(folder)
+    end.publish(End(log_id, RelayPosition(listed(folder)[-2], before.stat().st_size), 7))
+    end.close()
+    data = last.read_bytes()
+    assert len(data) < before.stat().st_size
+    last.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with opened(folder, 2000) as relay:
+        assert relay.lost is None and 0 < relay.received.count() < COUNT
+        receive(relay, source)
+    assert count_in(folder) == COUNT
+
+
+def test_a_log_without_checksums(tmp_path: Path) -> None:
+    """Damage that shows is an error; the rest nobody can see."""
+    files = sorted((Path(__file__).parents[1] / "fixtures/logs/no_checksum").glob("binlog.0*"))
+    folder = tmp_path / "relay"
+    with opened(folder) as relay:
+        feed(Intake(relay), packets(list(dump(files))))
+        relay.sync()
+        place = relay.source_file, relay.source_position
+    with opened(folder) as relay:
+        assert relay.lost is None and relay.received.count() == 6
+        assert (relay.source_file, relay.source_position) == place
+        assert place == (files[-1].name, files[-1].stat().st_size)
+    path = folder / "relay.000001"
+    data, at = path.read_bytes(), open_log(str(folder)).head(1).length
+    for event in list(events_of(path))[4:]:
+        path.write_bytes(data[: at + 4] + b"c" + data[at + 5 :])
+        with pytest.raises(LogError, match="damaged here") as caught, opened(folder):
+            pass
+        assert str(at) in str(caught.value) and path.stat().st_size == len(data)
+        at += len(event)
+
+
 def test_numbers_are_never_used_again(folder: Path, source: list[Path]) -> None:
     """A reader may have seen them, even if all files are gone."""
     last = max(listed(folder))
@@ -274,81 +341,3 @@ def test_a_log_that_is_renewed_in_mid_transaction(source: list[Path], tmp_path: 
         assert relay.number == 2 and relay.received.count() == COUNT
     assert count_in(folder) == COUNT - have.count()
     assert numbers_in(folder) == [2]
-
-
-# The published end.
-
-
-def test_what_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_end(tmp_path) is None
-    path = tmp_path / NAME
-    path.touch()
-    assert read_end(tmp_path) is None
-    end = EndWriter(tmp_path)
-    wanted = End("0f" * 16, RelayPosition(3, 1 << 33), 12)
-    end.publish(wanted)
-    end.close()
-    assert read_end(tmp_path) == wanted
-    data = path.read_bytes()
-    for at in range(len(data)):
-        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        monkeypatch.setattr(published, "_ATTEMPTS", 1)
-        with pytest.raises(LogError, match="published end is damaged"):
-            read_end(tmp_path)
-    path.write_bytes(data[:-1])
-    with pytest.raises(LogError, match="published end is damaged"):
-        read_end(tmp_path)
-    path.write_bytes(b"SRE2" + data[4:])
-    with pytest.raises(FormatError):
-        read_end(tmp_path)
-
-
-def test_a_reader_that_meets_the_writer_looks_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    end = EndWriter(tmp_path)
-    wanted = End("0f" * 16, RelayPosition(3, 4), 12)
-    end.publish(wanted)
-    whole = (tmp_path / NAME).read_bytes()
-    (tmp_path / NAME).write_bytes(whole[:30] + bytes(len(whole) - 30))
-    monkeypatch.setattr("time.sleep", lambda seconds: end.publish(wanted))
-    assert read_end(tmp_path) == wanted
-    end.close()
-
-
-# Purge.
-
-
-def test_what_a_purge_gives_back(folder: Path) -> None:
-    size = [(folder / index_file.file_name(n)).stat().st_size for n in listed(folder)]
-    last = max(listed(folder))
-    assert purge(folder, 1).files == ()
-    found = purge(folder, 3)
-    assert (found.files, found.bytes) == (("relay.000001", "relay.000002"), sum(size[:2]))
-    (folder / "relay.000002").touch()  # left over by one that was cut off
-    (folder / "relay.000003").unlink()  # by hand
-    found = purge(folder, 4)
-    assert found.files == ("relay.000002",) and found.bytes == 0
-    assert listed(folder) == tuple(range(4, last + 1))
-    (folder / index_file.NAME).rename(folder / "kept")
-    assert purge(folder, 5) == purge(folder, 5) and len(numbers_in(folder)) == last - 3
-    index_file.write_list(folder, index_file.FileList("ab" * 16, (5,)))
-    assert purge(folder, 5).files == () and len(numbers_in(folder)) == last - 3
-
-
-def test_a_log_that_is_cleared_leaves_nothing(folder: Path) -> None:
-    (folder / index_file.NAME).unlink()  # as one that was cut off
-    clear(folder)
-    assert read_end(folder) is None and numbers_in(folder) == []
-    assert not recovery.recover(folder)
-    clear(folder)
-
-
-def test_deciding_needs_no_lock_where_nothing_is_purged(folder: Path, tmp_path: Path) -> None:
-    recorded = tmp_path / "recorded"
-    recorded.mkdir()
-    with deciding(recorded):
-        assert not [*recorded.iterdir()]
-    held = index_file.locked(folder, "relay.purge.lock", wait=False)
-    with deciding(folder), pytest.raises(BlockingIOError), held:
-        pass

@@ -21,7 +21,7 @@ def words(statement: str) -> list[str]:
 @pytest.mark.parametrize(
     ("statement", "sql_mode", "want"),
     [
-        ("`a``b\\`", 0, [(NAME, "a`b\\")]),
+        (r"`a``\n`", 0, [(NAME, r"a`\n")]),
         ("'a''b'", 0, [(STRING, "a'b")]),
         (r"'a\'b\n\%\_\q\0'", 0, [(STRING, "a'b\n\\%\\_q\0")]),
         (r"'a\'", NO_BACKSLASH_ESCAPES, [(STRING, "a\\")]),
@@ -59,6 +59,7 @@ def test_quotes_and_numbers(statement: str, sql_mode: int, want: list[tuple[str,
         ("/*!99999 a */ b", "b"),
         ("/*!99999 a /* b */ c */ d", "d"),
         ("/*!99999/* a */*/ d", "d"),
+        ("/*!99999 a /*/ b */ c */ d", "d"),
         ("/*!99999 a /* b */ c /* d */ e */ f", "f"),
         ("/*!99999 a */ b /* c */ d", "b d"),
         ("/*!50000 a /*!50000 b */ c */ d", "a c d"),
