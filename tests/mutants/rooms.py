@@ -55,7 +55,7 @@ ROOMS: dict[str, Room] = {
     ),
     "xa": Room(
         ("apply/xa.py", "sink/xa_store.py", "xa_parts.py"),
-        ("unit/test_ddl.py", "applier/test_xa.py", "applier/test_xa_errors.py",
+        ("unit/test_xa_store.py", "applier/test_xa_errors.py", "applier/test_xa.py",
          "property/test_xa_orders.py"),
     ),
     "key index": Room(
