@@ -20,8 +20,8 @@ _COMPUTED: dict[type[ast.operator], str] = {
     ast.RShift: "<<", ast.FloorDiv: "*", ast.Mod: "//",
 }  # fmt: skip
 _CALLED = {"min": "max", "max": "min", "any": "all", "all": "any"}
-# Calls whose loss changes what people read, not what is applied.
-_SAID = ("log.", "_LOG.", "LOG.", "logging.", "warnings.", "print(")
+# Calls whose loss changes what people read, or where tests cut off, not what is applied.
+_SAID = ("log.", "_LOG.", "LOG.", "logging.", "warnings.", "print(", "reach(")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,12 @@ def test_what_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     path = tmp_path / NAME
     path.touch()
     assert read_end(tmp_path) is None
+    open_files = os.listdir("/proc/self/fd")
     end = EndWriter(tmp_path)
     wanted = End("0f" * 16, RelayPosition(3, 1 << 33), 12)
     end.publish(wanted)
     end.close()
+    assert os.listdir("/proc/self/fd") == open_files
     assert read_end(tmp_path) == wanted
     data = path.read_bytes()
     for at in range(len(data)):
@@ -35,6 +39,10 @@ def test_what_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(published, "_ATTEMPTS", 1)
         with pytest.raises(LogError, match="published end is damaged"):
             read_end(tmp_path)
+    other = b"XXXX" + data[4:-4]
+    path.write_bytes(other + zlib.crc32(other + bytes(4)).to_bytes(4, "little"))
+    with pytest.raises(LogError, match="published end is damaged"):
+        read_end(tmp_path)
     path.write_bytes(data[:-1])
     with pytest.raises(LogError, match="published end is damaged"):
         read_end(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,17 @@ def test_more_files_of_the_source_than_were_expected(source: list[Path], tmp_pat
             assert relay.lost is None
             assert (relay.source_file, relay.source_position) == place
     assert count_in(folder) == COUNT
+
+
+def test_a_stop_leaves_no_trace(source: list[Path], tmp_path: Path) -> None:
+    """The source begins each connection with what the log has last: its file and format."""
+    folder = tmp_path / "relay"
+    sizes = set()
+    for _ in range(3):
+        with opened(folder) as relay:
+            receive(relay, source)
+            sizes.add(relay.size)
+    assert len(sizes) == 1
 
 
 def test_a_head_that_is_cut(folder: Path, source: list[Path], tmp_path: Path) -> None:
@@ -296,6 +308,20 @@ def test_a_sync_that_fails_beside_is_not_forgotten(
                 relay.sync()
         assert read_end(tmp_path / "relay") == before
         relay.sync()
+
+
+def test_a_rotation_waits_for_the_sync_beside(
+    source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else that would publish the end before the rotation behind it."""
+    real = os.fdatasync
+    with opened(tmp_path / "relay") as relay:
+        receive(relay, source[:1])
+        monkeypatch.setattr(os, "fdatasync", lambda fd: (time.sleep(0.2), real(fd)))
+        relay.sync_beside()
+        relay.rotate()
+    end = read_end(tmp_path / "relay")
+    assert end is not None and end.position.file_no == 2
 
 
 def test_space_is_bounded_by_whole_files(source: list[Path], tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +39,9 @@ def files(store: XaStore) -> tuple[list[str], list[str]]:
     return sorted(p.name for p in here.iterdir()), sorted(p.name for p in there.iterdir())
 
 
-def test_kept_in_both_places_and_fetched_again(store: XaStore, branch: Branch) -> None:
+def test_kept_in_both_places_and_fetched_again(
+    store: XaStore, branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = store.keep(branch)
     assert (kept.start, kept.end, kept.size) == (0, 20, 20)
     name = Path(kept.path).name
@@ -48,14 +53,42 @@ def test_kept_in_both_places_and_fetched_again(store: XaStore, branch: Branch) -
             Path(kept.path).write_bytes(left)
         store.check([kept])
         assert Path(kept.path).read_bytes() == wanted
+    shutil.rmtree(store.here)
+    store.check([kept])
     (Path(store.folder) / name).unlink()
-    store.check([kept])  # what is here is enough
+    with monkeypatch.context() as patched:
+        patched.delattr(storage, "open_input")
+        store.check([kept])  # what is here is enough
     Path(kept.path).unlink()
     with pytest.raises(TargetError, match=r"bytes of the prepared XA branch X'6f6e65'.* are gone"):
         store.check([kept])
     alone = XaStore(store.here)
     with pytest.raises(TargetError, match="are gone"):
         alone.check([kept])
+
+
+def test_the_bytes_are_on_disk_before_they_have_their_name(
+    tmp_path: Path, branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, os.replace
+
+    def synced(fd: int) -> None:
+        found = os.fstat(fd)
+        steps.append("folder" if stat.S_ISDIR(found.st_mode) else f"{found.st_size} bytes")
+        fsync(fd)
+
+    def renamed(old: str, new: str) -> None:
+        steps.append("name")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    alone, before = XaStore(str(tmp_path / "kept")), os.listdir("/proc/self/fd")
+    kept = alone.keep(branch)
+    assert steps == ["20 bytes", "name", "folder"]
+    assert os.listdir("/proc/self/fd") == before
+    assert Path(kept.path).read_bytes() == bytes(range(10, 30))
 
 
 def test_a_relay_log_that_became_shorter(store: XaStore, branch: Branch) -> None:
