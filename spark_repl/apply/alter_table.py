@@ -8,7 +8,7 @@ from ..binlog.definition import ForeignKey
 from ..errors import StatementError
 from . import foreign_keys
 from .defaults import read_default
-from .sql_tokens import NUMBER, STRING, WORD, Cursor
+from .sql_tokens import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +50,18 @@ def option(cursor: Cursor) -> tuple[str, str] | None:
     if cursor.phrase("DATA DIRECTORY") or cursor.phrase("INDEX DIRECTORY"):
         cursor.mark("=")
         return "DIRECTORY", cursor.string()
-    default = cursor.at("DEFAULT") and cursor.word("DEFAULT")
+    default = cursor.word("DEFAULT")
     for name in _SETS:
         if cursor.phrase(name):
             cursor.mark("=")
-            token = cursor.next()
-            if token.kind not in (WORD, STRING, "name"):
-                raise StatementError(f"a name expected after {name}, not {token.raw}")
-            return ("COLLATE" if name == "COLLATE" else "CHARSET"), token.text
+            return ("COLLATE" if name == "COLLATE" else "CHARSET"), cursor.next().text
     if default:
         raise StatementError(f"DEFAULT {cursor.rest()} is not understood")
     if not (name := cursor.word(*_OPTIONS)):
         return None
     cursor.mark("=")
     cursor.mark("-")
-    token = cursor.next()
-    if token.kind not in (WORD, STRING, NUMBER, "name"):
-        raise StatementError(f"a value expected after {name}, not {token.raw}")
-    return name, token.text
+    return name, cursor.next().text
 
 
 def alteration(cursor: Cursor, table: str) -> Alteration:
@@ -93,7 +87,7 @@ def _action(cursor: Cursor, table: str) -> Alteration:
     if any(cursor.phrase(text) for text in _FREE):
         return Alteration()
     if any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
-        while not cursor.done():
+        while not (cursor.done() or cursor.at_mark(";")):
             cursor.next()
         return Alteration()
     if cursor.word("ADD"):
@@ -135,7 +129,7 @@ def _drop(cursor: Cursor, start: str) -> Alteration:
     if cursor.phrase("FOREIGN KEY") or cursor.word("CHECK"):
         return Alteration(dropped_constraints=(cursor.name(),))
     kind = cursor.word("INDEX", "KEY", "CONSTRAINT")
-    if not kind or cursor.done() or (name := cursor.name()).upper() == "PRIMARY":
+    if not kind or (name := cursor.name()).upper() == "PRIMARY":
         return _refused(start)
     # An index may be called as a foreign key is, and that one stays.
     dropped = (name,) if kind == "CONSTRAINT" else ()

@@ -89,7 +89,7 @@ def certain(flags: Bits) -> Bits:
 def codes(key: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
     """Numbers 0..n-1 for the distinct keys, equal only for equal bytes (no hash is trusted)."""
     encoded = pc.dictionary_encode(key)
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), len(encoded.dictionary)
+    return encoded.indices.to_numpy().astype(np.int32), len(encoded.dictionary)
 
 
 def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits) -> Net:
@@ -98,7 +98,7 @@ def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits) -> Net:
     keep = np.flatnonzero(net)
     breaks = [
         (int(at), MISSING_ROW if flags[at] & EXISTED else DUPLICATE_KEY)
-        for at in broken[broken >= 0]
+        for at in broken[broken > 0]
     ]
     return Net(entry[keep], net[keep], np.ones(len(keep), np.int64), first[keep], breaks)
 
@@ -119,7 +119,7 @@ def _fold(code: Any, flags: Any, distinct: int) -> Any:
     entry = np.full(distinct, -1, np.int64)
     first = np.full(distinct, -1, np.int64)
     net = np.zeros(distinct, np.uint8)
-    broken = np.full(distinct, -1, np.int64)
+    broken = np.zeros(distinct, np.int64)  # 0: never, as no key's first change is
     for i in range(code.size):
         k = code[i]
         now = flags[i]
@@ -129,9 +129,9 @@ def _fold(code: Any, flags: Any, distinct: int) -> Any:
             net[k] = now
             continue
         was = net[k]
-        if ((was >> 1) & 1) != (now & 1) and broken[k] < 0:
+        if ((was >> 1) & 1) != (now & 1) and not broken[k]:
             broken[k] = i
-        if not now & 4 and now & 2 and was & 4 and not was & 2:
+        if not now & 4 and was & 4 and not was & 2:
             continue  # an UPDATE of a row that is surely gone: ignored in idempotent mode
         entry[k] = i
         net[k] = (was & 1) | (now & 2) | ((was | now) & 4)

@@ -87,8 +87,6 @@ def definition(cursor: Cursor, name: str) -> Reading:
         keys = _foreign_keys(parts, table)
         for part in parts:
             _element(part, table)
-            if not part.done():
-                raise StatementError(f"a column or key is not understood from {part.rest()}")
         database, _, plain = name.partition(".")
         columns = tuple(_finish(column, table) for column in table.columns)
         found = TableDefinition(database, plain, columns, _key(table), keys)
@@ -109,7 +107,7 @@ def _foreign_keys(parts: list[Cursor], table: _Table) -> tuple[ForeignKey, ...]:
 def _options(cursor: Cursor, table: _Table) -> str:
     """Reads the options behind the columns: '' or SELECT or why they aren't understood."""
     while not (cursor.done() or cursor.at_mark(";")):
-        if cursor.at(*_QUERY) or cursor.at_mark("("):
+        if cursor.at_mark("("):
             return SELECT
         if cursor.phrase("PARTITION BY"):
             return SELECT if _rest_has_query(cursor) else ""
@@ -155,12 +153,9 @@ def _element(cursor: Cursor, table: _Table) -> None:
         _column(cursor, table)
         return
     if kind == "PRIMARY":
-        cursor.expect("KEY")
         table.primary = list(_key_parts(cursor))
-    elif kind == "UNIQUE":
-        cursor.word("INDEX", "KEY")
-        if parts := _key_parts(cursor):
-            table.unique.append(parts)
+    elif kind == "UNIQUE" and (parts := _key_parts(cursor)):
+        table.unique.append(parts)
     while not cursor.done():
         cursor.next()
 
@@ -177,7 +172,6 @@ def _key_parts(cursor: Cursor) -> dict[str, int]:
         prefix = 0
         if part.mark("("):
             prefix = part.number()
-            part.expect(")")
         found[name] = prefix
     return found
 
@@ -237,7 +231,7 @@ def _character_set(cursor: Cursor, column: _Column) -> bool:
         column.charset = "binary"
     else:
         # The attribute BINARY means the character set's _bin collation: still text.
-        return column.type.text and bool(cursor.word("BINARY"))
+        return bool(cursor.word("BINARY"))
     return True
 
 

@@ -157,9 +157,8 @@ def _create(cursor: Cursor, database: str) -> Statement:
         return Statement("CREATE DATABASE", Effect.NO_EFFECT, database=name, if_not_exists=there)
     kind = cursor.word("UNIQUE", "FULLTEXT", "SPATIAL")
     if cursor.word("INDEX"):
-        cursor.phrase("IF NOT EXISTS")
         return _index(cursor, database, "CREATE INDEX", kind == "UNIQUE")
-    if not kind and cursor.word("TABLE"):
+    if cursor.word("TABLE"):
         if replaces:
             return _unsupported("CREATE TABLE", "replaces a table", cursor.table(database))
         return _create_table(cursor, database)
@@ -167,7 +166,6 @@ def _create(cursor: Cursor, database: str) -> Statement:
 
 
 def _index(cursor: Cursor, database: str, verb: str, unique: bool) -> Statement:
-    cursor.name()
     while not cursor.word("ON"):
         cursor.next()
     table = cursor.table(database)

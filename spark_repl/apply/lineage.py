@@ -66,19 +66,17 @@ def _lineage(code: Any, distinct: int, flags: Any) -> Any:
     for i in range(code.size):
         k, now = code[i], flags[i]
         was = net[k]
-        if now & MOVED and i:
+        if now & MOVED:
             previous[i] = i - 1
-        elif now & 1:
-            previous[i] = last[k]
-        elif now & 2:
+        elif now & 3 == 2:
             previous[i] = DEFAULT
         else:
             previous[i] = last[k]
         root[i] = root[previous[i]] if previous[i] >= 0 else i
-        if not now & 4 and now & 2 and was & 4 and not was & 2:
+        if not now & 4 and was & 4 and not was & 2:
             continue  # an UPDATE of a row that is surely gone, as ``changes.fold`` has it
         last[k] = i
-        net[k] = now & 7 if was == 0 else (was & 1) | (now & 2) | ((was | now) & 4)
+        net[k] = (now & 2) | ((was | now) & 4)
     return previous, root
 
 

@@ -59,8 +59,6 @@ class RowEstimate:
 
     def observe(self, size: int, rows: int) -> RowEstimate:
         """The estimate corrected by ``rows`` changes that were found in ``size`` bytes."""
-        if size <= 0 or rows < 0:
-            return self
         total = self.weight + size
         rate = (self.rate * self.weight + rows) / total
         return RowEstimate(rate, min(total, self.memory), self.memory)
@@ -120,7 +118,7 @@ def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
                 lc, sn = 0, 0
         if alone[i]:
             lc = 0
-        barred = fresh or lc == 0 or sn == 0 or previous == 0 or sn > previous + 1
+        barred = fresh or lc == 0 or sn > previous + 1
         if barred or lc >= first or alone[i - 1]:
             current += 1
             first = sn
@@ -130,7 +128,7 @@ def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
 
 
 def assign(wave: npt.ArrayLike, length: npt.ArrayLike, workers: int) -> npt.NDArray[np.int32]:
-    """int32[n]: the worker of each transaction.
+    """int32[n]: the worker of each transaction; none has length 0.
 
     A wave is cut into at most ``workers`` contiguous runs of about equal bytes, each for another
     worker; the heaviest run goes to the least loaded worker, so the workers' totals never differ
@@ -163,10 +161,7 @@ def _assign(wave: Any, length: Any, workers: Any) -> Any:
         size[:] = 0
         done = np.int64(0)
         for i in range(start, stop):
-            run = 0
-            if total > 0:
-                middle = done + length[i] // 2
-                run = min(int(float(middle) / float(total) * workers), workers - 1)
+            run = (done + length[i] // 2) * workers // total
             worker[i] = run
             size[run] += length[i]
             done += length[i]
@@ -226,18 +221,13 @@ def first_group(
     most = int(groups(barrier, uncompressed, rows, limits)[1])
     stops = np.flatnonzero(barrier[1:])
     upto = int(stops[0]) + 1 if len(stops) else len(barrier)
-    if most == upto or barrier[0]:
+    if most == upto:
         return most
     size, weight = np.cumsum(uncompressed[:upto]), np.cumsum(rows[:upto])
-    # The second group is bounded like any other.
-    least = max(
-        upto - limits.transactions,
-        int(np.searchsorted(size, size[-1] - limits.bytes)) + 1,
-        int(np.searchsorted(weight, weight[-1] - limits.rows)) + 1,
-        1,
-    )
     middle = int(np.searchsorted(size, size[-1] / 2)) + 1
-    return most if least > most else min(max(middle, least), most)
+    # The second group is bounded like any other; its bytes are, by the middle.
+    light = int(np.searchsorted(weight, weight[-1] - limits.rows)) + 1
+    return min(max(middle, light, upto - limits.transactions), most)
 
 
 @jit_allocating

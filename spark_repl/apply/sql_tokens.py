@@ -89,7 +89,7 @@ def _token(statement: str, at: int, sql_mode: int) -> tuple[Token, int]:
         if not (names or plain):
             text = _ESCAPE.sub(_unescape, text)
         return Token(NAME if names else STRING, text, match[0]), match.end()
-    if (mark.isdigit() or mark == ".") and (match := _NUMBER.match(statement, at)):
+    if match := _NUMBER.match(statement, at):
         return Token(NUMBER, match[0], match[0]), match.end()
     if match := _WORD.match(statement, at):
         return Token(WORD, match[0].upper(), match[0]), match.end()
@@ -171,7 +171,7 @@ class Cursor:
         token = self.next()
         if token.kind == WORD:
             return token.raw
-        if token.kind == NAME or (token.kind == STRING and token.raw[0] == '"'):
+        if token.kind == NAME or token.raw[0] == '"':
             return token.text
         raise StatementError(f"a name expected, not {token.raw}")
 

@@ -68,7 +68,7 @@ def read_end(folder: str | Path) -> End | None:
     with stream:
         for _ in range(_ATTEMPTS):
             stream.seek(0)
-            data = stream.read(_RECORD.size) or b""
+            data = stream.read(_RECORD.size)
             if not data:
                 return None
             if later := _LATER.match(data):

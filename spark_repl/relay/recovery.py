@@ -69,14 +69,14 @@ def recover(folder: Path) -> Recovered | None:
         files = _list(folder, end)
         if files is None:
             return None
+        if end and end.log_id != files.log_id:
+            end = None
         files, found = _last_file(folder, files, end)
         if found is None:
             return None
         _remove_strays(folder, files)
-    if end and end.log_id == files.log_id:
-        place = RelayPosition(files.numbers[-1], found.size)
-        if end.position > place:
-            found = replace(found, lost=end.position)
+    if end and end.position > RelayPosition(files.numbers[-1], found.size):
+        found = replace(found, lost=end.position)
     return found
 
 
@@ -141,9 +141,7 @@ def _last_file(folder: Path, files: FileList, end: End | None) -> tuple[FileList
                 f"{path.name} is listed in the index but missing", file=str(path),
                 hint="remove the whole relay folder: everything is fetched again",
             )  # fmt: skip
-        published = 0
-        if end and end.log_id == files.log_id and end.position.file_no == number:
-            published = end.position.offset
+        published = end.position.offset if end and end.position.file_no == number else 0
         found = _tail(path, files, published)
         if found is not None:
             return files, found
@@ -162,7 +160,7 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
     if head.source is head.own:
         return None
     buf = np.memmap(path, np.uint8, "r")
-    size, stop = _whole(path, buf, published)
+    size = _whole(path, buf, published)
     found = scan(buf[:size], head.length, head.source.checksum, relay=True)
     if found.stop not in (Stop.END, *_CUT):
         raise LogError(
@@ -173,8 +171,7 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
     source, name, position, rotate = _last_source(buf, size)
     size = rotate or size
     del buf
-    if size < stop:
-        os.truncate(path, size)
+    os.truncate(path, size)
     received = head.previous_gtids.union(
         GtidSet.from_arrays(
             found.uuids.view("V16").reshape(-1),
@@ -185,12 +182,12 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
     return Recovered(files, size, received, source, name, position, found.checksum)
 
 
-def _whole(path: Path, buf: np.ndarray, published: int) -> tuple[int, int]:
-    """(bytes in front of the first wrong checksum, all bytes). Damage of what was published is an
+def _whole(path: Path, buf: np.ndarray, published: int) -> int:
+    """The bytes in front of the first wrong checksum. Damage of what was published is an
     error: readers have it, and only a log without checksums could be trusted behind it."""
     bad = int(verify_events(buf, MAGIC_LENGTH, buf.size)) if _all_checked(buf) else -1
     if bad < 0:
-        return buf.size, buf.size
+        return int(buf.size)
     length = int.from_bytes(buf[bad + 9 : bad + 13].tobytes(), "little")
     cut = bad + max(length, HEADER_LENGTH) > buf.size
     if bad < published and not cut:
@@ -198,7 +195,7 @@ def _whole(path: Path, buf: np.ndarray, published: int) -> tuple[int, int]:
             "the checksum of an event is wrong", file=str(path), position=bad,
             hint="remove the whole relay folder: everything is fetched again",
         )  # fmt: skip
-    return bad, buf.size
+    return bad
 
 
 def _all_checked(buf: np.ndarray) -> bool:
@@ -246,7 +243,7 @@ def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
                 out = np.concatenate((out, np.zeros_like(out)))
             out[n, 0], out[n, 1] = pos, length
             n, last = n + 1, np.int64(0)
-        elif kind != EventType.PREVIOUS_GTIDS and read_uint(buf, pos + 13, 4):
-            last = read_uint(buf, pos + 13, 4)
+        elif kind != EventType.PREVIOUS_GTIDS:
+            last = read_uint(buf, pos + 13, 4) or last
         pos += length
     return out[:n], last

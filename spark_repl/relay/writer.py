@@ -176,7 +176,7 @@ class RelayWriter:
 
     def drop_open(self) -> None:
         """Cuts off a transaction whose end never came; it will be fetched again."""
-        if self._fd >= 0 and self.size > self.whole:
+        if self._fd >= 0:
             os.ftruncate(self._fd, self.whole)
             self.size = self.whole
 

@@ -38,9 +38,7 @@ def is_exact(types: list[pa.DataType]) -> bool:
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
     if is_exact([key.type for key in keys]):
-        if keys[0].null_count:  # a bag's
-            return _hash_column(keys[0])
-        return np.asarray(keys[0].cast(pa.int64()).to_numpy())
+        return _hash_column(keys[0])
     total = np.zeros(len(keys[0]), np.int64)
     with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
         for key in keys:
@@ -69,10 +67,7 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
     else:
         if pa.types.is_decimal(kind):
             column = _digits(column)
-        array = column.cast(pa.large_binary()).combine_chunks()
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks)
-        return hash_binary(array)
+        return hash_binary(column.cast(pa.large_binary()).combine_chunks())
     if pa.types.is_floating(values.type):
         bits = np.asarray(values.fill_null(0.0).to_numpy()).astype(np.float64) + 0.0  # -0.0 is 0.0
         out = bits.view(np.int64).copy()

@@ -87,7 +87,7 @@ class XaStore:
     def check(self, branches: Iterable[Branch]) -> None:
         """Raises TargetError when the bytes of a prepared branch are gone."""
         for branch in branches:
-            if self._apart and _size(branch.path) != branch.size:
+            if _size(branch.path) != branch.size:
                 self._fetch(branch.path)
             if _size(branch.path) != branch.size:
                 raise TargetError(

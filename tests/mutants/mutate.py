@@ -20,8 +20,8 @@ _COMPUTED: dict[type[ast.operator], str] = {
     ast.RShift: "<<", ast.FloorDiv: "*", ast.Mod: "//",
 }  # fmt: skip
 _CALLED = {"min": "max", "max": "min", "any": "all", "all": "any"}
-# Calls whose loss changes what people read, not what is applied.
-_SAID = ("log.", "_LOG.", "LOG.", "logging.", "warnings.", "print(")
+# Calls whose loss changes what people read, or where tests cut off, not what is applied.
+_SAID = ("log.", "_LOG.", "LOG.", "logging.", "warnings.", "print(", "reach(")
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,10 @@ class _Walk:
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 below = f"{name}.{child.name}" if name else child.name
                 yield from self.function(below, _Body(child.body))
-            elif not isinstance(child, ast.AnnAssign | ast.Import | ast.ImportFrom) or (
-                isinstance(child, ast.AnnAssign) and name and child.value
-            ):
+            elif isinstance(child, ast.AnnAssign):
+                if name and child.value:
+                    yield from self.function(name, ast.Expr(child.value))
+            elif not (isinstance(child, ast.Import | ast.ImportFrom) or _is_strict(child)):
                 yield from self._node(name, child)
                 yield from self.function(name, child)
 
@@ -137,6 +138,11 @@ class _Walk:
     def _text(self, node: ast.AST) -> str:
         start, end = self._span(node)
         return self.source[start:end].decode()
+
+
+def _is_strict(node: ast.AST) -> bool:
+    """Of ``zip(..., strict=True)``: an assertion, that nothing depends on."""
+    return isinstance(node, ast.keyword) and node.arg == "strict"
 
 
 class _Body(ast.Module):

@@ -25,7 +25,8 @@ ROOMS: dict[str, Room] = {
     "folding": Room(
         ("apply/changes.py", "apply/lineage.py", "apply/moves.py", "sink/net_changes.py",
          "sink/bags.py", "binlog/twins.py"),
-        ("unit/test_twins.py", "unit/test_bags.py", "applier/test_equal_values.py",
+        ("unit/test_folds.py", "unit/test_bags.py", "unit/test_twins.py",
+         "applier/test_equal_values.py",
          "applier/test_idempotent.py", "applier/test_whole.py", "property/test_partial_fold.py",
          "property/test_histories.py", "property/test_weak_hash.py"),
     ),
@@ -54,7 +55,7 @@ ROOMS: dict[str, Room] = {
     ),
     "xa": Room(
         ("apply/xa.py", "sink/xa_store.py", "xa_parts.py"),
-        ("unit/test_ddl.py", "applier/test_xa.py", "applier/test_xa_errors.py",
+        ("unit/test_xa_store.py", "applier/test_xa_errors.py", "applier/test_xa.py",
          "property/test_xa_orders.py"),
     ),
     "key index": Room(
@@ -77,13 +78,15 @@ ROOMS: dict[str, Room] = {
     ),
     "relay recovery": Room(
         ("relay/recovery.py", "relay/published.py", "relay/purge.py", "relay/writer.py"),
-        ("unit/test_relay_writer.py", "unit/test_relay_log.py", "unit/test_relay_index.py",
-         "unit/test_relay_verify.py", "unit/test_stream_places.py"),
+        ("unit/test_relay_end.py", "unit/test_relay_recovery.py", "unit/test_relay_writer.py",
+         "unit/test_relay_log.py", "unit/test_relay_index.py", "unit/test_relay_verify.py",
+         "unit/test_stream_places.py", "unit/test_dump.py"),
     ),
     "ddl": Room(
         ("apply/ddl.py", "apply/create_table.py", "apply/alter_table.py", "apply/sql_tokens.py",
          "apply/foreign_keys.py", "apply/name_case.py"),
-        ("unit/test_ddl.py", "unit/test_create_select.py", "unit/test_cascades.py",
-         "unit/test_name_case.py", "property/test_ddl.py"),
+        ("unit/test_ddl_parts.py", "unit/test_sql_tokens.py", "unit/test_ddl.py",
+         "unit/test_cascades.py", "unit/test_name_case.py", "unit/test_create_select.py",
+         "property/test_ddl.py"),
     ),
 }  # fmt: skip

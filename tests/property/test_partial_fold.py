@@ -15,7 +15,6 @@ from pyroaring import BitMap
 
 from spark_repl.apply.changes import EveryTable
 from spark_repl.apply.ddl import classify
-from spark_repl.apply.lineage import along
 from spark_repl.apply.spans import Span
 from spark_repl.apply.stage import Part, StageTask, stage
 from spark_repl.errors import DecodeError
@@ -178,8 +177,20 @@ def test_a_moved_row_is_not_lost_to_a_copy(tmp_path: Path, known: str) -> None:
         assert "copy the table again" in str(caught.value.hint)
 
 
-def test_changes_along_a_chain() -> None:
-    """Two rows' chains of changes, by turns: 0 <- 2 <- 3 and 1 <- 4."""
-    previous = np.array([-1, -1, 0, 2, 1])
-    mine = np.array([True, False, False, True, True])
-    assert along(previous, mine).tolist() == [1, 0, 1, 2, 1]
+@pytest.mark.parametrize("change", [delete(BAG, {0: 1}), update(BAG, ({0: 1}, (1, "q")))])
+def test_a_row_without_key_is_told_by_all_columns(tmp_path: Path, change: Change) -> None:
+    """Which row goes, an image without all of them does not say."""
+    log = LogWriter(tmp_path / "log")
+    log.transaction(insert(BAG, {0: 7}), change)
+    ((_, start, _),) = log.spans
+    with pytest.raises(DecodeError, match="lacks column b") as caught:
+        applied(tmp_path / "table", BAG, [[1, "p"]], staged(log, [0], 1))
+    assert str(start) in str(caught.value) and "primary key" in str(caught.value.hint)
+
+
+def test_a_row_without_key_has_the_defaults(tmp_path: Path) -> None:
+    table = Table("p", (("a", "int"), ("b", "varchar(9) default 'd'")), key=())
+    log = LogWriter(tmp_path / "log")
+    log.transaction(insert(table, {0: 7}, {0: 8}), insert(table, (9, None)))
+    found = applied(tmp_path / "table", table, [], staged(log, [0], 1))
+    assert found == [[7, "d"], [8, "d"], [9, None]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +38,36 @@ def test_every_flipped_bit_is_found(tmp_path):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises(TargetError, match="deletion vector"):
             deletion_vector.read(str(tmp_path), descriptor)
+
+
+def test_every_kind_of_descriptor(tmp_path):
+    """Other writers': with a folder of random letters, absolute, at a file's begin, and inline."""
+    rows = {1, 5, 70_000}
+    (own,) = deletion_vector.write(str(tmp_path), [BitMap(rows)])
+    (path,) = tmp_path.glob("*.bin")
+    whole = path.read_bytes()
+    below = tmp_path / "ab" / path.name
+    below.parent.mkdir()
+    below.write_bytes(whole)
+    begin = tmp_path / "begin.bin"
+    begin.write_bytes(whole[1:])
+    bare = {key: own[key] for key in ("sizeInBytes", "cardinality")}
+    inline = deletion_vector._to_z85(whole[5:-4] + bytes(-len(whole[5:-4]) % 4))
+    others = [
+        {**own, "pathOrInlineDv": "ab" + own["pathOrInlineDv"]},
+        {**own, "storageType": "p", "pathOrInlineDv": f"file:{tmp_path}/ab/{path.name}"},
+        {**bare, "storageType": "p", "pathOrInlineDv": str(begin)},
+        {**bare, "storageType": "i", "pathOrInlineDv": inline},
+    ]
+    path.unlink()
+    assert all(set(deletion_vector.read(str(tmp_path), one)) == rows for one in others)
+
+
+def test_another_format_is_refused(tmp_path):
+    other = deletion_vector._to_z85(struct.pack("<IQ", deletion_vector.MAGIC + 1, 0))
+    descriptor = {"storageType": "i", "pathOrInlineDv": other, "sizeInBytes": 12}
+    with pytest.raises(TargetError, match="unknown format"):
+        deletion_vector.read(str(tmp_path), descriptor)
 
 
 def commit_of(folder: Path, dead: list[int], marks: list[int]) -> list[dict[str, Any]]:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.sink.key_index import KeyIndex, hash_keys
+from spark_repl.binlog.definition import GEOMETRY_STRUCT, VECTOR_LIST
+from spark_repl.sink.columns import Columns, schema_json
+from spark_repl.sink.key_index import KeyIndex, hash_keys, is_exact, write_indexed
 
 _AT = [datetime.datetime(1, 1, 2, 3, 4, 5, 6), datetime.datetime(9999, 12, 31), None]
 
@@ -41,6 +43,33 @@ def test_same_hash_after_widening(values, narrow, wide):
         assert len(np.unique(before)) == len(values)
 
 
+@pytest.mark.parametrize(
+    ("values", "kind", "want"),
+    [
+        ([5, -1], pa.int32(), [5, -1]),
+        ([5, None], pa.int64(), [5, -7046029254386353131]),
+        ([True, None], pa.bool_(), [-2960836685804272853, 1728126539969246250]),
+        ([datetime.date(2000, 2, 29)], pa.date32(), [-2733422239751376020]),
+        ([datetime.datetime(1, 1, 2, 3)], pa.timestamp("us"), [7520909903999422336]),
+        ([1.5, -0.0, 0.0], pa.float64(), [-631827123567113068, 0, 0]),
+        ([Decimal("1.50")], pa.decimal128(5, 2), [1826692135596014441]),
+        (["é", ""], pa.string(), [1199699986671086778, -162702791582339457]),
+        ([{"srid": 7, "wkb": b"x"}], GEOMETRY_STRUCT, [949559754031631281]),
+        ([[1.5, 2.5]], VECTOR_LIST, [161254008095710506]),
+    ],
+)
+def test_hashes_are_those_of_the_files_that_are_there(values, kind, want):
+    """Indexes outlive versions: another hash needs another format."""
+    assert hash_keys([chunked(values, kind)]).tolist() == want
+
+
+def test_a_key_of_two_numbers_is_hashed():
+    keys = [chunked([5], pa.int32()), chunked([6], pa.int64())]
+    assert hash_keys(keys).tolist() == [5032867725359169077]
+    assert not is_exact([key.type for key in keys])
+    assert is_exact([pa.int32()]) and not is_exact([pa.string()])
+
+
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_timestamps_of_files_that_spark_wrote(tmp_path: Path, zone: str | None) -> None:
     # OPTIMIZE writes them as INT96, which pyarrow reads as nanoseconds of 64 bits else.
@@ -60,3 +89,36 @@ def test_index_that_is_gone_or_half_written_is_made_again(tmp_path: Path, left: 
         (tmp_path / "keys" / "f.parquet.npy").write_bytes(left)
     at, rows = index.candidates("f.parquet", np.array([5, 6, 7]))
     assert sorted(zip(at.tolist(), rows.tolist(), strict=True)) == [(0, 1), (0, 2), (2, 0)]
+
+
+def test_a_file_is_indexed_when_it_is_written(tmp_path: Path) -> None:
+    rows = pa.table({"k": pa.array([7, 5], pa.int64())})
+    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
+    index.forget_gone()  # nothing yet
+    (add,) = write_indexed(index, Columns.of(schema_json(rows.schema)), rows)
+    assert index.missing([add["path"]]) == []
+    begun = tmp_path / "keys" / "f.parquet.npy.1.part"  # another process writes it now
+    begun.touch()
+    index.forget_gone()
+    assert begun.exists() and index.missing([add["path"]]) == []
+
+
+def test_every_pair_of_many_equal_keys(tmp_path: Path) -> None:
+    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
+    index.add("f", np.full(40, 7))
+    at, rows = index.candidates("f", np.array([6, 7, 7, 8]))
+    assert at.tolist() == [1] * 40 + [2] * 40
+    assert rows.tolist() == [*range(40)] * 2
+
+
+@pytest.mark.parametrize("bitwise", [False, True])
+def test_keys_of_one_hash_are_told_apart(tmp_path: Path, bitwise: bool) -> None:
+    stored = pa.table({"k": pa.array([1.0, 0.0]), "s": ["a", "b"]})
+    pq.write_table(stored, tmp_path / "f.parquet")
+    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k", "s"])
+    wanted = [chunked([1.0, 1.0, -0.0], pa.float64()), chunked(["a", "b", "b"], pa.string())]
+    at, rows = np.array([0, 1, 2]), np.array([0, 0, 1])
+    found = index.same("f.parquet", wanted, at, rows, bitwise=bitwise)
+    assert found.tolist() == [True, False, not bitwise]
+    if not bitwise:
+        assert index.same("f.parquet", wanted, at, rows).tolist() == found.tolist()

@@ -21,6 +21,7 @@ def first(a: int = 7) -> int:
         raise ValueError("no")
     log.info("%s", a)
     close(a)
+    known: str | None = zip(a == 4, strict=True)
     return min(a + 1, True)
 '''
 
@@ -37,6 +38,8 @@ def test_each_kind_of_change() -> None:
         "not done -> done",
         'raise ValueError("no") -> pass',
         "close(a) -> pass",
+        "a == 4 -> a != 4",
+        "4 -> 5",
         "min -> max",
         "a + 1 -> ((a) - (1))",
         "1 -> 2",

@@ -66,6 +66,7 @@ def test_a_barrier_is_a_wave_of_its_own() -> None:
 def test_workers_share_a_wave_by_bytes() -> None:
     worker = assign([0, 0, 0, 0, 1], [10, 10, 10, 10, 40], 2)
     assert worker[0] == worker[1] != worker[2] == worker[3]
+    assert len(set(assign([0, 0], [20, 80], 2).tolist())) == 2, "by the middle of their bytes"
     worker = assign([0, 1, 2, 3], [10, 10, 10, 10], 4)
     assert sorted(worker.tolist()) == [0, 1, 2, 3]
 
@@ -76,6 +77,8 @@ def test_groups_end_at_bounds_and_barriers() -> None:
     assert groups(none, [1] * 7, [1.0] * 7, limits).tolist() == [0, 3, 6, 7]
     assert groups(none, [500, 400, 5000, 1, 1, 1, 1], [1] * 7, limits).tolist() == [0, 2, 3, 6, 7]
     assert groups(none, [1] * 7, [60, 60, 200, 1, 1, 1, 1], limits).tolist() == [0, 1, 2, 3, 6, 7]
+    assert groups(none, [500] * 7, [1] * 7, limits).tolist() == [0, 2, 4, 6, 7]
+    assert groups(none, [1] * 7, [50] * 7, limits).tolist() == [0, 2, 4, 6, 7]
     barrier = [False, True, True, False, False, False, True]
     assert groups(barrier, [1] * 7, [1] * 7, limits).tolist() == [0, 1, 2, 3, 6, 7]
     assert groups([], [], [], limits).tolist() == [0]
@@ -94,6 +97,10 @@ def test_the_last_two_groups_are_alike() -> None:
     assert first(7, barrier=5) == 3, "what lies behind a statement is another group's anyway"
     assert first(7, barrier=0) == 1
     assert first(1, rows=150) == first(2, rows=150) == 1
+    # The middle of the bytes lies in the first transaction: the second group's bounds count.
+    size, none = np.array([900, 1, 1, 1, 1, 1, 1]), np.zeros(7, bool)
+    assert first_group(none, size, np.ones(7), limits) == 3
+    assert first_group(none[1:], size[:6], np.full(6, 30.0), limits) == 3
 
 
 def test_bounds_and_workers_must_be_positive() -> None:
@@ -105,7 +112,7 @@ def test_bounds_and_workers_must_be_positive() -> None:
 
 def test_the_row_estimate_follows_what_is_seen() -> None:
     estimate = RowEstimate()
-    for _ in range(50):
-        estimate = estimate.observe(10 << 20, 100_000)
-    assert estimate.rows(np.array([10 << 20])) == pytest.approx(100_000, rel=0.05)
-    assert estimate.observe(0, 5) is estimate
+    for rows in (100_000, 1_000_000, 100_000):
+        for _ in range(200):
+            estimate = estimate.observe(10 << 20, rows)
+        assert estimate.rows(np.array([10 << 20])) == pytest.approx(rows, rel=0.05)

@@ -1,0 +1,99 @@
+"""The published end of a relay log, and purge: what readers are told before files go."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+import pytest
+
+from spark_repl.errors import FormatError, LogError
+from spark_repl.position import RelayPosition
+from spark_repl.relay import index_file, published
+from spark_repl.relay.published import NAME, End, EndWriter, read_end
+from spark_repl.relay.purge import clear, deciding, purge
+from spark_repl.relay.recovery import numbers_in, recover
+
+
+def listed(folder: Path) -> tuple[int, ...]:
+    found = index_file.read_list(folder)
+    return found.numbers if found else ()
+
+
+def test_what_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_end(tmp_path) is None
+    path = tmp_path / NAME
+    path.touch()
+    assert read_end(tmp_path) is None
+    open_files = os.listdir("/proc/self/fd")
+    end = EndWriter(tmp_path)
+    wanted = End("0f" * 16, RelayPosition(3, 1 << 33), 12)
+    end.publish(wanted)
+    end.close()
+    assert os.listdir("/proc/self/fd") == open_files
+    assert read_end(tmp_path) == wanted
+    data = path.read_bytes()
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        monkeypatch.setattr(published, "_ATTEMPTS", 1)
+        with pytest.raises(LogError, match="published end is damaged"):
+            read_end(tmp_path)
+    other = b"XXXX" + data[4:-4]
+    path.write_bytes(other + zlib.crc32(other + bytes(4)).to_bytes(4, "little"))
+    with pytest.raises(LogError, match="published end is damaged"):
+        read_end(tmp_path)
+    path.write_bytes(data[:-1])
+    with pytest.raises(LogError, match="published end is damaged"):
+        read_end(tmp_path)
+    path.write_bytes(b"SRE2" + data[4:])
+    with pytest.raises(FormatError):
+        read_end(tmp_path)
+
+
+def test_a_reader_that_meets_the_writer_looks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = EndWriter(tmp_path)
+    wanted = End("0f" * 16, RelayPosition(3, 4), 12)
+    end.publish(wanted)
+    whole = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(whole[:30] + bytes(len(whole) - 30))
+    monkeypatch.setattr("time.sleep", lambda seconds: end.publish(wanted))
+    assert read_end(tmp_path) == wanted
+    end.close()
+
+
+def test_what_a_purge_gives_back(relay: Path) -> None:
+    size = [(relay / index_file.file_name(n)).stat().st_size for n in listed(relay)]
+    last = max(listed(relay))
+    assert purge(relay, 1).files == ()
+    found = purge(relay, 3)
+    assert (found.files, found.bytes) == (("relay.000001", "relay.000002"), sum(size[:2]))
+    (relay / "relay.000002").touch()  # left over by one that was cut off
+    (relay / "relay.000003").unlink()  # by hand
+    found = purge(relay, 4)
+    assert found.files == ("relay.000002",) and found.bytes == 0
+    assert listed(relay) == tuple(range(4, last + 1))
+    (relay / index_file.NAME).rename(relay / "kept")
+    assert purge(relay, 5) == purge(relay, 5) and len(numbers_in(relay)) == last - 3
+    index_file.write_list(relay, index_file.FileList("ab" * 16, (5,)))
+    assert purge(relay, 5).files == () and len(numbers_in(relay)) == last - 3
+
+
+def test_a_log_that_is_cleared_leaves_nothing(relay: Path) -> None:
+    (relay / index_file.NAME).unlink()  # as one that was cut off
+    clear(relay)
+    assert read_end(relay) is None and numbers_in(relay) == []
+    assert not recover(relay)
+    clear(relay)
+
+
+def test_deciding_needs_no_lock_where_nothing_is_purged(relay: Path, tmp_path: Path) -> None:
+    recorded = tmp_path / "recorded"
+    recorded.mkdir()
+    with deciding(recorded):
+        assert not [*recorded.iterdir()]
+    held = index_file.locked(relay, "relay.purge.lock", wait=False)
+    with deciding(relay), pytest.raises(BlockingIOError), held:
+        pass

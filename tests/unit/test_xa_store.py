@@ -1,0 +1,160 @@
+"""The bytes of prepared branches: in both places, fetched again, removed when they have ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from spark_repl.apply.xa import Branch, Branches, Xid
+from spark_repl.errors import FormatError, StatementError, TargetError
+from spark_repl.sink import storage
+from spark_repl.sink.xa_store import XaStore
+
+
+@pytest.fixture
+def branch(tmp_path: Path) -> Branch:
+    """In the middle of a relay log."""
+    log = tmp_path / "relay.000001"
+    log.write_bytes(bytes(range(100)))
+    return Branch(Xid(1, b"one", b""), 7, "uuid:1", 0, str(log), 10, 30, True, False, 20)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> XaStore:
+    """As of a target on an object store: durable there, read here."""
+    monkeypatch.setattr(storage, "open_output", partial(open, mode="wb"))
+    (tmp_path / "there").mkdir()
+    return XaStore(str(tmp_path / "there"), str(tmp_path / "here"))
+
+
+def files(store: XaStore) -> tuple[list[str], list[str]]:
+    """Names here and there."""
+    here, there = Path(store.here), Path(store.folder)
+    return sorted(p.name for p in here.iterdir()), sorted(p.name for p in there.iterdir())
+
+
+def test_kept_in_both_places_and_fetched_again(
+    store: XaStore, branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = store.keep(branch)
+    assert (kept.start, kept.end, kept.size) == (0, 20, 20)
+    name = Path(kept.path).name
+    assert files(store) == ([name], [name])
+    wanted = bytes(range(10, 30))
+    for left in (None, b"", wanted[:-1]):
+        Path(kept.path).unlink()
+        if left is not None:
+            Path(kept.path).write_bytes(left)
+        store.check([kept])
+        assert Path(kept.path).read_bytes() == wanted
+    shutil.rmtree(store.here)
+    store.check([kept])
+    (Path(store.folder) / name).unlink()
+    with monkeypatch.context() as patched:
+        patched.delattr(storage, "open_input")
+        store.check([kept])  # what is here is enough
+    Path(kept.path).unlink()
+    with pytest.raises(TargetError, match=r"bytes of the prepared XA branch X'6f6e65'.* are gone"):
+        store.check([kept])
+    alone = XaStore(store.here)
+    with pytest.raises(TargetError, match="are gone"):
+        alone.check([kept])
+
+
+def test_the_bytes_are_on_disk_before_they_have_their_name(
+    tmp_path: Path, branch: Branch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, os.replace
+
+    def synced(fd: int) -> None:
+        found = os.fstat(fd)
+        steps.append("folder" if stat.S_ISDIR(found.st_mode) else f"{found.st_size} bytes")
+        fsync(fd)
+
+    def renamed(old: str, new: str) -> None:
+        steps.append("name")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    alone, before = XaStore(str(tmp_path / "kept")), os.listdir("/proc/self/fd")
+    kept = alone.keep(branch)
+    assert steps == ["20 bytes", "name", "folder"]
+    assert os.listdir("/proc/self/fd") == before
+    assert Path(kept.path).read_bytes() == bytes(range(10, 30))
+
+
+def test_a_relay_log_that_became_shorter(store: XaStore, branch: Branch) -> None:
+    with pytest.raises(TargetError, match="shorter than when it was indexed"):
+        store.keep(replace(branch, end=101))
+    assert store.keep(replace(branch, end=100)).size == 90
+
+
+def test_only_its_own_files_are_forgotten(store: XaStore, branch: Branch) -> None:
+    kept = store.keep(branch)
+    store.forget([branch])  # one that ended in the group that it was prepared in
+    assert Path(branch.path).exists() and files(store) == ([Path(kept.path).name],) * 2
+    store.keep_all = True
+    store.forget([kept])
+    store.clean([])
+    assert files(store) == ([Path(kept.path).name],) * 2
+    store.keep_all = False
+    store.forget([kept])
+    assert files(store) == ([], [])
+    store.forget([kept])
+
+
+def test_a_start_removes_what_no_cut_names(store: XaStore, branch: Branch) -> None:
+    kept, other = store.keep(branch), store.keep(replace(branch, position=8))
+    Path(f"{kept.path}.abc.new").touch()  # a copy that was cut off
+    store.clean([kept])
+    assert files(store) == ([Path(kept.path).name],) * 2
+    assert not Path(other.path).exists()
+    later = Path(store.folder) / f"{9:020d}.events2"
+    later.touch()
+    with pytest.raises(FormatError):
+        store.clean([kept])
+    assert later.exists()
+
+
+def test_branches_by_xid(branch: Branch) -> None:
+    found = Branches([replace(branch, position=9, xid=Xid(1, b"two", b"")), branch])
+    assert [one.position for one in found] == [7, 9] and len(found) == 2
+    assert branch.xid in found and Xid(2, b"one", b"") not in found
+    with pytest.raises(StatementError, match="already exists") as caught:
+        found.prepare(branch)
+    assert caught.value.number == 1440
+    assert found.end(branch.xid) == branch and branch.xid not in found
+    with pytest.raises(StatementError, match="Unknown XID") as caught:
+        found.end(branch.xid)
+    assert caught.value.number == 1397
+    found.prepare(branch)
+    assert Branch.of_json(branch.to_json(), "p") == branch.kept("p")
+
+
+@pytest.mark.parametrize(
+    ("xid", "valid"),
+    [
+        (Xid(0, b"", b""), True),
+        (Xid(2**32 - 1, b"g" * 64, b"b" * 64), True),
+        (Xid(2**32, b"", b""), False),
+        (Xid(-1, b"", b""), False),
+        (Xid(1, b"g" * 65, b""), False),
+        (Xid(1, b"", b"b" * 65), False),
+    ],
+)
+def test_bounds_of_an_xid(xid: Xid, valid: bool) -> None:
+    assert xid.is_valid is valid
+    statement = f"XA COMMIT {xid}".encode()
+    if valid:
+        assert Xid.parse(statement) == xid
+        return
+    with pytest.raises(StatementError, match=r"invalid XID|readable XID"):
+        Xid.parse(statement)
