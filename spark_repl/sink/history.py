@@ -121,10 +121,11 @@ def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
     # Without GTIDs the file next to ours must be believed to have been applied to its end.
     if not cut.position or number >= (first if executed else first - 1):
         return
-    if missing := log.previous_gtids().subtract(executed):
+    missing = log.previous_gtids().subtract(executed)
+    if missing or not executed:
         raise HistoryError(
             f"the log begins at {log.files[0].name}, the tables are in file number {number}:"
-            f" {missing} is missing",
+            f" {missing or 'what lies between'} is missing",
             file=log.path,
             hint="give the older files too",
         )
