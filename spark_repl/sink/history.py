@@ -56,9 +56,7 @@ def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> H
         if past["base"] + min(shared) > cut.position >> OFFSET_BITS:
             return History(past["log_id"], past["base"], {**before, **now}, renewed=True)
         break
-    base = 0
-    if known:
-        base = max(0, (highest >> OFFSET_BITS) + 1 - min(now, default=1))
+    base = max(0, (highest >> OFFSET_BITS) + 1 - min(now, default=1))
     return History(uuid.uuid4().hex, base, now, renewed=cut is not None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from spark_repl.errors import HistoryError, LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS, RelayPosition
-from spark_repl.relay.index import build_index
+from spark_repl.relay.index import Flag, build_index
 from spark_repl.relay.log import open_log
 from spark_repl.sink.control import Control, Cut
 from spark_repl.sink.history import (
@@ -20,6 +21,7 @@ from spark_repl.sink.history import (
     check_continuity,
     check_same,
     fingerprints,
+    indexed,
     record,
     resolve,
 )
@@ -125,6 +127,21 @@ def test_a_log_that_the_source_comes_back_to(control, log):
     assert back.base == 8
 
 
+def test_a_log_that_was_applied_before_another_one(control, log, tmp_path):
+    """As when a cut is gone back to (a copy of one table): its own history is found."""
+    record(control, of(log))
+    record(control, History("z", 3, of(filled(LogWriter(tmp_path / "z", created=1))).fingerprints))
+    found = resolve(control, open_log(str(log.folder)), cut(3), 6 << OFFSET_BITS)
+    assert (found.log_id, found.base, found.renewed) == ("x", 0, False)
+
+
+def test_of_two_histories_with_the_same_files_the_newer_counts(control, log):
+    record(control, History("a", 0, of(log).fingerprints))
+    record(control, History("x", 5, of(log).fingerprints))
+    found = resolve(control, open_log(str(log.folder)), cut(6, log_id="a"), 8 << OFFSET_BITS)
+    assert found.log_id not in ("a", "x") and found.base == 8
+
+
 def test_a_log_before_any_cut_is_its_own(control, log):
     record(control, of(log))
     found = resolve(control, open_log(str(log.folder)), None, 0)
@@ -204,6 +221,8 @@ def test_what_lies_behind_damage_is_not_said_to_be_of_another_server(log):
     with pytest.raises(LogError, match="event type 99"):
         continued(log, renewed(log), cut(9, "1-3"))
     assert continued(log, renewed(log), cut(9, "1-2"))
+    _, index = indexed(open_log(str(log.folder)), of(log), str(log.folder.parent / "index"))
+    assert index.damage and len(index.records) == 2
 
 
 def test_another_log_without_gtids(log, tmp_path):
@@ -213,10 +232,13 @@ def test_another_log_without_gtids(log, tmp_path):
     empty = LogWriter(tmp_path / "empty")
     with pytest.raises(HistoryError, match="without GTIDs"):
         continued(empty, renewed(empty), cut(9, "1"))
-    folder = tmp_path / "anonymous"
-    shutil.copytree(ANONYMOUS, folder)
+    relay = open_log(str(log.folder))
+    index = build_index(relay, str(tmp_path / "index"))
+    last = index.files[-1].records.copy()
+    last["flags"] = Flag.ANONYMOUS  # gtid_mode was changed meanwhile
+    mixed = (*index.files[:-1], replace(index.files[-1], records=last))
     with pytest.raises(HistoryError, match="without GTIDs"):
-        continued(folder, renewed(folder), cut(9, "1"))
+        check_continuity(renewed(log), relay, replace(index, files=mixed), cut(9, "1"))
 
 
 def test_a_file_that_was_replaced(log):
@@ -226,6 +248,8 @@ def test_a_file_that_was_replaced(log):
     with pytest.raises(LogError, match="replaced") as found:
         check_same(relay, {1: now[1], 2: "of another one"}, now)
     assert found.value.file == str(log.folder / "bin.000002")
+    with pytest.raises(LogError, match="replaced"):
+        indexed(relay, History("x", 0, {3: "of another one"}), str(log.folder.parent / "index"))
 
 
 def test_a_file_that_was_only_just_begun_has_no_fingerprint_yet(log):
