@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 
-from .errors import FencedError, JvmEndedError, SparkReplError, TargetError
+from .errors import FencedError, JvmEndedError, TargetError
 from .java import jvm_end
 from .sink.table_log import ConcurrentChangeError
 
@@ -77,8 +77,6 @@ def disk_full(error: BaseException) -> bool:
 def temporary(error: BaseException) -> bool:
     """Whether a new attempt can succeed without anybody mending anything."""
     error = _of_commit(error)
-    if isinstance(error, SparkReplError | Py4JNetworkError):
-        return False
     if isinstance(error, OSError):
         if not error.errno and _TEMPORARY_STORE.search(str(error)):
             return True

@@ -56,9 +56,7 @@ def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> H
         if past["base"] + min(shared) > cut.position >> OFFSET_BITS:
             return History(past["log_id"], past["base"], {**before, **now}, renewed=True)
         break
-    base = 0
-    if known:
-        base = max(0, (highest >> OFFSET_BITS) + 1 - min(now, default=1))
+    base = max(0, (highest >> OFFSET_BITS) + 1 - min(now, default=1))
     return History(uuid.uuid4().hex, base, now, renewed=cut is not None)
 
 
@@ -121,10 +119,11 @@ def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
     # Without GTIDs the file next to ours must be believed to have been applied to its end.
     if not cut.position or number >= (first if executed else first - 1):
         return
-    if missing := log.previous_gtids().subtract(executed):
+    missing = log.previous_gtids().subtract(executed)
+    if missing or not executed:
         raise HistoryError(
             f"the log begins at {log.files[0].name}, the tables are in file number {number}:"
-            f" {missing} is missing",
+            f" {missing or 'what lies between'} is missing",
             file=log.path,
             hint="give the older files too",
         )

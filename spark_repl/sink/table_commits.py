@@ -72,9 +72,8 @@ class TableCommits:
             )
         newer = commits_after(table.folder, version, snapshot.version)
         position = self._walk(table, version, newer, snapshot)
-        if snapshot.version != table.snapshot.version:
-            features.check(snapshot, direct=self._options.direct, table=table.name)
-            table.take(snapshot, position)
+        features.check(snapshot, direct=self._options.direct, table=table.name)
+        table.take(snapshot, position)
 
     def _walk(
         self, table: Table, version: int, newer: Sequence[list[Action]], snapshot: Snapshot

@@ -14,8 +14,6 @@ class Room:
     count: int = 20
 
 
-_APPLIER = ("applier",)
-
 ROOMS: dict[str, Room] = {
     "schedule": Room(
         ("apply/schedule.py", "plan.py"),
@@ -32,26 +30,34 @@ ROOMS: dict[str, Room] = {
     ),
     "direct writes": Room(
         ("sink/direct.py", "sink/commit.py", "group.py", "sink/rewrite.py"),
-        ("applier", "unit/test_partitions.py", "unit/test_statistics.py",
-         "property/test_histories.py", "property/test_change_feed.py"),
+        ("unit/test_partitions.py", "unit/test_statistics.py", "applier/test_outcomes.py",
+         "applier/test_whole.py", "applier/test_equal_values.py", "applier/test_others.py",
+         "applier/test_idempotent.py", "applier/test_order.py", "property/test_histories.py",
+         "property/test_change_feed.py"),
     ),
     "commit order": Room(
         ("apply/commit_order.py", "landing.py", "low_water_mark.py", "lanes.py"),
-        ("unit/test_commit_order.py", "unit/test_lanes.py", "applier",
-         "property/test_histories.py"),
+        ("unit/test_commit_order.py", "unit/test_lanes.py", "applier/test_whole.py",
+         "applier/test_guards.py", "applier/test_order.py", "applier/test_restarts.py",
+         "applier/test_xa_errors.py", "property/test_skips.py", "property/test_histories.py"),
     ),
     "retry": Room(
         ("retry.py", "stops.py"),
-        ("unit/test_retry.py", "unit/test_stops.py", *_APPLIER),
+        ("unit/test_retry.py", "unit/test_stops.py", "applier/test_order.py",
+         "applier/test_outcomes.py"),
     ),
     "positions": Room(
         ("position.py", "gtid.py", "sink/gaps.py", "sink/owner.py", "sink/tracking.py"),
-        ("unit/test_gtid.py", "property/test_gtid.py", "unit/test_control.py", *_APPLIER,
+        ("unit/test_gtid.py", "property/test_gtid.py", "unit/test_owner.py",
+         "unit/test_control.py", "applier/test_others.py", "applier/test_restarts.py",
+         "applier/test_formats.py", "applier/test_sleeper.py", "applier/test_idempotent.py",
          "property/test_histories.py"),
     ),
     "cuts": Room(
         ("sink/cut.py", "sink/control.py", "sink/copies.py", "sink/replaced.py"),
-        ("unit/test_control.py", "unit/test_copies.py", *_APPLIER),
+        ("unit/test_cuts.py", "unit/test_owner.py", "unit/test_copies.py",
+         "unit/test_control.py", "applier/test_restarts.py", "applier/test_channel.py",
+         "applier/test_sleeper.py"),
     ),
     "xa": Room(
         ("apply/xa.py", "sink/xa_store.py", "xa_parts.py"),
@@ -70,11 +76,14 @@ ROOMS: dict[str, Room] = {
     ),
     "compaction": Room(
         ("sink/compaction.py", "upkeep.py", "sink/discard.py"),
-        ("property/test_compaction.py", *_APPLIER, "property/test_histories.py"),
+        ("unit/test_upkeep.py", "property/test_compaction.py", "applier/test_outcomes.py", "applier/test_others.py",
+         "property/test_histories.py"),
     ),
     "history": Room(
         ("sink/history.py", "sink/skips.py", "sink/table_commits.py", "sink/log_replay.py"),
-        ("unit/test_skips.py", "property/test_skips.py", *_APPLIER),
+        ("unit/test_log_history.py", "unit/test_table_commits.py", "unit/test_log_replay.py",
+         "unit/test_skips.py", "applier/test_others.py", "applier/test_outcomes.py",
+         "applier/test_restarts.py", "property/test_skips.py"),
     ),
     "relay recovery": Room(
         ("relay/recovery.py", "relay/published.py", "relay/purge.py", "relay/writer.py"),

@@ -13,6 +13,7 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.copy import first_copy
+from spark_repl.errors import HistoryError
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.purge import deciding
 from spark_repl.relay.writer import RelayWriter
@@ -20,6 +21,7 @@ from spark_repl.sink.control import Control, Cut, TableVersion
 from spark_repl.sink.copies import (
     CatchUp,
     Copy,
+    check_log,
     current_paths,
     note_shown,
     record_copy,
@@ -117,6 +119,42 @@ def test_a_copy_of_all_tables_replaces_them(control: Control) -> None:
     assert CatchUp(standing(control).copy).copied == gtids(21)
     record_copy(control, replace(copy, error="no such table"))
     assert standing(control).copy is None
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_copy_of_all_tables_needs_no_cut(control: Control, done: bool) -> None:
+    """The log is needed behind its start, whatever was applied before it."""
+    assert (standing(control).begin, standing(control).executed) == (None, None)
+    cut(control, 5, a="t/a")
+    assert standing(control).executed == gtids(5)
+    until = gtids(30) if done else None
+    record_copy(control, Copy(gtids(20), {"t.a": ()}, {"t.a": "t/a@2"}, until=until))
+    stands = standing(control)
+    assert (stands.begin, stands.needed, stands.executed) == (None, None, gtids(20))
+
+
+def test_a_copy_of_all_tables_must_fit_the_log() -> None:
+    copy = Copy(gtids(20), {}, {})
+    with pytest.raises(HistoryError, match="not finished"):
+        check_log(copy, gtids(20), "relay")
+    done = replace(copy, until=gtids(30))
+    for before in (19, 20):
+        check_log(done, gtids(before), "relay")
+    with pytest.raises(HistoryError, match=f"missing between the copy and the log: {_UUID}:21"):
+        check_log(done, gtids(21), "relay")
+
+
+def test_until_its_high_water_mark_a_copy_is_applied_idempotently() -> None:
+    exact = {"t.b": gtids(25)}
+    copy = Copy(gtids(20), {"t.a": (), "t.b": ()}, {}, held=gtids(21), exact=exact)
+    done = CatchUp(replace(copy, until=gtids(30)))
+    assert done.tables(gtids(29)) == {"t.a"} and done.held(gtids(29)) == exact
+    assert not done.tables(gtids(30)) and not done.held(gtids(30))
+    assert done.copied == gtids(21)
+    first = Cut(5, "", "log", {}, {})
+    assert not CatchUp(replace(copy, until=gtids(30), behind=first)).copied, "the others need it"
+    for none in (CatchUp(None), CatchUp(copy)):
+        assert not none.active(gtids(1)) and not none.tables(gtids(1)) and not none.copied
 
 
 def test_folders_of_replaced_tables_go_when_nothing_names_them(

@@ -10,7 +10,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 
-from spark_repl.errors import DecodeError, FencedError, RowError, TargetError
+from spark_repl import retry
+from spark_repl.errors import DecodeError, FencedError, JvmEndedError, RowError, TargetError
 from spark_repl.retry import CONFLICTS_MAX, Retries, Stopped, disk_full, temporary
 from spark_repl.sink.table_log import ConcurrentChangeError
 
@@ -87,6 +88,35 @@ def test_temporary():
     assert not temporary(FileNotFoundError(errno.ENOENT, "gone"))
 
 
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (OSError("When reading x: AWS Error SLOW_DOWN during GetObject operation"), True),
+        (OSError("error sending request for url"), True),
+        (OSError("AWS Error ACCESS_DENIED during GetObject operation"), False),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/lake/part of 500 rows"), False),
+        (ValueError("Broken pipe"), False),
+    ],
+)
+def test_what_a_store_says_without_a_number(error, passes):
+    assert temporary(error) == passes
+
+
+def test_what_was_tried_in_vain_is_not_tried_again():
+    with pytest.raises(TargetError, match="in vain") as found:
+        Retries(1, Clock(), lambda *_: None).run(failing(2, TimeoutError()))
+    assert isinstance(found.value.__cause__, TimeoutError)
+    assert not temporary(found.value)
+
+
+def test_a_jvm_that_has_ended_is_not_tried_again(monkeypatch):
+    monkeypatch.setattr(retry, "jvm_end", lambda error: JvmEndedError("Spark's JVM has ended"))
+    clock = Clock()
+    with pytest.raises(JvmEndedError):
+        Retries(10, clock, lambda *_: None).run(failing(1, ConnectionRefusedError()))
+    assert clock.pauses == []
+
+
 def test_attempts_count_from_the_last_progress():
     clock, reached = Clock(), iter([0, 0, 1, 2, 2, 2, 2])
     retries = Retries(2, clock, lambda *_: None)
@@ -114,12 +144,13 @@ def test_stop_interrupts_a_pause():
         Retries(10, clock, lambda *_: None).run(failing(1, TimeoutError()))
 
 
-def test_full_disk_is_waited_for_and_not_counted():
+def test_full_disk_is_waited_for_and_not_counted(caplog):
     clock, seen = Clock(), []
     retries = Retries(0, clock, lambda error, attempt, slot: seen.append(attempt))
     assert retries.run(failing(3, OSError(errno.ENOSPC, "No space left on device"))) == "done"
     assert clock.pauses == [5, 5, 5]
     assert seen == []
+    assert caplog.text.count("disk is full") == 1
 
 
 class Java:
@@ -149,6 +180,9 @@ def test_what_passes_in_the_jvm_is_temporary(text):
     refused.__cause__ = of_java(text)
     assert temporary(refused)
     assert temporary(StreamingQueryException(text))
+    read = DecodeError("damage")  # only a commit's cause is asked
+    read.__cause__ = of_java(text)
+    assert not temporary(read)
 
 
 @pytest.mark.parametrize("text", ["java.lang.NullPointerException", _FULL])

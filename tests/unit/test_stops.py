@@ -10,10 +10,11 @@ import pytest
 
 from spark_repl.errors import ConfigError, LogError
 from spark_repl.gtid import GtidSet
+from spark_repl.position import RelayPosition
 from spark_repl.relay.index import Kind, build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.writer import Limits, RelayWriter
-from spark_repl.stops import Until, due_in, left_out
+from spark_repl.stops import Until, copied, due_in, left_out, replayed
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import receive
 
@@ -81,6 +82,7 @@ def test_until_a_position_in_a_transaction_or_at_its_end(made, tmp_path):
         ("source:bin.000002:4", 6, False),
         ("source:bin.000002:4", 7, True),
         ("relay:bin.000003:4", 7, True),  # begun, and nothing is in it
+        ("source:bin.000003:4", 7, True),
         ("relay:bin.000003:9999", 7, False),
     ],
 )
@@ -111,6 +113,26 @@ def test_until_a_place_of_the_source_in_a_receivers_log(made, tmp_path):
         assert not until.met(index, int(index.records["position"][-1]), GtidSet(), relay)
 
 
+def test_until_a_place_of_the_relay_log_in_a_receivers_log(made, tmp_path):
+    folder = tmp_path / "relay"
+    with RelayWriter(folder, 4711, Limits(1 << 30, 0)) as writer:
+        receive(writer, sorted(made.folder.iterdir()))
+    relay = open_log(str(folder))
+    index = build_index(relay, str(tmp_path / "index"))
+    last = int(index.records["end"][-1])
+    for place, want in ((last, 7), (last - 1, 7), (int(index.records["position"][3]), 3)):
+        at = RelayPosition.unpack(place)
+        until = Until.parse(f"relay:{relay.file(at.file_no).name}:{at.offset}")
+        until.check(relay)
+        assert until.take(index.records, GtidSet(), relay, 0) == want
+    end = RelayPosition.unpack(index.end)
+    for offset, want in ((end.offset, True), (end.offset + 1, False)):
+        until = Until.parse(f"relay:{relay.file(end.file_no).name}:{offset}")
+        assert until.met(index, index.end, index.gtids(), relay) == want
+    with pytest.raises(LogError, match="which this log has not"):
+        Until.parse("relay:bin.000001:4").check(relay)
+
+
 def test_until_that_nobody_understands(made, tmp_path):
     for text in ("S:3", "until:S:3", "relay:bin.000001", "before-gtids:"):
         with pytest.raises(ConfigError):
@@ -128,6 +150,27 @@ def test_left_out_keeps_the_slot(made, tmp_path):
     changed = np.flatnonzero(left["kind"] != records["kind"])
     assert changed.tolist() == [2]
     assert left["kind"][2] == Kind.EMPTY
+
+
+def test_replayed_statements_are_not_carried_out_again(made, tmp_path):
+    records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records
+    assert records["kind"][0] == Kind.QUERY
+    again = replayed(records, int(records["end"][0]))
+    assert np.flatnonzero(again["kind"] != records["kind"]).tolist() == [0]
+    assert again["kind"][0] == Kind.EMPTY
+    assert replayed(records, int(records["end"][0]) - 1) is records
+
+
+def test_what_a_copy_holds_is_empty_but_for_branches(made, tmp_path):
+    records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records.copy()
+    kinds = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)
+    records["kind"][2:5] = kinds
+    records["kind"][5] = Kind.XA_COMMIT
+    left = copied(records, GtidSet.parse(f"{made.source}:1-5"))["kind"]
+    assert left[:2].tolist() == [Kind.EMPTY, Kind.EMPTY]
+    assert left[2:5].tolist() == [Kind.XA_PREPARE, Kind.XA_ROLLBACK, Kind.XA_ROLLBACK]
+    assert left[5:].tolist() == records["kind"][5:].tolist()
+    assert copied(records, GtidSet()) is records
 
 
 def test_delay(made, tmp_path):

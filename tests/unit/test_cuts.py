@@ -1,0 +1,53 @@
+"""Which cut a reader is given, and what of it."""
+
+from __future__ import annotations
+
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_repl.errors import ConfigError, TargetError
+from spark_repl.sink.control import Cut, TableVersion
+from spark_repl.sink.cut import CutReader, find_cut, published
+from spark_repl.sink.layout import Layout
+
+UUID = "11111111-2222-3333-4444-555555555555"
+CUTS = [
+    Cut(number, f"{UUID}:1-{number}", "log", {}, {"t.a": TableVersion("t/a", number, "m", number)})
+    for number in (3, 5, 8)
+]
+
+
+@pytest.mark.parametrize(
+    ("at", "position"),
+    [("latest", 8), (f"{UUID}:1", 3), (f"{UUID}:4-5", 5), (f"{UUID}:6", 8), (f"{UUID}:8", 8)],
+)
+def test_the_first_cut_that_holds_all_of_it(at: str, position: int) -> None:
+    assert find_cut(CUTS, at, "lake").position == position
+
+
+def test_no_cut_holds_it() -> None:
+    with pytest.raises(TargetError, match="no cut holds all") as found:
+        find_cut(CUTS, f"{UUID}:1-9", "lake")
+    assert f"{UUID}:1-8" in (found.value.hint or "")
+
+
+@pytest.mark.parametrize("at", ["latest", f"{UUID}:1"])
+def test_there_is_no_cut_yet(at: str) -> None:
+    with pytest.raises(TargetError, match="no cut has been published"):
+        find_cut([], at, "lake")
+    assert published(CUTS, "lake") is CUTS
+
+
+def test_a_table_is_read_as_of_the_cut() -> None:
+    spark = MagicMock()
+    found = CutReader(spark, Layout("/lake"), CUTS[1])
+    with pytest.raises(ConfigError, match=r"has no table 't\.b'"):
+        found.table("t.b")
+    assert found.create_views("at_") == ["at_t_a"]
+    spark.read.format.assert_called_with("delta")
+    asked = spark.read.format.return_value.option
+    asked.assert_called_with("versionAsOf", 5)
+    asked.return_value.load.assert_called_with("/lake/t/a")
+    view = asked.return_value.load.return_value.createOrReplaceTempView
+    view.assert_called_once_with("`at_t_a`")
