@@ -76,7 +76,8 @@ ROOMS: dict[str, Room] = {
     ),
     "compaction": Room(
         ("sink/compaction.py", "upkeep.py", "sink/discard.py"),
-        ("unit/test_upkeep.py", "property/test_compaction.py", "applier/test_outcomes.py", "applier/test_others.py",
+        ("unit/test_upkeep.py", "property/test_compaction.py", "applier/test_outcomes.py",
+         "applier/test_others.py",
          "property/test_histories.py"),
     ),
     "history": Room(
