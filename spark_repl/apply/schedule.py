@@ -35,9 +35,9 @@ _SEQUENCE = (
 class GroupLimits:
     """The bounds of one group: transactions, estimated rows, uncompressed bytes."""
 
-    transactions: int = 100_000
-    rows: int = 400_000
-    bytes: int = 256 << 20
+    transactions: int
+    rows: int
+    bytes: int
 
     def __post_init__(self) -> None:
         for name in ("transactions", "rows", "bytes"):

@@ -72,7 +72,7 @@ def _comment_end(statement: str, at: int) -> int:
     while versioned and 0 <= inner < end:
         after = statement.find("*/", inner + 2)
         end, inner = statement.find("*/", after + 2), statement.find("/*", after + 2)
-    if end < 0:
+    if end == -1:
         raise StatementError("a comment in the statement has no end")
     return end + 2
 

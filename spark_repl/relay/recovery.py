@@ -243,7 +243,7 @@ def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
                 out = np.concatenate((out, np.zeros_like(out)))
             out[n, 0], out[n, 1] = pos, length
             n, last = n + 1, np.int64(0)
-        elif kind != EventType.PREVIOUS_GTIDS:
+        else:
             last = read_uint(buf, pos + 13, 4) or last
         pos += length
     return out[:n], last

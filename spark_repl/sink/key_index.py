@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..apply.key_hash import NULL_HASH, hash_binary
-from ..binlog.kernels import jit, jit_allocating
+from ..binlog.kernels import jit, jit_allocating, larger
 from . import storage
 from .columns import Columns, equal, flat_parts, one_chunk, open_file, write_file
 
@@ -203,9 +203,8 @@ def _name(data_file: str) -> str:
 @jit_allocating
 def _join(needed: Any, keys: Any, rows: Any) -> Any:
     """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
-    capacity = needed.size + 16
-    left = np.empty(capacity, np.int64)
-    right = np.empty(capacity, np.int64)
+    left = np.empty(needed.size, np.int64)
+    right = np.empty(needed.size, np.int64)
     n = 0
     lo = 0
     size = keys.size
@@ -226,10 +225,8 @@ def _join(needed: Any, keys: Any, rows: Any) -> Any:
                 hi = mid
         j = lo
         while j < size and keys[j] == k:
-            if n == capacity:
-                capacity *= 2
-                left = np.concatenate((left, np.empty(capacity - n, np.int64)))
-                right = np.concatenate((right, np.empty(capacity - n, np.int64)))
+            if n == left.size:
+                left, right = larger(left, n, n), larger(right, n, n)
             left[n] = i
             right[n] = rows[j]
             n += 1

@@ -85,6 +85,17 @@ def test_more_files_of_the_source_than_were_expected(source: list[Path], tmp_pat
     assert count_in(folder) == COUNT
 
 
+def test_a_log_is_published_as_soon_as_it_begins(source: list[Path], tmp_path: Path) -> None:
+    """Else readers would take it for a recorded one, whose end is that of its file."""
+    folder = tmp_path / "relay"
+    with opened(folder) as relay:
+        for _ in range(2):
+            feed(Intake(relay), packets(list(dump(source))[:2]))
+            end = read_end(folder)
+            assert end is not None and end.log_id == relay.log_id != ""
+            relay.renew(relay.received)
+
+
 def test_a_stop_leaves_no_trace(source: list[Path], tmp_path: Path) -> None:
     """The source begins each connection with what the log has last: its file and format."""
     folder = tmp_path / "relay"

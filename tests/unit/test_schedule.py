@@ -104,8 +104,10 @@ def test_the_last_two_groups_are_alike() -> None:
 
 
 def test_bounds_and_workers_must_be_positive() -> None:
-    with pytest.raises(ConfigError):
-        GroupLimits(transactions=0)
+    assert GroupLimits(1, 1, 1).rows == 1
+    for wrong in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+        with pytest.raises(ConfigError):
+            GroupLimits(*wrong)
     with pytest.raises(ConfigError):
         assign([0], [1], 0)
 
