@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl import group
 from spark_repl.errors import HistoryError
 from spark_repl.stops import Until
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import applier, cuts, rows, run
+from tests.local_delta import LocalDelta, applier, cuts, rows, run
 from tests.property.test_histories import Writer, check
 
-A = Table("a")
+A, B = Table("a"), Table("b")
 
 
 @pytest.mark.parametrize("crash", range(1, 40, 3))
@@ -51,3 +52,21 @@ def test_update_of_a_row_that_is_surely_gone(log, target):
     log.transaction(update(A, ((1, "x"), (1, "y"))))
     assert run(log.folder, target, exec_mode="idempotent")
     assert rows(target, A) == [(2, "x")]
+
+
+def test_a_group_that_changes_nothing_makes_no_version(log, target):
+    log.transaction(insert(A, (1, "x")), delete(A, (1, "x")))
+    assert run(log.folder, target)
+    assert rows(target, A) == []
+    assert LocalDelta().version(str(target / "t" / "a")) == 0
+    assert cuts(target)[-1].gtid_executed.endswith(":1-4")
+
+
+def test_cut_off_between_two_tables(log, target, killed, monkeypatch):
+    """As tests/crash does it to a process: what the one has the other gets, once."""
+    monkeypatch.setattr(group, "armed", lambda name: True)
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    killed(log, target, lambda name: name == "between_tables")
+    assert [rows(target, table) for table in (A, B)] == [[(1, "x")], []]
+    assert run(log.folder, target)
+    assert rows(target, A) == rows(target, B) == [(1, "x")]
