@@ -36,7 +36,7 @@ class Until:
     gtids: GtidSet
     file: str = ""
     offset: int = 0
-    _places: SourcePlaces = field(default_factory=SourcePlaces, repr=False, compare=False)
+    _places: SourcePlaces = field(default_factory=SourcePlaces, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Until:

@@ -48,7 +48,7 @@ class CommitOrder:
         """Returns when it is the slot's turn. Raises CommitOrderError when one before it failed:
         3030, or 3197 where an XA branch was to end."""
         with self._turn:
-            if self._head != slot and self._failed is None:
+            if self._head != slot:
                 self._on_wait(slot, True)
                 self._turn.wait_for(lambda: self._head == slot or self._failed is not None)
                 self._on_wait(slot, False)

@@ -170,7 +170,7 @@ def actions_of(
         marks |= _moved(done, i, folder, live.get(file.path))
         if file.path in live:
             actions.append({"remove": removed(live[file.path], now, data_change=False)})
-    if not actions or done.add is None or len(marks) == done.starts[-1]:
+    if done.add is None or len(marks) == done.starts[-1]:
         return actions
     add = done.add
     if marks and not vectors:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 
-from spark_repl.errors import HistoryError
+from spark_repl import group, landing
+from spark_repl.applier_status import ApplierStatus
+from spark_repl.errors import DecodeError, HistoryError, LogError, TargetError
+from spark_repl.position import RelayPosition
+from spark_repl.relay.index import RECORD
+from spark_repl.sink.copies import CatchUp
 from spark_repl.stops import Until
+from spark_repl.worker_status import APPLYING, STAGING
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import applier, cuts, rows, run
+from tests.local_delta import LocalDelta, applier, cuts, rows, run
 from tests.property.test_histories import Writer, check
 
-A = Table("a")
+A, B = Table("a"), Table("b")
 
 
 @pytest.mark.parametrize("crash", range(1, 40, 3))
@@ -51,3 +61,59 @@ def test_update_of_a_row_that_is_surely_gone(log, target):
     log.transaction(update(A, ((1, "x"), (1, "y"))))
     assert run(log.folder, target, exec_mode="idempotent")
     assert rows(target, A) == [(2, "x")]
+
+
+def test_a_group_that_changes_nothing_makes_no_version(log, target):
+    log.transaction(insert(A, (1, "x")), delete(A, (1, "x")))
+    assert run(log.folder, target)
+    assert rows(target, A) == []
+    assert LocalDelta().version(str(target / "t" / "a")) == 0
+    assert cuts(target)[-1].gtid_executed.endswith(":1-4")
+
+
+def test_cut_off_between_two_tables(log, target, killed, monkeypatch):
+    """As tests/crash does it to a process: what the one has the other gets, once."""
+    monkeypatch.setattr(group, "armed", lambda name: True)
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    killed(log, target, lambda name: name == "between_tables")
+    assert [rows(target, table) for table in (A, B)] == [[(1, "x")], []]
+    assert run(log.folder, target)
+    assert rows(target, A) == rows(target, B) == [(1, "x")]
+
+
+def test_what_a_group_does_is_said_and_counted(log, target, monkeypatch):
+    """Its states, its waves, and that a cut was published, which may show a copy."""
+    said, shown = list[str](), list[int]()
+    monkeypatch.setattr(
+        ApplierStatus, "works", lambda self, slot, shares, state, *_: said.append(state)
+    )
+    monkeypatch.setattr(CatchUp, "cut_published", lambda self, control: shown.append(1))
+    with applier(log.folder, target) as found:
+        coordinator = found.coordinator
+        coordinator.apply(found.index.slice(0, found.index.end))
+        statements, before = len(said), len(shown)
+        assert said == [STAGING, APPLYING] * 3 and before == 3
+        log.transaction(insert(A, (1, "x")))
+        log.transaction(update(A, ((1, "x"), (1, "y"))))
+        waves = coordinator.counters.waves
+        index = found._refresh()
+        coordinator.apply(index.slice(coordinator.position, index.end))
+        assert coordinator.counters.waves == waves + 2
+    assert said[statements:] == [STAGING, APPLYING]
+    assert len(shown) == before + 1
+
+
+@pytest.mark.parametrize(("count", "position"), [(1, None), (2, None), (2, "000001:150")])
+def test_an_error_names_a_transaction_only_if_it_is_known_which(count, position, monkeypatch):
+    monkeypatch.setattr(landing, "placed", lambda error, *found: setattr(error, "gtid", "known"))
+    records = np.zeros(count, RECORD)
+    records["position"] = [RelayPosition(1, 100 * (i + 1)).packed for i in range(count)]
+    records["end"] = records["position"] + 100
+    one: Any = SimpleNamespace(records=records, worker=np.arange(count), shares={0: 1, 1: 1})
+    self: Any = MagicMock()
+    self.tracking.control.named = lambda error: error
+    for error in (DecodeError("damage", position=position), LogError("damage", position=position)):
+        found = landing.Landing._place(self, error, one)
+        assert (found.gtid == "known") == (count == 1 or position is not None)
+    other = landing.Landing._place(self, TargetError("storage", position=position), one)
+    assert other.gtid is None

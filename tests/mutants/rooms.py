@@ -30,7 +30,8 @@ ROOMS: dict[str, Room] = {
     ),
     "direct writes": Room(
         ("sink/direct.py", "sink/commit.py", "group.py", "sink/rewrite.py"),
-        ("unit/test_partitions.py", "unit/test_statistics.py", "applier/test_outcomes.py",
+        ("unit/test_group_writer.py", "unit/test_partitions.py", "unit/test_statistics.py",
+         "unit/test_table_commits.py", "applier/test_guards.py", "applier/test_outcomes.py",
          "applier/test_whole.py", "applier/test_equal_values.py", "applier/test_others.py",
          "applier/test_idempotent.py", "applier/test_order.py", "property/test_histories.py",
          "property/test_change_feed.py"),
@@ -77,8 +78,7 @@ ROOMS: dict[str, Room] = {
     "compaction": Room(
         ("sink/compaction.py", "upkeep.py", "sink/discard.py"),
         ("unit/test_upkeep.py", "property/test_compaction.py", "applier/test_outcomes.py",
-         "applier/test_others.py",
-         "property/test_histories.py"),
+         "applier/test_others.py", "property/test_histories.py"),
     ),
     "history": Room(
         ("sink/history.py", "sink/skips.py", "sink/table_commits.py", "sink/log_replay.py"),

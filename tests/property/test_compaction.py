@@ -66,6 +66,7 @@ def test_what_goes_meanwhile_is_gone_in_the_new_file(
 
     assert {a["remove"]["path"] for a in actions if "remove" in a} == live.keys()
     adds = [a["add"] for a in actions if "add" in a]
+    assert bool(adds) == bool(want)
     assert [row for add in adds for row in live_rows(tmp_path, add)] == want
     assert not any(a[kind]["dataChange"] for a in actions for kind in a)
     for add in adds:
@@ -73,6 +74,21 @@ def test_what_goes_meanwhile_is_gone_in_the_new_file(
         hashes = hash_keys([pa.chunked_array([pa.array([want[-1][0]], pa.int32())])])
         (row,) = index.candidates(add["path"], hashes)[1]
         assert pq.read_table(tmp_path / add["path"]).to_pylist()[row]["id"] == want[-1][0]
+
+
+def test_rows_that_went_meanwhile_where_a_table_has_no_vectors(tmp_path: Path) -> None:
+    """The rewrite was in vain; it holds if none went."""
+    rows = pa.table({"id": pa.array(range(4), pa.int32()), "v": pa.array(["x"] * 4)})
+    old = write_file(str(tmp_path), COLUMNS, rows)
+    files, key = (LiveFile(old["path"], None),), (COLUMNS.physical[0],)
+    folder, keys = str(tmp_path), str(tmp_path / "keys")
+    done = compact(CompactTask("t.p", folder, keys, COLUMNS, SCHEMA, key, files))
+    gone = {old["path"]: marked(tmp_path, old, {1})}
+    assert actions_of(done, folder, gone, vectors=False) == []
+    for vectors in (True, False):
+        removed, added = actions_of(done, folder, {old["path"]: old}, vectors=vectors)
+        assert removed["remove"]["path"] == old["path"]
+        assert "deletionVector" not in added["add"]
 
 
 def add(path: str, rows: int, dead: int = 0, size: int = 100) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from spark_repl.relay.index import Kind, build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.writer import Limits, RelayWriter
 from spark_repl.stops import Until, copied, due_in, left_out, replayed
-from tests.binlog_writer import LogWriter, Table, insert
+from tests.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.dump_stream import receive
 
 A = Table("a")
@@ -111,6 +111,15 @@ def test_until_a_place_of_the_source_in_a_receivers_log(made, tmp_path):
         until = Until.parse(f"source:{file}:{offset}")
         assert until.met(index, index.end, index.gtids(), relay) == want
         assert not until.met(index, int(index.records["position"][-1]), GtidSet(), relay)
+
+
+def test_until_is_a_value():
+    for text in (f"after-gtids:{SOURCE}:1", "relay:bin.000001:4"):
+        assert Until.parse(text) == Until.parse(text)
+    assert (Until.parse(f"after-gtids:{SOURCE}:1").file, Until("relay", GtidSet()).offset) == (
+        "",
+        0,
+    )
 
 
 def test_until_a_place_of_the_relay_log_in_a_receivers_log(made, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 from spark_repl.errors import FencedError, FormerOwnerError, TargetError
 from spark_repl.sink.columns import Columns, schema_json
+from spark_repl.sink.commit import check_files
 from spark_repl.sink.control import Control
 from spark_repl.sink.table import Table
 from spark_repl.sink.table_commits import FOREIGN, Outcome, TableCommits
@@ -294,6 +295,13 @@ def test_a_file_of_the_plan_is_gone(made):
         raise gone(made.folder)
     with pytest.raises(FileNotFoundError), made.commits.files_there([made.table]):
         raise gone("/elsewhere")
+
+
+def test_a_new_file_that_somebodys_vacuum_took(made):
+    Path(made.folder, "new").touch()
+    check_files(made.table, ["new"])
+    with pytest.raises(ConcurrentChangeError, match="gone is gone"):
+        check_files(made.table, ["new", "gone"])
 
 
 def test_a_file_that_is_live_no_more(made):
