@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from py4j.protocol import Py4JNetworkError
@@ -43,25 +42,27 @@ _POLL_S = 0.5
 _TOLD_S = 10.0
 
 
-def ask(config: Config, tables: tuple[str, ...]) -> None:
-    """Leaves a request for the applier that owns the target; ``on_foreign_change`` may, too."""
+def ask(config: Config, tables: tuple[str, ...]) -> str:
+    """Leaves a request for the applier that owns the target; ``on_foreign_change`` may, too.
+    Returns its name."""
     folder = Path(Layout.of(config.target).requests)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns()}-{os.getpid()}.json"
     said = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
     replace_file(folder / name, said.encode())
+    return name
 
 
 def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
     """Until a cut shows the copied tables. Raises TargetError when the applier gave it up, or has
     ended."""
-    asked, began = datetime.now(UTC), time.perf_counter()
+    began = time.perf_counter()
     control = Control(Layout(config.target.path).control, config.channel)
-    ask(config, tables)
+    asked = ask(config, tables)
     while True:
         time.sleep(_POLL_S)
         copy = last_copy(control)
-        if copy and copy.at and copy.at > asked and set(tables) <= copy.bounds.keys():
+        if copy and copy.asked == asked:
             if copy.error:
                 raise TargetError(f"the copy was given up: {copy.error}", file=config.target.path)
             if copy.until is not None and standing(control).copy is None:
@@ -138,8 +139,9 @@ class Recopier(Companion):
             requests = self._requests()
             if not requests:
                 return False
-            tables = _tables(requests[0])
-            if not tables:
+            tables, last = _tables(requests[0]), last_copy(control)
+            # Killed behind the row that answers it, or nothing that asks.
+            if not tables or (last and last.asked == requests[0].name):
                 requests[0].unlink(missing_ok=True)
                 return True
             # From here on no XA branch's bytes are removed: the applier will need them again.
@@ -162,11 +164,14 @@ class Recopier(Companion):
     def _begin(self, control: Control, request: Path, tables: tuple[str, ...]) -> Copy:
         try:
             formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
-            return plan_again(self.config, control, tables)
+            copy = plan_again(self.config, control, tables, request.name)
+            # Once more: the applier may have gone back meanwhile, with branches of its own.
+            self.applier.coordinator.xa.store.keep_all = True
+            return copy
         except SparkReplError as error:
             if _not_the_copys(error):
                 raise
-            copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {})
+            copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, asked=request.name)
             self._give_up(control, copy, error)
             return copy
 

@@ -113,8 +113,9 @@ def _record(control: Control, copy: Copy) -> None:
     record_copy(control, copy)
 
 
-def plan_again(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
-    """A new copy of some tables, beside the others and behind the newest cut; as the owner.
+def plan_again(config: Config, control: Control, only: tuple[str, ...], asked: str = "") -> Copy:
+    """A new copy of some tables, beside the others and behind the newest cut; as the owner, who was
+    ``asked`` by a request, or by nobody.
 
     Raises TargetError while another copy stands, SourceError when the source has no such table.
     """
@@ -124,7 +125,7 @@ def plan_again(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
             "another copy is not in a cut yet", file=config.target.path,
             hint="let the applier run until a cut shows it, then ask again",
         )  # fmt: skip
-    copy = _plan(config, control, only, stands.cut)
+    copy = replace(_plan(config, control, only, stands.cut), asked=asked)
     with deciding(Path(config.relay.path)):
         # The log behind an older one may have been purged while the source was asked.
         if (newest := standing(control).cut) is not None:

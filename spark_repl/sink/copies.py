@@ -52,6 +52,8 @@ class Copy:
     shown: bool = False
     """whether a cut has shown it: that cut may be pruned, and the tables dropped"""
     at: datetime | None = None
+    asked: str = ""
+    """the request that it answers (``recopy.ask``)"""
     lower_case_table_names: int = 0
     """the source's; kept by itself (``name_case``)"""
 
@@ -73,6 +75,7 @@ class Copy:
             "rows": self.rows,
             "error": self.error,
             "shown": self.shown,
+            "asked": self.asked,
         }
         return json.dumps(found)
 
@@ -93,6 +96,7 @@ class Copy:
             found["error"],
             found.get("shown", False),
             row["at"],
+            found.get("asked", ""),
         )
 
     @property

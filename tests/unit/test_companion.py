@@ -190,8 +190,8 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
     """Whatever it is: without this the thread was gone, and who asked waited for ever."""
     behind = running.control.cuts()[-1]
 
-    def planned(config: Config, control: Control, tables: tuple[str, ...]) -> Copy:
-        copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, behind=behind)
+    def planned(config: Config, control: Control, tables: tuple[str, ...], asked: str) -> Copy:
+        copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, behind=behind, asked=asked)
         record_copy(control, copy)
         return copy
 
@@ -204,6 +204,35 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
         ask_and_wait(running.config, ("t.a",))
     assert recopier._thread.is_alive() and running._beside is None
     assert not running.coordinator.xa.store.keep_all
+
+
+def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
+    running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recopy, "_POLL_S", 0.01)
+    name = ask(running.config, ("t.a",))
+    record_copy(running.control, Copy(GtidSet(), {"t.a": ()}, {}, error="no", asked=name))
+    planned: list[Any] = []
+    monkeypatch.setattr(recopy, "plan_again", lambda *args: planned.append(args))
+    with Recopier(running.spark, running.config, running) as recopier:
+        until(lambda: not recopier._requests())
+    assert planned == []
+
+
+def test_who_asks_hears_of_his_own_request(
+    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of another's copy of the same tables, whatever two hosts' clocks say."""
+    other = Copy(GtidSet(), {"t.a": ()}, {}, error="another's", asked="other")
+
+    def planned(config: Config, control: Control, tables: tuple[str, ...], asked: str) -> Copy:
+        record_copy(control, other)
+        time.sleep(0.1)
+        raise TargetError("mine")
+
+    monkeypatch.setattr(recopy, "plan_again", planned)
+    with pytest.raises(TargetError, match="given up: mine"):
+        ask_and_wait(running.config, ("t.a",))
 
 
 def test_new_copies_that_can_not_be_made_stop_the_applier(
