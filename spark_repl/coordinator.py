@@ -270,6 +270,7 @@ class Coordinator:
         return {name: round(value, 3) for name, value in found.items()}
 
     def close(self, error: BaseException | None = None) -> None:
+        self.stopping.set()  # a group that waits for a full disk waits no longer
         self._landing.shutdown(wait=True, cancel_futures=True)
         self._staging.shutdown(wait=True, cancel_futures=True)
         self.landing.close()

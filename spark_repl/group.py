@@ -125,10 +125,14 @@ class GroupWriter:
         begins()
         written = self.workers.run(self._function, tasks, here=rows <= _HERE_ROWS)
         faults = [fault for part in written for fault in part.violations]
-        if self._lanes and not faults:
-            faults = self._check(tables, written)
-        if not faults:
-            written += self._rewrite(tables, written)
+        try:
+            if self._lanes and not faults:
+                faults = self._check(tables, written)
+            if not faults:
+                written += self._rewrite(tables, written)
+        except Exception:  # nothing was committed yet
+            self._discard(written)
+            raise
         self._write_seconds += time.perf_counter() - began
         faults.sort(key=lambda fault: fault.position)
         if faults:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from spark_repl import group
 from spark_repl.errors import RowError
 from spark_repl.retry import Retries
 from spark_repl.sink.discard import discard
@@ -183,4 +184,23 @@ def test_a_row_that_does_not_fit_leaves_no_files(log, target):
     before = data_files(target)
     log.transaction(insert(A, (9, "b")), delete(A, (77, "no such")))
     assert isinstance(stopped(log.folder, target), RowError)
+    assert data_files(target) == before
+
+
+def test_a_rewrite_that_fails_before_any_commit_leaves_no_file(
+    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a table without deletion vectors: the group's own file was there by then."""
+    log.transaction(insert(A, (1, "a"), (2, "a")))
+    assert run(log.folder, target, vectors=False)
+    before = data_files(target)
+    log.transaction(insert(A, (3, "a")), delete(A, (1, "a")))
+
+    def rewritten(task: Any) -> None:
+        assert len(data_files(target)) == len(before) + 1
+        raise ValueError("no rewrite")
+
+    monkeypatch.setattr(group, "rewrite", rewritten)
+    with pytest.raises(ValueError, match="no rewrite"):
+        run(log.folder, target, vectors=False)
     assert data_files(target) == before
