@@ -106,7 +106,8 @@ class Upkeep:
 
     def _replace(self, table: Table, planned: LiveFiles, done: list[Compacted]) -> None:
         """Commits the rewrites between two groups, as one. The new files that no version names are
-        removed, if it is sure that none ever will."""
+        removed, if it is sure that none ever will: a rewrite whose answer was lost is in the log,
+        and ``discard`` reads it there."""
         made = [one.add["path"] for one in done if one.add is not None]
         tried_behind = None
         try:

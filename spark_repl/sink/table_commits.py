@@ -210,6 +210,8 @@ class TableCommits:
         if newer and self.delta.direct:  # on the one version that it could have been
             table.pending = None
             return Outcome.BEATEN
+        # It may land still. Its files stay, and the next attempt is for the same version: one of
+        # the two lands there, and both bear this position.
         return Outcome.UNKNOWN
 
     def merged(self, table: Table, position: int) -> None:
