@@ -71,8 +71,8 @@ class LowWaterMark:
             "by_hand": self.by_hand,
         }
         versions = {name: table.version() for name, table in tables}
-        # A cut whose answer was lost is found, not written twice (``Control.write``); one that never
-        # was is published with the next group, as its tables have their positions themselves.
+        # A cut whose answer was lost is found, not written twice (``Control.write``); without it
+        # the tables have their positions themselves, and the next group's shows them.
         reach("before_cut")
         self._publish(replace(cut, tables=versions, counts=counts))
         self._store.forget(self._ended)
