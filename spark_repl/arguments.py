@@ -114,7 +114,10 @@ def _options(parser: argparse.ArgumentParser, names: Sequence[str], **more: Any)
             "metavar": "DIR",
             "help": "where the tables are, a folder or s3://bucket/prefix",
         },
-        "--config": {"metavar": "FILE", "help": "TOML file; README.md says what may stand in it"},
+        "--config": {
+            "metavar": "FILE",
+            "help": "TOML file; docs/configuration.md says what may stand in it",
+        },
         "--workers": {
             "type": int,
             "metavar": "N",

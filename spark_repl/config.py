@@ -1,6 +1,6 @@
 """The configuration: frozen dataclasses read from TOML, every rule checked once.
 
-The keys and their defaults are those of the README's table. All faults of a file are reported
+The keys and their defaults are those of docs/configuration.md. All faults of a file are reported
 together in one ConfigError; an unknown key is a fault that names the nearest known one.
 """
 

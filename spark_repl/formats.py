@@ -1,7 +1,7 @@
 """Formats: the number that a thing of ours on disk bears, and what becomes of an unknown one.
 
 What has no number is of format 1. What can be made anew is, when its number is another one; the
-rest is refused, by an error that says who wrote it. The README lists them all.
+rest is refused, by an error that says who wrote it. docs/architecture.md lists them all.
 """
 
 from __future__ import annotations

@@ -194,9 +194,9 @@ def test_a_stamp_is_taken_off_again(text):
     assert json.loads(formats.unstamp(text, 9, "it")) == json.loads(text)
 
 
-def test_the_readme_lists_them():
-    readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
-    table = readme[readme.index("### Formats") :].split("\n### ")[0]
+def test_the_documentation_lists_them():
+    page = Path(__file__).parents[2].joinpath("docs", "architecture.md").read_text("utf-8")
+    table = page[page.index("## Formats") :].split("\n## ")[0]
     names = ("control", "xa", "relay.index", "relay.end", "receiver.json", "keys", "index")
     names += ("checkpoint", "requests", "staging", "status.json", "spark_repl.definition")
     assert [name for name in names if f"`{name}`" not in table] == []

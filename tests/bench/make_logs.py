@@ -5,7 +5,7 @@
 The server (user root, no password, binlog_row_metadata=FULL) loses its binary logs: run it on a
 throw-away one only. Names: the functions below; default all but ``giant``, ``rows_10m`` and
 ``rows_100m``. Where rows are loaded before what is measured, the place behind them is printed, for
-``--prepared``. The OLTP log is sysbench's, see the README.
+``--prepared``. The OLTP log is sysbench's, see docs/benchmarks.md.
 """
 
 from __future__ import annotations
