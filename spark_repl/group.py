@@ -127,7 +127,7 @@ class GroupWriter:
         faults = [fault for part in written for fault in part.violations]
         try:
             if self._lanes and not faults:
-                faults = self._check(tables, written)
+                faults = self._check(self._lanes, tables, written)
             if not faults:
                 written += self._rewrite(tables, written)
         except Exception:  # nothing was committed yet
@@ -302,10 +302,11 @@ class GroupWriter:
             commit(self.commits, table, written, position, metadata)
         self._commits.append(time.perf_counter() - began)
 
-    def _check(self, tables: dict[str, Table], written: list[Written]) -> list[Violation]:
+    def _check(
+        self, lanes: MergeLanes, tables: dict[str, Table], written: list[Written]
+    ) -> list[Violation]:
         """The merge writer's look-ups, all before its first commit."""
-        assert self._lanes is not None
-        lanes, mine = self._lanes, _by_table(tables, written)
+        mine = _by_table(tables, written)
         changed = [name for name in tables if any(w.changes_table for w in mine[name])]
         found = self._pool.map(lambda name: lanes.check(tables[name], mine[name]), changed)
         return [fault for faults in found for fault in faults]

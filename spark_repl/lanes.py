@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -70,7 +70,7 @@ class Meeting:
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._broken or not self._awaited)
             if self._awaited:
-                raise Withdrawn("another table can't take its part of this group", number=3030)
+                raise Withdrawn("another table can't take its part of this group")
 
     def breaks(self) -> None:
         """A part can't come. Of no effect when all have been there."""
@@ -142,7 +142,6 @@ class Lanes:
         that don't fit failed it is a RowFault, the first one in the log, and no part is committed.
         """
         parts = self._parts.pop(group.slot)
-        wait(parts)
         errors = [error for part in parts if (error := part.exception()) is not None]
         errors = [error for error in errors if not isinstance(error, Withdrawn)]
         if errors:

@@ -37,7 +37,7 @@ def test_waiting_is_said():
     said: list[tuple[int, bool]] = []
     order = CommitOrder(lambda *found: said.append(found))
     first, second = order.dispatch(), order.dispatch()
-    waiting = threading.Thread(target=order.wait, args=(second,))
+    waiting = threading.Thread(target=order.wait, args=(second,), daemon=True)
     waiting.start()
     while not said:
         time.sleep(0.001)
@@ -61,7 +61,7 @@ def test_all_behind_a_failed_one_are_turned_away():
         except CommitOrderError as error:
             found.append(error)
 
-    threads = [threading.Thread(target=wait, args=(slot,)) for slot in (second, third)]
+    threads = [threading.Thread(target=wait, args=(slot,), daemon=True) for slot in (second, third)]
     for thread in threads:
         thread.start()
     order.fail(first)

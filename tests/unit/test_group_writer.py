@@ -1,4 +1,4 @@
-"""What the group writer has done here and what by the workers."""
+"""What the group writer has done here and what by the workers; diffs that do not fit a row."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from spark_repl.binlog.json_diff import CANNOT_APPLY
 from spark_repl.group import GroupWriter
+from spark_repl.sink import direct
+from spark_repl.sink.columns import Columns, schema_json
+from spark_repl.sink.direct import Places, Violation, Written
+from spark_repl.sink.gaps import Gaps
 
 
 @pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])
@@ -28,3 +35,19 @@ def test_merge_needs_no_index() -> None:
     writer: Any = SimpleNamespace(_lanes=MagicMock(), workers=MagicMock())
     GroupWriter._complete_indexes(writer, [MagicMock()])
     assert not writer.workers.run.called
+
+
+def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Row 0 is whole by the group's own images; row 1 lacks the target's, which has none."""
+    rows = pa.table({"id": [7, 8]})
+    gaps = Gaps({0: np.array([False, True])}, np.array([-1, 1]))
+    monkeypatch.setattr(Gaps, "patch", lambda self, rows, definition: (rows, [0, 1]))
+    task: Any = SimpleNamespace(
+        table="t.a", key=(0,), columns=Columns.of(schema_json(rows.schema)), definition=None
+    )
+    found: Any = SimpleNamespace(rows=rows, at=np.array([100, 200]))
+    out, places = Written("t.a"), Places(np.full(2, -1), np.zeros(2, np.int64))
+    assert direct._complete(task, found, gaps, places, out).tolist() == [True, False]
+    assert out.violations == [Violation(CANNOT_APPLY, 100, "t.a", "id=7")]

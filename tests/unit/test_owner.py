@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,3 +179,34 @@ def test_a_folder_is_handed_on(tmp_path: Path, inherit: bool) -> None:
 def test_the_first_folder(tmp_path: Path) -> None:
     succeed(str(tmp_path / "state" / "1"), inherit=True)
     assert names(tmp_path / "state") == ["1"]
+
+
+def test_rows_of_all_kinds_are_read_at_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until somebody writes one."""
+    read, true = list[int](), Control._rows_of
+
+    def rows_of(self: Control, table: Any) -> Any:
+        read.append(table.version())
+        return true(self, table)
+
+    monkeypatch.setattr(Control, "_rows_of", rows_of)
+    writer, control = claimed(path), Control(path)
+    read.clear()
+    for _ in range(2):
+        assert (len(control.rows("owner")), len(control.rows("skip"))) == (1, 0)
+    assert len(read) == 1
+    writer.write("skip")
+    assert (len(control.rows("owner")), len(control.rows("skip"))) == (1, 1)
+    assert len(read) == 2
+
+
+def test_a_bucket_that_can_not_be_written_is_refused_first(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(asked: str) -> None:
+        raise TargetError(f"{asked}: no such bucket")
+
+    monkeypatch.setattr(module.storage, "check_bucket", refuse)
+    with pytest.raises(TargetError, match="no such bucket"):
+        claimed(path)
+    assert not Path(path).exists()

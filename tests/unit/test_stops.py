@@ -123,6 +123,7 @@ def test_until_is_a_value():
 
 
 def test_until_a_place_of_the_relay_log_in_a_receivers_log(made, tmp_path):
+    made.rotate()
     folder = tmp_path / "relay"
     with RelayWriter(folder, 4711, Limits(1 << 30, 0)) as writer:
         receive(writer, sorted(made.folder.iterdir()))
@@ -135,6 +136,7 @@ def test_until_a_place_of_the_relay_log_in_a_receivers_log(made, tmp_path):
         until.check(relay)
         assert until.take(index.records, GtidSet(), relay, 0) == want
     end = RelayPosition.unpack(index.end)
+    assert index.end > last, "where no transaction is, and none may come"
     for offset, want in ((end.offset, True), (end.offset + 1, False)):
         until = Until.parse(f"relay:{relay.file(end.file_no).name}:{offset}")
         assert until.met(index, index.end, index.gtids(), relay) == want

@@ -142,3 +142,16 @@ def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(
     assert made.upkeep._rewrites(table, LiveFiles(4, {}, object()), [done]) == []
     made.tracking.tables["t.a"] = MagicMock()
     assert made.upkeep._rewrites(table, LiveFiles(3, {}, origin), [done]) == []
+
+
+@pytest.mark.parametrize(("enough", "tracked", "compacts"), [(2, 0, 1), (2, 1, 0), (0, 0, 0)])
+def test_rows_that_keep_an_id_are_not_moved(
+    made: Any, monkeypatch: pytest.MonkeyPatch, enough: int, tracked: int, compacts: int
+) -> None:
+    done = list[Any]()
+    monkeypatch.setattr(Upkeep, "_compact", lambda self, table: done.append(table))
+    made.upkeep._enough = enough
+    table = made.tracking.tables["t.a"]
+    table.snapshot.has = lambda name: bool(tracked) and name == "delta.enableRowTracking"
+    made.upkeep._one(table)
+    assert len(done) == compacts
