@@ -15,6 +15,8 @@ from spark_repl.config import Config
 from spark_repl.copy import first_copy
 from spark_repl.errors import HistoryError
 from spark_repl.gtid import GtidSet
+from spark_repl.position import RelayPosition
+from spark_repl.relay.log import open_log
 from spark_repl.relay.purge import deciding
 from spark_repl.relay.writer import RelayWriter
 from spark_repl.sink.control import Control, Cut, TableVersion
@@ -23,11 +25,14 @@ from spark_repl.sink.copies import (
     Copy,
     check_log,
     current_paths,
+    first_cut,
+    last_copy,
     note_shown,
     record_copy,
     shown_paths,
     standing,
 )
+from spark_repl.sink.history import History
 from spark_repl.sink.layout import Layout
 from spark_repl.sink.replaced import remove_replaced, replaced_paths
 from tests.binlog_writer import LogWriter
@@ -81,8 +86,13 @@ def test_a_copy_of_one_table_stands_until_a_cut_shows_it(control: Control) -> No
     assert "t.a" in catch_up.tables(gtids(8)) and "t.b" not in catch_up.tables(gtids(8))
     assert "t.a" not in catch_up.tables(gtids(9))
     assert not shown_paths(control)
+    note_shown(control)
+    found = last_copy(control)
+    assert found and not found.shown, "no cut shows it yet"
     cut(control, 9, a="t/a@2", b="t/b")
     catch_up.cut_published(control)
+    found = last_copy(control)
+    assert found and found.shown
     assert standing(control).copy is None and shown_paths(control) == {"t/a@2"}
 
 
@@ -131,6 +141,17 @@ def test_a_copy_of_all_tables_needs_no_cut(control: Control, done: bool) -> None
     record_copy(control, Copy(gtids(20), {"t.a": ()}, {"t.a": "t/a@2"}, until=until))
     stands = standing(control)
     assert (stands.begin, stands.needed, stands.executed) == (None, None, gtids(20))
+
+
+def test_the_first_cut_of_a_copy_lies_where_the_log_begins(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.rotate()
+    (log.folder / "bin.000001").unlink()
+    relay, tables = open_log(str(log.folder)), {"t.a": TableVersion("t/a", 1, "m", 0)}
+    found = first_cut(relay, History("log", 40, {}), gtids(5), tables)
+    begin = RelayPosition(42, log.path.stat().st_size)
+    assert (found.position, found.gtid_executed) == (begin.packed, str(gtids(5)))
+    assert (found.log_id, found.tables) == ("log", tables)
 
 
 def test_a_copy_of_all_tables_must_fit_the_log() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spark_repl.errors import ConfigError, LogError
-from spark_repl.gtid import GtidSet, read_varint, write_varint
+from spark_repl.gtid import GtidSet, format_gtid, read_varint, write_varint
 
 A = "4411bc4d-e591-11f1-870e-02fc00000001"
 B = "00000000-0000-0000-0000-00000000000a"
@@ -80,3 +80,17 @@ def test_from_arrays_leaves_anonymous_ones_out() -> None:
     assert GtidSet.from_arrays(uuid[:0], gno[:0]) == GtidSet()
     one = GtidSet.from_arrays(uuid[:1].view("V16").ravel(), np.array([7]))
     assert str(one) == "00000000-0000-0000-0000-000000000000:7"
+
+
+@pytest.mark.parametrize("numbers", [[3, 1, 2, 7], [1, 2, 2, 3, 7, 7], [7, 3, 2, 1, 1]])
+def test_numbers_in_any_order_and_twice(numbers: list[int]) -> None:
+    """As a source that commits in another order than it numbers writes them."""
+    uuid = np.frombuffer(bytes(16) * len(numbers), np.uint8).reshape(-1, 16)
+    assert str(GtidSet.from_arrays(uuid, numbers)).endswith(":1-3:7")
+
+
+def test_empty_intervals_are_left_out() -> None:
+    key = (bytes(16), "")
+    assert GtidSet({key: [(3, 3), (5, 4), (7, 9)]}).intervals == {key: ((7, 9),)}
+    assert not GtidSet({key: [(5, 3)]})
+    assert GtidSet.parse("") != "" and format_gtid(bytes(16), "", 0) == ""
