@@ -17,6 +17,7 @@ from typing import Any
 from .config import Target
 from .crash_points import reach
 from .errors import SparkReplError
+from .java import jvm_end
 from .sink import checkpoint
 from .sink.commit import check_files
 from .sink.compaction import Compacted, CompactTask, actions_of, choose, compact
@@ -69,8 +70,9 @@ class Upkeep:
                     self._remove_replaced()
             except (SparkReplError, OSError) as error:
                 log.warning("upkeep of %s is put off: %s", name, error)
-            except Exception:
-                log.exception("upkeep of %s is put off", name)
+            except Exception as error:
+                if jvm_end(error) is None:  # else whoever applies is told the same, and says so
+                    log.exception("upkeep of %s is put off", name)
 
     def _next(self) -> str | None:
         with self._lock:

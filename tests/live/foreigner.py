@@ -22,7 +22,7 @@ from spark_repl.sink.table_log import ConcurrentChangeError
 
 from .table_files import make_old
 
-_PAUSE_S = 10.0
+_PAUSE_S = 5.0
 OPTIMIZE, VACUUM = "OPTIMIZE delta.`{}`", "VACUUM delta.`{}` RETAIN 0 HOURS"
 
 
