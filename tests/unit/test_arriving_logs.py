@@ -13,8 +13,11 @@ from spark_repl.binlog.transaction import Stop
 from spark_repl.relay.log import open_log
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+# sysbench's has 440 transactions of one kind, which others have too.
 LOGS = sorted(
-    p for p in FIXTURES.rglob("*.[0-9]*") if p.is_file() and p.read_bytes()[:4] == b"\xfebin"
+    p
+    for p in FIXTURES.rglob("*.[0-9]*")
+    if p.is_file() and p.read_bytes()[:4] == b"\xfebin" and p.parent.name != "oltp"
 )
 SMALL_BYTES = 8000
 
