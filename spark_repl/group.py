@@ -18,7 +18,7 @@ from .binlog.definition import TableDefinition
 from .binlog.json_diff import CANNOT_APPLY
 from .config import Config
 from .crash_points import armed, reach
-from .errors import CommitOrderError, FencedError, RowError, SchemaError, SparkReplError
+from .errors import FencedError, RowError, SchemaError, SparkReplError
 from .position import RelayPosition
 from .retry import temporary
 from .sink.commit import commit, marked_rows
@@ -130,17 +130,12 @@ class GroupWriter:
                 faults = self._check(self._lanes, tables, written)
             if not faults:
                 written += self._rewrite(tables, written)
-        except Exception:  # nothing was committed yet
-            self._discard(written)
-            raise
-        self._write_seconds += time.perf_counter() - began
-        faults.sort(key=lambda fault: fault.position)
-        if faults:
-            self._discard(written)
-            raise self._fault(faults[0], tables[faults[0].table])
-        try:
+            self._write_seconds += time.perf_counter() - began
+            if faults:
+                first = min(faults, key=lambda fault: fault.position)
+                raise self._fault(first, tables[first.table])
             checked()
-        except CommitOrderError:
+        except Exception:  # nothing was committed yet
             self._discard(written)
             raise
         began = time.perf_counter()

@@ -19,7 +19,7 @@ from typing import TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 
-from .errors import FencedError, JvmEndedError, TargetError
+from .errors import FencedError, TargetError
 from .java import jvm_end
 from .sink.table_log import ConcurrentChangeError
 
@@ -122,7 +122,7 @@ class Retries:
         while True:
             try:
                 return work()
-            except (FencedError, JvmEndedError):
+            except FencedError:
                 raise
             except ConcurrentChangeError as error:
                 if conflicts == CONFLICTS_MAX:

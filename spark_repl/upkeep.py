@@ -68,10 +68,12 @@ class Upkeep:
                     self._one(table)
                 if self.tracking.control.prune(self.target.cut_retention_hours):
                     self._remove_replaced()
+            # Of a JVM that has ended whoever applies is told too, and says so.
             except (SparkReplError, OSError) as error:
-                log.warning("upkeep of %s is put off: %s", name, error)
+                if jvm_end(error) is None:
+                    log.warning("upkeep of %s is put off: %s", name, error)
             except Exception as error:
-                if jvm_end(error) is None:  # else whoever applies is told the same, and says so
+                if jvm_end(error) is None:
                     log.exception("upkeep of %s is put off", name)
 
     def _next(self) -> str | None:

@@ -187,7 +187,7 @@ def shown_paths(control: Control) -> frozenset[str]:
     """Of copied tables that are past their high-water mark: every row of theirs is known."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
-    cuts = control.cuts()
+    cuts = control.cuts() if copies else []
     shown = [copy for copy in copies if _is_shown(copy, cuts)]
     return frozenset(path for copy in shown for path in copy.paths.values())
 

@@ -38,7 +38,9 @@ def is_exact(types: list[pa.DataType]) -> bool:
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
     if is_exact([key.type for key in keys]):
-        return _hash_column(keys[0])
+        if keys[0].null_count:  # a bag's
+            return _hash_column(keys[0])
+        return np.asarray(keys[0].cast(pa.int64()).to_numpy())  # int64 as it lies, not copied
     total = np.zeros(len(keys[0]), np.int64)
     with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
         for key in keys:

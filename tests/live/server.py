@@ -110,10 +110,10 @@ class Server:
 
     stop = kill
 
-    def connect(self, user: str = "app") -> Any:
+    def connect(self, user: str = "app", **options: Any) -> Any:
         return pymysql.connect(
             host="127.0.0.1", port=self.port, user=user, password=user, autocommit=True,
-            connect_timeout=5,
+            connect_timeout=5, **options,
         )  # fmt: skip
 
     def query(self, *statements: str) -> Any:

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of relay logs and their readers."""
+"""Fixtures of several unit tests: relay logs, and a control table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.sink.control import Control
 from tests.binlog_writer import LogWriter, insert
 from tests.relay_reader import T, receive_into
 
@@ -23,3 +24,11 @@ def source(tmp_path: Path) -> LogWriter:
 def relay(tmp_path: Path, source: LogWriter) -> Path:
     """A receiver's log of many files."""
     return receive_into(tmp_path / "relay", source)
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Control:
+    """This process owns it."""
+    made = Control(str(tmp_path / "control"))
+    made.claim()
+    return made

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import deltalake.fs
@@ -26,13 +25,6 @@ CUT = Cut(7, "u:1-3", "log", {}, {})
 # What delta-rs says (measured: a full disk, a broken one).
 FULL = "Failed to parse parquet: Unable to copy data: No space left on device (os error 28)"
 BROKEN = "Generic LocalFileSystem error: Unable to rename file: Input/output error (os error 5)"
-
-
-@pytest.fixture
-def control(tmp_path: Path) -> Control:
-    made = Control(str(tmp_path / "control"))
-    made.claim()
-    return made
 
 
 @pytest.fixture

@@ -45,13 +45,6 @@ def gtids(last: int) -> GtidSet:
     return GtidSet.parse(f"{_UUID}:1-{last}")
 
 
-@pytest.fixture
-def control(tmp_path: Path) -> Control:
-    found = Control(str(tmp_path / "control"))
-    found.claim()
-    return found
-
-
 def cut(control: Control, position: int, **tables: str) -> Cut:
     versions = {f"t.{name}": TableVersion(path, 1, "m", position) for name, path in tables.items()}
     control.publish(Cut(position, str(gtids(position)), "log", {}, versions))

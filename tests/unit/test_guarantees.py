@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.sources import functions, tree
 
 TESTS = Path(__file__).parents[1]
 TEXT = (TESTS.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")
@@ -18,17 +19,9 @@ ROWS = {
 _ONE = re.compile(r"([a-z]+/test_\w+\.py)(?:::(test_\w+))?")
 
 
-@cache
-def module(path: str) -> ast.Module:
-    return ast.parse((TESTS / path).read_text(encoding="utf-8"))
-
-
 def functions_of(path: str) -> list[ast.FunctionDef]:
-    return [
-        node
-        for node in ast.walk(module(path))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    ]
+    found = functions(TESTS / path)
+    return [node for name, node in found.items() if name.startswith("test_")]
 
 
 def marks(path: str, test: ast.FunctionDef) -> str:
@@ -41,7 +34,7 @@ def marks(path: str, test: ast.FunctionDef) -> str:
         for name in ast.walk(one)
         if isinstance(name, ast.Name)
     }
-    for node in module(path).body:
+    for node in tree(TESTS / path).body:
         defined = {node.name} if isinstance(node, ast.FunctionDef) else set()
         if isinstance(node, ast.Assign):
             defined = {one.id for one in node.targets if isinstance(one, ast.Name)}

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import tree
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = "spark_repl"
 
@@ -107,11 +109,6 @@ def modules() -> dict[str, Path]:
         parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def _type_checking(node: ast.AST) -> bool:

@@ -15,7 +15,7 @@ from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS, RelayPosition
 from spark_repl.relay.index import Flag, build_index
 from spark_repl.relay.log import open_log
-from spark_repl.sink.control import Control, Cut
+from spark_repl.sink.control import Cut
 from spark_repl.sink.history import (
     History,
     check_continuity,
@@ -29,13 +29,6 @@ from tests.binlog_writer import SOURCE, LogWriter
 
 ANONYMOUS = Path(__file__).parents[1] / "fixtures" / "logs" / "anonymous"
 OTHER = "99999999-2222-3333-4444-555555555555"
-
-
-@pytest.fixture
-def control(tmp_path: Path) -> Control:
-    found = Control(str(tmp_path / "control"))
-    found.claim()
-    return found
 
 
 @pytest.fixture

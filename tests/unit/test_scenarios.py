@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.scenarios import SCENARIOS
+from tests.sources import functions
 
 _TESTS = Path(__file__).parents[1]
 _TEST = re.compile(r"[\w/]+\.py::\w+")
@@ -30,20 +30,9 @@ def test_most_are_answered_by_a_test(first: int, last: int, least: int) -> None:
     assert len(tested) >= least
 
 
-@cache
-def functions(path: Path) -> dict[str, tuple[str, ast.FunctionDef]]:
-    """The functions of a module with their text, comments included."""
-    source = path.read_text(encoding="utf-8")
-    return {
-        node.name: (ast.get_source_segment(source, node) or "", node)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef)
-    }
-
-
 def asserts(path: Path, name: str, seen: frozenset[str] = frozenset()) -> bool:
     """Whether a function asserts something, itself or in a function of its module that it calls."""
-    for node in ast.walk(functions(path)[name][1]):
+    for node in ast.walk(functions(path)[name]):
         if isinstance(node, ast.Assert):
             return True
         if isinstance(node, ast.Call):
@@ -64,7 +53,9 @@ def test_the_tests_exist_name_their_number_and_assert(number: int) -> None:
             continue
         file, _, name = answer.partition("::")
         assert name in functions(_TESTS / file), answer
-        said, _ = functions(_TESTS / file)[name]
+        path = _TESTS / file
+        text = path.read_text(encoding="utf-8")
+        said = ast.get_source_segment(text, functions(path)[name]) or ""
         assert number in numbers(said), f"{answer} does not name scenario {number}"
         assert asserts(_TESTS / file, name), f"{answer} asserts nothing"
 
