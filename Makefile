@@ -43,7 +43,7 @@ check:
 	touch $@
 
 .venv/.jars: .venv/.installed
-	$(BIN)/python -m spark_repl.setup
+	$(BIN)/spark-repl setup
 	touch $@
 
 setup: check

@@ -1,8 +1,7 @@
 # Databricks notebook source
 # COMMAND ----------
 # Where the log lies and where the tables go. Both must be on storage that all workers mount.
-from spark_repl import Config, Replica, cut
-from spark_repl.session import build_session
+from spark_repl import Config, Replica, build_session, cut
 
 config = Config().override({"relay.path": "spark_repl/demo/bank", "target.path": "lake"})
 # In a notebook: the session that is there.

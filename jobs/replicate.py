@@ -6,10 +6,10 @@ spark-submit --jars <Delta jars> jobs/replicate.py conf/replica.toml [--availabl
 import argparse
 import signal
 
+from spark_repl import build_session
+from spark_repl.apply.replica import Replica
 from spark_repl.config import load
-from spark_repl.progress import Progress
-from spark_repl.replica import Replica
-from spark_repl.session import build_session
+from spark_repl.observe.progress import Progress
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("config", help="TOML file, see conf/replica.toml")

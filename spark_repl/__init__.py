@@ -12,21 +12,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .apply.replica import Replica
+    from .apply.spark_source import MySQLRelaySource
     from .config import Config
-    from .replica import Replica
-    from .row_changes import read_changes
-    from .sink.cut import cut
-    from .spark_source import MySQLRelaySource
+    from .control.cut import cut
+    from .decode.read_changes import read_changes
+    from .runtime.session import build_session
 
 __version__ = "0.1.0"
-__all__ = ["Config", "MySQLRelaySource", "Replica", "cut", "read_changes"]
+__all__ = ["Config", "MySQLRelaySource", "Replica", "build_session", "cut", "read_changes"]
 
 _HOME = {
     "Config": ".config",
-    "MySQLRelaySource": ".spark_source",
-    "Replica": ".replica",
-    "cut": ".sink.cut",
-    "read_changes": ".row_changes",
+    "MySQLRelaySource": ".apply.spark_source",
+    "Replica": ".apply.replica",
+    "build_session": ".runtime.session",
+    "cut": ".control.cut",
+    "read_changes": ".decode.read_changes",
 }
 
 

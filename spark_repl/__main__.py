@@ -1,5 +1,5 @@
 """``python -m spark_repl`` is ``spark-repl``."""
 
-from .cli import main
+from .cli.main import main
 
 raise SystemExit(main())

@@ -127,6 +127,10 @@ class FormerOwnerError(SparkReplError):
     has: what the tables hold is to be read again, nothing is wrong."""
 
 
+class ConcurrentChangeError(TargetError):
+    """Somebody else's commit touched the files that ours removes: plan anew on a fresh snapshot."""
+
+
 class JvmEndedError(SparkReplError):
     """Spark's JVM, that this process had started or was started by, is gone."""
 

@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from spark_repl.session import build_session
+    from spark_repl.runtime.session import build_session
 
     session = build_session(master="local[2]")
     yield session

@@ -17,17 +17,21 @@ from pathlib import Path
 import numpy as np
 from zstandard import ZstdDecompressor
 
-from spark_repl.binlog import event as events
 from spark_repl.binlog.definition import TableDefinition
-from spark_repl.binlog.forms import USUAL, Forms
-from spark_repl.binlog.kernels import Bytes, Ints
-from spark_repl.binlog.partial_rows import PartialImages, pending_diffs
-from spark_repl.binlog.payload import View, decompress, decompress_all
-from spark_repl.binlog.payload_bodies import payload_bodies, payload_heads, small_frames
-from spark_repl.binlog.rows import walk
-from spark_repl.binlog.scan import scan
-from spark_repl.binlog.transaction import Kind
-from spark_repl.binlog.windows import windows
+from spark_repl.binlog.events import event as events
+from spark_repl.binlog.events.payload import View, decompress, decompress_all
+from spark_repl.binlog.events.payload_bodies import (
+    payload_bodies,
+    payload_heads,
+    small_frames,
+)
+from spark_repl.binlog.events.scan import scan
+from spark_repl.binlog.events.transaction import Kind
+from spark_repl.binlog.events.windows import windows
+from spark_repl.binlog.kernels.jit import Bytes, Ints
+from spark_repl.binlog.rows.partial_rows import PartialImages, pending_diffs
+from spark_repl.binlog.rows.walk import walk
+from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.errors import DecodeError, SparkReplError
 from spark_repl.relay.compressed import are_usual, classify
 from tests.decoder_log import payloads, transactions

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_repl.binlog.definition import ColumnType, Form, TableDefinition
-from spark_repl.binlog.payload import decompress
+from spark_repl.binlog.events.payload import decompress
 from spark_repl.position import RelayPosition
 
 

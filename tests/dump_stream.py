@@ -7,11 +7,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spark_repl.binlog.event import EventType, parse_gtid
+from spark_repl.binlog.events.event import EventType, parse_gtid
 from spark_repl.gtid import GtidSet
-from spark_repl.relay.intake import Intake
-from spark_repl.relay.packet_kernel import PACKET_MAX
-from spark_repl.relay.writer import RelayWriter
+from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.packet_kernel import PACKET_MAX
+from spark_repl.receiver.writer import RelayWriter
 
 _GTIDS = (EventType.GTID, EventType.GTID_TAGGED)
 

@@ -20,18 +20,21 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
 
-from spark_repl import Config, coordinator, group, landing, low_water_mark, replica, stager
-from spark_repl.errors import SparkReplError
-from spark_repl.replica import Replica, Result
-from spark_repl.sink import log_replay, public_log, storage, xa_store
-from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.delta_log import DeltaLog
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.log_replay import Action, read_commit
-from spark_repl.sink.new_file import new_file
-from spark_repl.sink.partitions import MATERIALIZED
-from spark_repl.sink.reader import read
-from spark_repl.sink.table_log import ConcurrentChangeError, NewTable, Snapshot
+from spark_repl import Config
+from spark_repl.apply import coordinator, landing, low_water_mark, replica, stager
+from spark_repl.apply.replica import Replica, Result
+from spark_repl.control import xa_store
+from spark_repl.control.control import Control, Cut
+from spark_repl.control.layout import Layout
+from spark_repl.delta import log_replay, public_log, storage
+from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.log_replay import Action, read_commit
+from spark_repl.delta.new_file import new_file
+from spark_repl.delta.partitions import MATERIALIZED
+from spark_repl.delta.reader import read
+from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.errors import ConcurrentChangeError, SparkReplError
+from spark_repl.write import group_writer as group
 from tests.binlog_writer import Table
 
 _PROTOCOL = {

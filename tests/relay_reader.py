@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from spark_repl.apply.spark_source import MySQLRelayReader
+from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
-from spark_repl.relay.writer import Limits, RelayWriter
-from spark_repl.spark_source import MySQLRelayReader
 from tests.binlog_writer import LogWriter, Table
 from tests.dump_stream import receive
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from ..errors import CommitOrderError
 
-WAITING = "Waiting for preceding transaction to commit"
 _XA_RETRY = (
     "XA_RETRY: The resource manager is not able to commit the transaction branch at this time."
     " Please retry later: the branch stays prepared."

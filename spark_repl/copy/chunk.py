@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ..binlog.definition import TableDefinition
-from ..binlog.text import gather
+from ..binlog.types.text import gather
 from ..config import Source
+from ..delta.columns import Columns, write_file
+from ..delta.storage import remove
 from ..errors import SourceLostError, SparkReplError
-from ..relay.connection import begin_query, connect
-from ..relay.dump import TRIED_AGAIN
-from ..sink.columns import Columns, write_file
-from ..sink.storage import remove
+from ..source.connection import begin_query, connect
+from ..source.dump import TRIED_AGAIN
 from .source_tables import full_name
 from .text_rows import key_to_arrow, read_rows, select_list, to_arrow
 

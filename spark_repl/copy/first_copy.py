@@ -2,7 +2,7 @@
 
 A table's chunks are committed in order, each commit with the number of its last chunk, so a copy
 that was killed goes on behind what landed. The log from before the copy is applied afterwards
-(sink/copies).
+(control/copies).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from ..apply.name_case import fold
 from ..config import Config
+from ..control import name_case
+from ..control.control import Control, Cut
+from ..control.copies import Copy, current_paths, last_copy, record_copy, standing
+from ..control.layout import Layout
+from ..ddl.lower_names import fold
+from ..delta.log_replay import last_user_metadata
+from ..delta.public_log import open_table_log
 from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
-from ..relay.connection import DumpConnection, check_source, connect
-from ..relay.purge import deciding
-from ..retry import Stopped
-from ..sink import name_case
-from ..sink.commit import check_files
-from ..sink.control import Control, Cut
-from ..sink.copies import Copy, current_paths, last_copy, record_copy, standing
-from ..sink.layout import Layout
-from ..sink.log_replay import last_user_metadata
-from ..sink.public_log import open_table_log
-from ..sink.table import Table
-from ..sink.table_options import TableOptions
-from ..sink.tracking import Tracking, user_metadata
+from ..receiver.purge import deciding
+from ..runtime.retry import Stopped
+from ..source.connection import DumpConnection, check_source, connect
+from ..write.commit import check_files
+from ..write.table import Table
+from ..write.table_options import TableOptions
+from ..write.tracking import Tracking, user_metadata
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .prepared import before_branches
 from .privileges import VIEW_HINT, check_privileges

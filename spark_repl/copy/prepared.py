@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import SourceError
 from ..gtid import GtidSet
-from ..relay.connection import DumpConnection
+from ..source.connection import DumpConnection
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ..apply.ddl import Effect, classify
-from ..apply.name_case import fold, folded_definition
-from ..binlog.charset import BINARY
-from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
+from ..binlog.definition import (
+    CHARACTER_TYPES,
+    NUMERIC_TYPES,
+    Column,
+    ColumnType,
+    TableDefinition,
+)
+from ..binlog.types.charset import BINARY
+from ..ddl.effect import Effect, classify
+from ..ddl.lower_names import fold, folded_definition
 from ..errors import SchemaError, SourceError
 
 Query = Callable[[str], list[tuple[Any, ...]]]

@@ -14,8 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog import nested, text
-from ..binlog.charset import BINARY
 from ..binlog.definition import (
     CHARACTER_TYPES,
     DATE_TYPES,
@@ -24,14 +22,16 @@ from ..binlog.definition import (
     Form,
     TableDefinition,
 )
-from ..binlog.grammar import read_uint
-from ..binlog.kernels import jit
-from ..binlog.temporal import ZERO_DATES_HINT
-from ..binlog.twins import has_second_forms, refuse_second_forms
-from ..binlog.values import Values
-from ..binlog.variant_text import text_to_variant
+from ..binlog.events.grammar import read_uint
+from ..binlog.json.variant_text import text_to_variant
+from ..binlog.kernels.jit import jit
+from ..binlog.rows.twins import has_second_forms, refuse_second_forms
+from ..binlog.types import nested, text
+from ..binlog.types.charset import BINARY
+from ..binlog.types.temporal import ZERO_DATES_HINT
+from ..binlog.types.values import Values
 from ..errors import SchemaError, SourceLostError
-from ..relay.dump import refusal
+from ..source.dump import refusal
 
 _T = ColumnType
 _BATCH_ROWS = 1 << 15

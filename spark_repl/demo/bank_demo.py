@@ -23,10 +23,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ..control.control import Control, Cut
+from ..control.layout import Layout
+from ..delta.reader import newest_version, read
 from ..errors import SparkReplError
-from ..sink.control import Control, Cut
-from ..sink.layout import Layout
-from ..sink.reader import newest_version, read
 from .expected import differences, expected_tables
 
 BANK = Path(__file__).with_name("bank")

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from ..binlog.event import (
+from ..binlog.events.event import (
     HEADER_LENGTH,
     EventType,
     parse_header,
     parse_query,
     parse_xa_prepare,
 )
-from ..binlog.kernels import Bytes, Ints, jit, number
-from ..binlog.payload import NONE, Payload, View, decompress_all
-from ..binlog.payload_bodies import head_at, small_frames
-from ..binlog.transaction import Kind
-from ..binlog.windows import read_exactly, windows
+from ..binlog.events.payload import NONE, Payload, View, decompress_all
+from ..binlog.events.payload_bodies import head_at, small_frames
+from ..binlog.events.transaction import Kind
+from ..binlog.events.windows import read_exactly, windows
+from ..binlog.kernels.jit import Bytes, Ints, jit, number
 from ..errors import DecodeError, LogError
 
 # Looked up once: an enumeration's members cost a microsecond each time.

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..binlog.event import (
+from ..binlog.events.event import (
     CRC_LENGTH,
     HEADER_LENGTH,
     MAGIC_LENGTH,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
-from ..binlog.event import CRC_LENGTH, HEADER_LENGTH, type_name
-from ..binlog.transaction import (
+from ..binlog.events.event import CRC_LENGTH, HEADER_LENGTH, type_name
+from ..binlog.events.transaction import (
     COMMIT_TIME,
     END,
     FLAGS,
@@ -120,7 +120,7 @@ def extend(index: FileIndex, log: RelayLog) -> FileIndex:
 
 def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> FileIndex:
     """Scans up to ``end``, where an event may be cut."""
-    from ..binlog.scan import scan  # numba: half a second that reading an index does without
+    from ..binlog.events.scan import scan  # numba: half a second that reading an index does without
 
     buf = np.memmap(file.path, np.uint8, "r", shape=(end,))
     relay = log.head(index.number).own.is_relay_log
@@ -202,7 +202,7 @@ def _classify_compressed(
     which = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
     if not len(which):
         return len(records), None
-    from ..binlog.payload_bodies import payload_heads
+    from ..binlog.events.payload_bodies import payload_heads
     from .compressed import are_usual, classify
 
     starts = found.numbers[which, PAYLOAD_OFFSET]

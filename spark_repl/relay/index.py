@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binlog.transaction import Flag, Kind, Stop
+from ..binlog.events.transaction import Flag, Kind, Stop
 from ..errors import LogError
 from ..gtid import GtidSet, format_gtid
 from ..position import OFFSET_BITS, RelayPosition

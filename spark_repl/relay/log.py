@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from ..binlog.event import (
+from ..binlog.events.event import (
     ENCRYPTED_MAGIC,
     HEADER_LENGTH,
     MAGIC,

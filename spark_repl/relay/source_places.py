@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.event import (
+from ..binlog.events.event import (
     CRC_LENGTH,
     HEADER_LENGTH,
     MAGIC_LENGTH,
@@ -23,7 +23,7 @@ from ..binlog.event import (
     parse_rotate,
 )
 from ..position import OFFSET_BITS, OFFSET_MASK
-from .dump import has_checksum
+from ..source.dump import has_checksum
 from .file_head import RelayFile
 from .file_index import FileIndex, begin, extend
 from .log import RelayLog, split_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ..binlog.event import (
+from ..binlog.events.event import (
     CRC_LENGTH,
     HEADER_LENGTH,
     EventType,
@@ -13,8 +13,8 @@ from ..binlog.event import (
     parse_header,
     parse_query,
 )
-from ..binlog.payload import Payload
-from ..binlog.windows import windows
+from ..binlog.events.payload import Payload
+from ..binlog.events.windows import windows
 from ..errors import LogError
 
 # Enough of a compressed transaction for what mostly stands at its beginning.

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binlog.crc import event_crc, verify_events
-from ..binlog.event import (
+from ..binlog.events.event import (
     CRC_LENGTH,
     HEADER_LENGTH,
     EventType,
@@ -22,7 +21,8 @@ from ..binlog.event import (
     parse_xa_prepare,
     type_name,
 )
-from ..binlog.transaction import Stop
+from ..binlog.events.transaction import Stop
+from ..binlog.kernels.crc import event_crc, verify_events
 from ..errors import LogError
 from ..gtid import GtidSet
 from .file_head import RelayFile

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.retry import Retries
+from spark_repl.runtime.retry import Retries
 from tests.binlog_writer import LogWriter, Table
 from tests.local_delta import CRASHES, Crash, LocalDelta, run
 

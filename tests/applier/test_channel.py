@@ -8,13 +8,13 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl import Config
-from spark_repl.cli import main
+from spark_repl.apply.replica import Replica
+from spark_repl.cli.main import main
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
 from spark_repl.errors import TargetError
-from spark_repl.metrics import metrics
-from spark_repl.replica import Replica
-from spark_repl.sink.control import Control
-from spark_repl.sink.layout import Layout
-from spark_repl.status import status
+from spark_repl.observe.metrics import metrics
+from spark_repl.observe.status import status
 from tests import local_delta
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from spark_repl.delta.reader import read
 from spark_repl.errors import DecodeError
-from spark_repl.sink.reader import read
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import run, stopped
 

@@ -11,20 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_repl import formats, recopy
-from spark_repl.applier_status import read
-from spark_repl.binlog.transaction import Kind
+from spark_repl import formats
+from spark_repl.apply.spark_source import MySQLRelayReader
+from spark_repl.binlog.events.transaction import Kind
+from spark_repl.control import control
+from spark_repl.control.copies import last_copy
+from spark_repl.control.xa_store import XaStore
+from spark_repl.copy import recopy
 from spark_repl.errors import FormatError
 from spark_repl.gtid import GtidSet
+from spark_repl.observe.applier_status import read
+from spark_repl.observe.status import status
+from spark_repl.receiver.report import Report, read_report
+from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.relay.report import Report, read_report
-from spark_repl.relay.writer import RelayWriter
-from spark_repl.sink import control, key_index, tracking
-from spark_repl.sink.copies import last_copy
-from spark_repl.sink.xa_store import XaStore
-from spark_repl.spark_source import MySQLRelayReader
-from spark_repl.status import status
+from spark_repl.write import key_index, tracking
 from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.fixtures.make_formats import HERE, TABLE
 from tests.local_delta import applier, rows, run

@@ -10,14 +10,15 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl import group, landing
-from spark_repl.applier_status import ApplierStatus
+from spark_repl.apply import landing
+from spark_repl.control.copies import CatchUp
 from spark_repl.errors import DecodeError, HistoryError, LogError, TargetError
+from spark_repl.observe.applier_status import ApplierStatus
+from spark_repl.observe.worker_status import APPLYING, STAGING
 from spark_repl.position import RelayPosition
 from spark_repl.relay.index import RECORD
-from spark_repl.sink.copies import CatchUp
-from spark_repl.stops import Until
-from spark_repl.worker_status import APPLYING, STAGING
+from spark_repl.schedule.stops import Until
+from spark_repl.write import group_writer as group
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import LocalDelta, applier, cuts, rows, run
 from tests.property.test_histories import Writer, check

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.apply.replica import Replica
+from spark_repl.apply.stager import Stager
 from spark_repl.errors import LogError, StatementError
-from spark_repl.replica import Replica
-from spark_repl.stager import Stager
 from tests.binlog_writer import LogWriter, Table, delete, insert
 from tests.local_delta import applier, rows, run
 

@@ -6,13 +6,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.cli import main
+from spark_repl.cli.main import main
+from spark_repl.control.layout import Layout, encode
+from spark_repl.delta import checkpoint
+from spark_repl.delta.public_log import PublicLog
+from spark_repl.delta.reader import newest_version, read
 from spark_repl.errors import TargetError
-from spark_repl.sink import checkpoint
-from spark_repl.sink.layout import Layout, encode
-from spark_repl.sink.public_log import PublicLog
-from spark_repl.sink.reader import newest_version, read
-from spark_repl.status import status
+from spark_repl.observe.status import status
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.local_delta import LocalDelta, run
 

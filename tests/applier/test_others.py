@@ -18,15 +18,16 @@ import pytest
 from deltalake import DeltaTable
 from pyroaring import BitMap
 
+from spark_repl.control import control
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.delta import deletion_vector, log_replay, storage
+from spark_repl.delta.log_replay import live_files
+from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import FencedError, FormerOwnerError, TargetError
-from spark_repl.sink import control, deletion_vector, log_replay, storage
-from spark_repl.sink.commit import removed
-from spark_repl.sink.control import Control
-from spark_repl.sink.key_index import KeyIndex
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.log_replay import live_files
-from spark_repl.sink.table import LiveFiles
-from spark_repl.sink.table_log import Snapshot
+from spark_repl.write.commit import removed
+from spark_repl.write.key_index import KeyIndex
+from spark_repl.write.table import LiveFiles
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import LocalDelta, applier, broken, put, rows, rows_at_cuts, run, stopped
 

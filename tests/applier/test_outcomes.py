@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from spark_repl import group
+from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import RowError
-from spark_repl.retry import Retries
-from spark_repl.sink.discard import discard
-from spark_repl.sink.table_log import Snapshot
+from spark_repl.runtime.retry import Retries
+from spark_repl.write import group_writer as group
+from spark_repl.write.discard import discard
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import LocalDelta, applier, broken, put, rows, rows_at_cuts, run, stopped
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.cli import main
+from spark_repl.cli.main import main
 from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.relay import look

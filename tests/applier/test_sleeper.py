@@ -12,13 +12,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl import Config, landing
-from spark_repl.applier_status import read
+from spark_repl import Config
+from spark_repl.apply import landing
+from spark_repl.apply.replica import Replica
+from spark_repl.apply.xa_parts import XaParts
+from spark_repl.control.xa_store import XaStore
 from spark_repl.errors import FencedError
-from spark_repl.replica import Replica
-from spark_repl.sink.xa_store import XaStore
-from spark_repl.status import status
-from spark_repl.xa_parts import XaParts
+from spark_repl.observe.applier_status import read
+from spark_repl.observe.status import status
 from tests import local_delta
 from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.local_delta import applier, rows, run

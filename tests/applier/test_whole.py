@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.cli import main
+from spark_repl.cli.main import main
 from spark_repl.errors import RowError, TargetError
 from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.local_delta import cuts, rows, run, stopped

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from spark_repl.cli import main
-from spark_repl.sink import xa_store
-from spark_repl.status import status
-from spark_repl.xa_parts import XaParts
+from spark_repl.apply.xa_parts import XaParts
+from spark_repl.cli.main import main
+from spark_repl.control import xa_store
+from spark_repl.observe.status import status
 from tests.binlog_writer import LogWriter, Table, Xid, delete, insert, update
 from tests.local_delta import applier, cuts, rows, run, stopped
 from tests.property.test_xa_orders import Kept, branches_of, records_of

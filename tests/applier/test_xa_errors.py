@@ -9,9 +9,9 @@ import itertools
 
 import pytest
 
-from spark_repl.apply.xa import Xid
-from spark_repl.cli import main
+from spark_repl.cli.main import main
 from spark_repl.errors import LogError, SparkReplError, StatementError
+from spark_repl.schedule.branches import Xid
 from tests.binlog_writer import Table, delete, insert
 from tests.local_delta import cuts, rows, run, stopped
 

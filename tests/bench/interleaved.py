@@ -21,9 +21,9 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
-from spark_repl.apply.xa import XaGroup
-from spark_repl.session import build_session
-from spark_repl.xa_parts import XaParts
+from spark_repl.apply.xa_parts import XaParts
+from spark_repl.runtime.session import build_session
+from spark_repl.schedule.branches import XaGroup
 
 
 def apply(spark: SparkSession, log: str, **settings: Any) -> dict[str, Any]:

@@ -19,10 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from spark_repl.bench import bench_apply
+from spark_repl.bench.recorded import bench_apply
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.stops import Until
+from spark_repl.schedule.stops import Until
 from tests.live.server import Server
 
 _RELAXED = (

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from spark_repl.apply.stage import stage
-from spark_repl.sink.direct import write
-from spark_repl.stops import Until
+from spark_repl.decode.stage import stage
+from spark_repl.schedule.stops import Until
+from spark_repl.write.direct import write
 from tests import local_delta
 
 

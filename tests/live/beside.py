@@ -18,12 +18,12 @@ from typing import Any
 import pymysql
 
 from spark_repl.config import Config
+from spark_repl.control.control import Control
+from spark_repl.control.copies import standing
+from spark_repl.control.layout import Layout
+from spark_repl.copy.recopy import ask
 from spark_repl.errors import SparkReplError
-from spark_repl.live import purge_applied
-from spark_repl.recopy import ask
-from spark_repl.sink.control import Control
-from spark_repl.sink.copies import standing
-from spark_repl.sink.layout import Layout
+from spark_repl.service.following import purge_applied
 
 from .killing import children
 from .server import Server

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spark_repl.sink.control import Cut, TableVersion
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.reader import read
+from spark_repl.control.control import Cut, TableVersion
+from spark_repl.control.layout import Layout
+from spark_repl.delta.reader import read
 
 from .source_history import Row, SourceHistory
 from .table_files import live, missing

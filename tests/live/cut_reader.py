@@ -13,10 +13,10 @@ import sys
 import time
 from pathlib import Path
 
+from spark_repl.control.control import Control, Cut
+from spark_repl.control.layout import Layout
+from spark_repl.delta.reader import read
 from spark_repl.gtid import GtidSet
-from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.reader import read
 
 SUMS = {"bank.account": "balance", "bank.till": "balance"}
 

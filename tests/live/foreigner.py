@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-from spark_repl.session import build_session
-from spark_repl.sink.control import Control
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.public_log import told_apart
-from spark_repl.sink.reader import newest_version
-from spark_repl.sink.table_log import ConcurrentChangeError
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.delta.public_log import told_apart
+from spark_repl.delta.reader import newest_version
+from spark_repl.errors import ConcurrentChangeError
+from spark_repl.runtime.session import build_session
 
 from .table_files import make_old
 

@@ -17,9 +17,9 @@ from typing import Any
 import pymysql
 
 from spark_repl.config import Config
-from spark_repl.sink.control import Control
-from spark_repl.sink.layout import Layout
-from spark_repl.status import status
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.observe.status import status
 
 from .receiving import toml
 from .server import Clients, Server
@@ -30,9 +30,9 @@ _WAIT_S, _WORK_S = 600.0, 2.0
 # Without the bounds everything small is done in the driver; here executors and workers have to.
 _RUN = """
 import sys
-import spark_repl.stager, spark_repl.group
-spark_repl.stager.HERE_BYTES = spark_repl.group._HERE_ROWS = 0
-from spark_repl.cli import main
+import spark_repl.apply.stager, spark_repl.write.group_writer
+spark_repl.apply.stager.HERE_BYTES = spark_repl.write.group_writer._HERE_ROWS = 0
+from spark_repl.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 # What is killed, and how often in a hundred: the first two cost a start of Spark.

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from spark_repl.binlog.definition import ColumnType, TableDefinition
-from spark_repl.binlog.forms import USUAL, Forms
-from spark_repl.binlog.partial_images import MOVED
-from spark_repl.binlog.partial_rows import PartialImages
-from spark_repl.binlog.rows import walk
+from spark_repl.binlog.rows.partial_images import MOVED
+from spark_repl.binlog.rows.partial_rows import PartialImages
+from spark_repl.binlog.rows.walk import walk
+from spark_repl.binlog.types.forms import USUAL, Forms
 from tests.decoder_log import printed, read_log
 from tests.live.decoder_server import Server
 

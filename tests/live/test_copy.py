@@ -14,12 +14,12 @@ from spark_repl import Replica, cut
 from spark_repl.config import Config
 from spark_repl.copy.chunk import copy_chunk
 from spark_repl.copy.first_copy import FirstCopy, plan_copy
+from spark_repl.delta import delta_log
 from spark_repl.errors import SourceError, SparkReplError
-from spark_repl.live import executed_of
 from spark_repl.relay.log import open_log
-from spark_repl.retry import Stopped
-from spark_repl.sink import delta_log
-from spark_repl.workers import Workers
+from spark_repl.runtime.retry import Stopped
+from spark_repl.runtime.workers import Workers
+from spark_repl.service.following import executed_of
 
 from .receiving import Running, config_for
 from .server import Load, Server

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.binlog.forms import Forms
+from spark_repl.binlog.types.forms import Forms
 from spark_repl.relay.log import open_log
 from spark_repl.relay.verify import dump
 from tests.live.decoder_server import Server, server

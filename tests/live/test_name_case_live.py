@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from spark_repl import Config
+from spark_repl.control.control import Control
+from spark_repl.control.copies import last_copy
+from spark_repl.control.layout import Layout
+from spark_repl.control.name_case import NameCase
 from spark_repl.copy.first_copy import plan_copy
 from spark_repl.copy.source_tables import list_tables
+from spark_repl.delta.reader import read
 from spark_repl.errors import StatementError
-from spark_repl.relay.connection import DumpConnection
-from spark_repl.sink.control import Control
-from spark_repl.sink.copies import last_copy
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.name_case import NameCase
-from spark_repl.sink.reader import read
+from spark_repl.source.connection import DumpConnection
 from tests.local_delta import cuts, run, stopped
 
 from .server import Server

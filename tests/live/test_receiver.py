@@ -16,11 +16,11 @@ from spark_repl.config import Config
 from spark_repl.errors import PurgedError, SourceError, SparkReplError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.report import read_report
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.relay.purge import purge
-from spark_repl.relay.report import read_report
-from spark_repl.stops import Until
+from spark_repl.schedule.stops import Until
 
 from .receiving import Process, Running, check_same, config_for, received, spans, wait_for
 from .server import Load, Proxy, Server
@@ -60,7 +60,7 @@ def test_killed_at_every_point(make_server: MakeServer, tmp_path: Path) -> None:
     assert receiver.stop() == 0
     check_same(config, server, tmp_path)
     files = [file.name for file in open_log(config.relay.path).files]
-    command = "from spark_repl.relay.purge import purge; from pathlib import Path; "
+    command = "from spark_repl.receiver.purge import purge; from pathlib import Path; "
     command += f"purge(Path({config.relay.path!r}), 3)"
     environment = {**os.environ, "SPARK_REPL_CRASH": "relay_purged:1"}
     ran = subprocess.run([sys.executable, "-c", command], env=environment, check=False)

@@ -12,11 +12,11 @@ import pytest
 
 from spark_repl import Replica, cut
 from spark_repl.config import Config
+from spark_repl.control.control import Control
+from spark_repl.control.copies import standing
+from spark_repl.copy.recopy import Recopier, ask_and_wait
 from spark_repl.errors import RowError, SourceError, TargetError
-from spark_repl.live import executed_of, snapshot
-from spark_repl.recopy import Recopier, ask_and_wait
-from spark_repl.sink.control import Control
-from spark_repl.sink.copies import standing
+from spark_repl.service.following import executed_of, snapshot
 
 from .receiving import Running, config_for
 from .server import Load, Server

@@ -21,10 +21,10 @@ import pytest
 
 from spark_repl import cut
 from spark_repl.config import Config
-from spark_repl.live import applied_file, purge_applied
+from spark_repl.observe.status import status
+from spark_repl.receiver.report import read_report
 from spark_repl.relay.log import open_log
-from spark_repl.relay.report import read_report
-from spark_repl.status import status
+from spark_repl.service.following import applied_file, purge_applied
 
 from .receiving import config_for, processes, toml
 from .server import Load, Proxy, Server

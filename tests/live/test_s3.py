@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.sink.control import Control
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.reader import read
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.delta.reader import read
 from tests.s3_server import BUCKET, s3_server
 
 from .receiving import config_for

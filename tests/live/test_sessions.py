@@ -13,11 +13,11 @@ from spark_repl.config import Config
 from spark_repl.copy.chunk import Copied, CopyTask, copy_chunk, copy_rows
 from spark_repl.copy.first_copy import plan_copy
 from spark_repl.copy.source_tables import full_name, list_tables, quoted, wheres
+from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import SourceError
-from spark_repl.relay import settings
-from spark_repl.relay.connection import DumpConnection, connect
-from spark_repl.sink.columns import Columns, schema_json
-from spark_repl.sink.table_options import TableOptions
+from spark_repl.source import settings
+from spark_repl.source.connection import DumpConnection, connect
+from spark_repl.write.table_options import TableOptions
 
 from .receiving import Running, check_same, config_for
 from .server import Server

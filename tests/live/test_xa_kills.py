@@ -14,9 +14,9 @@ import pymysql
 import pytest
 
 from spark_repl import Replica
-from spark_repl.cli import main
+from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.status import status
+from spark_repl.observe.status import status
 
 from .receiving import config_for
 from .server import Clients, Server

@@ -2,7 +2,7 @@
 
 Draws mutants (tests/mutants/mutate.py) of every room, runs the room's tests on a copy of the tree
 with one mutant in it at a time, and says which survive. Kernels of a changed source are compiled
-anew: their cache's folder is a digest of all sources (binlog/kernel_cache.py).
+anew: their cache's folder is a digest of all sources (binlog/kernels/cache.py).
 
 Neither mutmut nor cosmic-ray serves here: the first replaces functions by trampolines, which
 neither numba nor pickled tasks of executors survive, the second has one test command for

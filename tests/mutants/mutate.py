@@ -29,7 +29,7 @@ class Mutant:
     """``new`` instead of ``old`` at one place of a module."""
 
     module: str
-    """below the package: apply/schedule.py"""
+    """below the package: schedule/waves.py"""
     function: str
     line: int
     old: str

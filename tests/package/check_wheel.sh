@@ -52,7 +52,7 @@ for target in lake merged; do
   quiet spark-repl cut show --target $target
 done
 quiet spark-repl relay verify "$bank"
-quiet python -m spark_repl.setup
+quiet spark-repl setup
 quiet spark-repl demo --keep kept
 # Where its appliers write, Java names the options that the demo gives it, and nothing else is said.
 if grep -v '^Picked up JAVA_TOOL_OPTIONS' kept/applier.err >&2; then

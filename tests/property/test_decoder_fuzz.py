@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_repl.binlog.partial_images import bit
+from spark_repl.binlog.rows.partial_images import bit
 from spark_repl.errors import SparkReplError
 from tests import decoder_fuzz
 from tests.decoder_fuzz import FINDS, MEMORY_BYTES_MAX, feed, pieces, run
@@ -55,8 +55,8 @@ def test_memory_is_bounded() -> None:
 def test_bounds_checks_bite(tmp_path: Path) -> None:
     """What the test above stands on."""
     code = (
-        "import numpy as np; from spark_repl.binlog.kernels import number\n"
-        "from spark_repl.binlog.loads import same, u32\n"
+        "import numpy as np; from spark_repl.binlog.kernels.jit import number\n"
+        "from spark_repl.binlog.kernels.loads import same, u32\n"
         "data = np.zeros(3, np.uint8)\n"
         "for read, *args in (number, 2, 4), (u32, 0), (same, 0, 1, 3):\n"
         "    try: read(data, *args)\n"

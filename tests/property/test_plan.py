@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_repl.apply import spans
+from spark_repl.apply.plan import share_out, stage_tasks
+from spark_repl.decode import spans
 from spark_repl.errors import DecodeError
-from spark_repl.plan import share_out, stage_tasks
 from spark_repl.position import OFFSET_BITS
 from spark_repl.relay.index import RECORD, Kind
 

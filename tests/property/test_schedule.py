@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.apply.schedule import GroupLimits, assign, first_group, groups, waves
+from spark_repl.schedule.waves import GroupLimits, assign, first_group, groups, waves
 
 Stamp = tuple[int, int, int]  # file, last_committed, sequence_number
 

@@ -16,11 +16,11 @@ from typing import Any
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from spark_repl.cli import main
+from spark_repl.cli.main import main
+from spark_repl.delta.log_replay import last_txn
+from spark_repl.delta.reader import newest_version
 from spark_repl.errors import RowError
 from spark_repl.position import RelayPosition
-from spark_repl.sink.log_replay import last_txn
-from spark_repl.sink.reader import newest_version
 from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.local_delta import cuts, rows, run
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.sink import bags, direct, key_index
-from spark_repl.sink.reader import read
+from spark_repl.delta.reader import read
+from spark_repl.write import bags, direct, key_index
 from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.local_delta import rows, run
 

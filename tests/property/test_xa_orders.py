@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_repl.apply.xa import Branch, XaGroup, Xid
-from spark_repl.binlog.transaction import Kind
+from spark_repl.apply.xa_parts import XaParts
+from spark_repl.binlog.events.transaction import Kind
 from spark_repl.relay.index import RECORD
-from spark_repl.xa_parts import XaParts
+from spark_repl.schedule.branches import Branch, XaGroup, Xid
 
 Step = tuple[str, int]  # "prepare" and "end" of a branch, or a "plain" transaction
 

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from spark_repl import cut
 from spark_repl.demo.expected import differences, expected_tables
-from spark_repl.session import build_session
+from spark_repl.runtime.session import build_session
 now = cut(build_session(target=sys.argv[1]), sys.argv[1])
 for name, columns, rows in expected_tables(Path(sys.argv[2])):
     table = now.table(name)
@@ -31,10 +31,10 @@ print("equal:", *now.tables)
 _RACE = """
 import sys
 from py4j.protocol import Py4JJavaError
-from spark_repl.object_store import canonical
-from spark_repl.session import build_session
-from spark_repl.sink.delta_log import translate
-from spark_repl.sink.s3a import write_once
+from spark_repl.runtime.object_store import canonical
+from spark_repl.runtime.session import build_session
+from spark_repl.delta.delta_log import translate
+from spark_repl.delta.s3a import write_once
 spark = build_session(target=sys.argv[1])
 write_once(spark._jvm)
 path = spark._jvm.org.apache.hadoop.fs.Path(canonical(sys.argv[1]) + "/race/0.json")

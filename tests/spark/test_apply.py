@@ -7,10 +7,8 @@ from decimal import Decimal
 import pytest
 
 import spark_repl
-from spark_repl.errors import (
-    RowError,
-)
-from spark_repl.sink.reader import read as read_table
+from spark_repl.delta.reader import read as read_table
+from spark_repl.errors import RowError
 from tests.binlog_writer import Table, delete, insert, update
 from tests.oltp_corpora import CORPORA
 from tests.spark.lab import (
@@ -86,9 +84,9 @@ def test_corpus_ends_as_the_server(spark, target, corpus, changes):
 @pytest.mark.parametrize(("workers", "bound"), [(4, {}), (1, {"group_max_rows": 3000})])
 def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch, workers, bound):
     """With several workers and shards even for a small group."""
-    monkeypatch.setattr("spark_repl.stager.HERE_BYTES", 0)
-    monkeypatch.setattr("spark_repl.stager._SHARD_BYTES", 0)
-    monkeypatch.setattr("spark_repl.group._HERE_ROWS", 0)
+    monkeypatch.setattr("spark_repl.apply.stager.HERE_BYTES", 0)
+    monkeypatch.setattr("spark_repl.apply.stager._SHARD_BYTES", 0)
+    monkeypatch.setattr("spark_repl.write.group_writer._HERE_ROWS", 0)
     run(spark, bank, target, workers=workers, **bound)
     assert_server_state(spark, target, bank / "expected")
 

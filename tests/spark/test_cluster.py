@@ -19,11 +19,11 @@ from tests.spark.lab import assert_applied_once, assert_server_state, cuts
 # in the driver; here every task has to go to an executor.
 _SCRIPT = """
 import sys
-import spark_repl.stager, spark_repl.group
-spark_repl.stager.HERE_BYTES = spark_repl.stager._SHARD_BYTES = 0
-spark_repl.group._HERE_ROWS = 0
+import spark_repl.apply.stager, spark_repl.write.group_writer
+spark_repl.apply.stager.HERE_BYTES = spark_repl.apply.stager._SHARD_BYTES = 0
+spark_repl.write.group_writer._HERE_ROWS = 0
 from spark_repl import Config, Replica
-from spark_repl.session import build_session
+from spark_repl.runtime.session import build_session
 spark = build_session(master="local-cluster[2,1,1024]")
 config = Config.from_mapping({
     "relay": {"path": sys.argv[1]}, "target": {"path": sys.argv[2]}, "apply": {"workers": 2},

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.applier_status import Counters
+from spark_repl.control.cut import cut
+from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import SchemaError, TargetError
-from spark_repl.retry import Retries
-from spark_repl.sink.commit import actions_of
-from spark_repl.sink.cut import cut
-from spark_repl.sink.delta_log import DeltaLog
-from spark_repl.sink.merge import MergeLanes
+from spark_repl.observe.applier_status import Counters
+from spark_repl.runtime.retry import Retries
+from spark_repl.write.commit import actions_of
+from spark_repl.write.merge import MergeLanes
 from tests.binlog_writer import Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
@@ -95,7 +95,7 @@ class Between:
                 sql()
             return actions
 
-        monkeypatch.setattr("spark_repl.sink.commit.actions_of", meanwhile)
+        monkeypatch.setattr("spark_repl.write.commit.actions_of", meanwhile)
 
 
 @pytest.mark.parametrize("key", [5, 77])

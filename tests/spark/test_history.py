@@ -11,15 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_repl
-from spark_repl.errors import (
-    FencedError,
-    HistoryError,
-    LogError,
-    TargetError,
-)
-from spark_repl.group import GroupWriter
+from spark_repl.apply.replica import resume_offset
+from spark_repl.errors import FencedError, HistoryError, LogError, TargetError
 from spark_repl.position import RelayPosition
-from spark_repl.replica import resume_offset
+from spark_repl.write.group_writer import GroupWriter
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import (

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import spark_repl
 from spark_repl.demo.expected import differences, expected_tables
-from spark_repl.java import delta_jars
+from spark_repl.runtime.java import delta_jars
 
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "jobs"

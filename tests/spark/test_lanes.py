@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.cli import main
+from spark_repl.cli.main import main
+from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import RowError, TargetError
-from spark_repl.retry import Retries
-from spark_repl.sink.delta_log import DeltaLog
+from spark_repl.runtime.retry import Retries
 from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped, versions
 

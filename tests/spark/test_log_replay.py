@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_repl.sink import log_replay
-from spark_repl.sink.delta_log import DeltaLog
+from spark_repl.delta import log_replay
+from spark_repl.delta.delta_log import DeltaLog
 
 VECTOR = "deletionVector.pathOrInlineDv"
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from spark_repl import Config, Replica
-from spark_repl.apply.spans import Span
-from spark_repl.apply.stage import StageTask, stage
-from spark_repl.sink.direct import WriteTask
-from spark_repl.sink.merge import stage_net
+from spark_repl.decode.spans import Span
+from spark_repl.decode.stage import StageTask, stage
+from spark_repl.write.direct import WriteTask
+from spark_repl.write.merge import stage_net
 from tests.binlog_writer import Table, delete, insert
 from tests.spark.lab import run
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spark_repl import group
 from spark_repl.errors import HistoryError, SparkReplError
+from spark_repl.write import group_writer as group
 from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.spark.lab import assert_rows, cuts, run, stopped, versions
 

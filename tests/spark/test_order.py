@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from spark_repl import Config, Replica
-from spark_repl.cli import main
+from spark_repl.cli.main import main
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import FencedError, RowError, TargetError
-from spark_repl.retry import Retries
-from spark_repl.sink.control import Control
-from spark_repl.sink.delta_log import DeltaLog
-from spark_repl.sink.layout import Layout
-from spark_repl.status import status
-from spark_repl.stops import Until
+from spark_repl.observe.status import status
+from spark_repl.runtime.retry import Retries
+from spark_repl.schedule.stops import Until
 from tests.binlog_writer import Table, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
 

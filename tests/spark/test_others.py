@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl import coordinator, group, landing
+from spark_repl.apply import coordinator, landing
+from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import TargetError
-from spark_repl.retry import Retries
-from spark_repl.sink.delta_log import DeltaLog
+from spark_repl.runtime.retry import Retries
+from spark_repl.write import group_writer as group
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped

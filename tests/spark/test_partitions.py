@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from spark_repl.delta.log_replay import live_files
+from spark_repl.delta.reader import read as read_elsewhere
 from spark_repl.errors import RowError, SchemaError, TargetError
-from spark_repl.sink.log_replay import live_files
-from spark_repl.sink.reader import read as read_elsewhere
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import (
     assert_applied_once,

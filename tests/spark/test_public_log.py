@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_repl import cut
+from spark_repl.control.layout import Layout
+from spark_repl.delta import delta_log, public_log
+from spark_repl.delta.public_log import PublicLog
 from spark_repl.errors import ConfigError, SetupError, TargetError
-from spark_repl.sink import delta_log, public_log
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.public_log import PublicLog
 from tests.binlog_writer import Table, delete, insert, update
 from tests.spark.lab import (
     assert_applied_once,

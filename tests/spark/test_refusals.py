@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import spark_repl
+from spark_repl.delta.s3a import write_once
 from spark_repl.errors import (
     LogError,
     RowError,
@@ -14,7 +15,6 @@ from spark_repl.errors import (
     StatementError,
 )
 from spark_repl.position import RelayPosition
-from spark_repl.sink.s3a import write_once
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import (
     assert_applied_once,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.binlog.rows import walk
+from spark_repl.binlog.rows.walk import walk
 from spark_repl.errors import DecodeError
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.decoder_log import printed, read_log

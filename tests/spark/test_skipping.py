@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, lit
 
-from spark_repl.sink.columns import Columns, schema_json, write_file
-from spark_repl.sink.delta_log import DeltaLog
-from spark_repl.sink.table_log import NewTable
-from spark_repl.sink.table_options import TableOptions
+from spark_repl.delta.columns import Columns, schema_json, write_file
+from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.table_log import NewTable
+from spark_repl.write.table_options import TableOptions
 
 _DAY, _MOMENT = datetime.date, datetime.datetime
 _BIG = Decimal(10**26)

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import MySQLRelaySource
 from spark_repl.position import RelayPosition
-from spark_repl.relay.purge import purge
-from spark_repl.relay.writer import Limits, RelayWriter
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.decoder_log import transactions
 from tests.dump_stream import receive

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
+from spark_repl.delta import log_replay
+from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import TargetError
-from spark_repl.sink import log_replay
-from spark_repl.sink.delta_log import DeltaLog
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_rows, assert_server_state, read, run, stopped, versions
 

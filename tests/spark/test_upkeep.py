@@ -15,11 +15,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import spark_repl
-from spark_repl import upkeep
+from spark_repl.delta import checkpoint
+from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.log_replay import live_files, read_commit
 from spark_repl.errors import SparkReplError
-from spark_repl.sink import checkpoint
-from spark_repl.sink.delta_log import DeltaLog
-from spark_repl.sink.log_replay import live_files, read_commit
+from spark_repl.write import upkeep
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_repl.sink import checkpoint
-from spark_repl.upkeep import Upkeep
+from spark_repl.delta import checkpoint
+from spark_repl.write.upkeep import Upkeep
 from tests.binlog_writer import Table, delete, insert, update
 from tests.json_binary import item
 from tests.spark.lab import read, run, versions

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply.xa import Xid
-from spark_repl.cli import main
+from spark_repl.cli.main import main
 from spark_repl.errors import SparkReplError, StatementError
+from spark_repl.schedule.branches import Xid
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped
 
@@ -222,7 +222,8 @@ class Crash(SparkReplError):
 )
 def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, capsys):
     """Cut off before or after random table commits and cuts, restarted with other bounds."""
-    from spark_repl import group, low_water_mark
+    from spark_repl.apply import low_water_mark
+    from spark_repl.write import group_writer as group
 
     rows, left = history(number, xa)
     dice = random.Random(number)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.sink.control import Control
+from spark_repl.control.control import Control
 from tests.binlog_writer import LogWriter, insert
 from tests.relay_reader import T, receive_into
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_repl.binlog.scan import scan
-from spark_repl.binlog.transaction import Stop
+from spark_repl.binlog.events.scan import scan
+from spark_repl.binlog.events.transaction import Stop
 from spark_repl.relay.log import open_log
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.definition import GEOMETRY_STRUCT, VECTOR_LIST
-from spark_repl.sink import bags
-from spark_repl.sink.bags import value_codes
+from spark_repl.write import bags
+from spark_repl.write.bags import value_codes
 
 _COLUMNS: dict[pa.DataType, list[Any]] = {
     pa.int32(): [1, 2, None],

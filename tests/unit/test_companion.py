@@ -15,19 +15,20 @@ from typing import Any
 
 import pytest
 
-from spark_repl import live, recopy
-from spark_repl.companion import Companion
+from spark_repl.apply.replica import Replica
 from spark_repl.config import Config
+from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.layout import Layout
+from spark_repl.copy import recopy
+from spark_repl.copy.recopy import Recopier, ask, ask_and_wait
 from spark_repl.errors import LogError, SourceError, SparkReplError, TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.live import wait_for_log, watch
-from spark_repl.recopy import Recopier, ask, ask_and_wait
-from spark_repl.replica import Replica
-from spark_repl.retry import Retries, temporary
-from spark_repl.sink.control import Control
-from spark_repl.sink.copies import Copy, record_copy
-from spark_repl.sink.layout import Layout
-from spark_repl.supervisor import Supervisor
+from spark_repl.runtime.companion import Companion
+from spark_repl.runtime.retry import Retries, temporary
+from spark_repl.service import following as live
+from spark_repl.service.following import wait_for_log, watch
+from spark_repl.service.supervisor import Supervisor
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.local_delta import applier
 

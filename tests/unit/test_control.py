@@ -16,10 +16,9 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from spark_repl.errors import FencedError, TargetError
-from spark_repl.sink import control as module
-from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.table_log import ConcurrentChangeError
+from spark_repl.control import control as module
+from spark_repl.control.control import Control, Cut
+from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})
 # What delta-rs says (measured: a full disk, a broken one).
@@ -128,7 +127,7 @@ def test_several_threads_write_at_once(control):
 
 
 def test_a_living_owner_is_not_overrun(control):
-    claim = f"from spark_repl.sink.control import Control; Control({control.path!r}).claim()"
+    claim = f"from spark_repl.control.control import Control; Control({control.path!r}).claim()"
     ran = subprocess.run(
         [sys.executable, "-c", claim], capture_output=True, text=True, timeout=60, check=False
     )

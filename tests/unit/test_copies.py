@@ -12,15 +12,8 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.copy import first_copy
-from spark_repl.errors import HistoryError
-from spark_repl.gtid import GtidSet
-from spark_repl.position import RelayPosition
-from spark_repl.relay.log import open_log
-from spark_repl.relay.purge import deciding
-from spark_repl.relay.writer import RelayWriter
-from spark_repl.sink.control import Control, Cut, TableVersion
-from spark_repl.sink.copies import (
+from spark_repl.control.control import Control, Cut, TableVersion
+from spark_repl.control.copies import (
     CatchUp,
     Copy,
     check_log,
@@ -32,9 +25,16 @@ from spark_repl.sink.copies import (
     shown_paths,
     standing,
 )
-from spark_repl.sink.history import History
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.replaced import remove_replaced, replaced_paths
+from spark_repl.control.history import History
+from spark_repl.control.layout import Layout
+from spark_repl.control.replaced import remove_replaced, replaced_paths
+from spark_repl.copy import first_copy
+from spark_repl.errors import HistoryError
+from spark_repl.gtid import GtidSet
+from spark_repl.position import RelayPosition
+from spark_repl.receiver.purge import deciding
+from spark_repl.receiver.writer import RelayWriter
+from spark_repl.relay.log import open_log
 from tests.binlog_writer import LogWriter
 from tests.dump_stream import receive
 

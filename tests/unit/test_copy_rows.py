@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.apply.ddl import classify
-from spark_repl.binlog.text import gather
+from spark_repl.binlog.types.text import gather
 from spark_repl.copy.source_tables import SourceTable, refuse_diffs
 from spark_repl.copy.text_rows import read_rows
+from spark_repl.ddl.effect import classify
 from spark_repl.errors import SourceError, SourceLostError
 
 _MAX = 0xFFFFFF

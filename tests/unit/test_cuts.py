@@ -6,10 +6,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from spark_repl.control.control import Cut, TableVersion
+from spark_repl.control.cut import CutReader, find_cut, published
+from spark_repl.control.layout import Layout
 from spark_repl.errors import ConfigError, TargetError
-from spark_repl.sink.control import Cut, TableVersion
-from spark_repl.sink.cut import CutReader, find_cut, published
-from spark_repl.sink.layout import Layout
 
 UUID = "11111111-2222-3333-4444-555555555555"
 CUTS = [

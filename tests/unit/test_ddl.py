@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.apply.ddl import Effect, classify
-from spark_repl.binlog.table_map import parse_table_map
+from spark_repl.binlog.events.table_map import parse_table_map
+from spark_repl.ddl.effect import Effect, classify
 
 RECORDED = json.loads((Path(__file__).parents[1] / "fixtures/ddl/tables.json").read_text())
 

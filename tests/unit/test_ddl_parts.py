@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply.ddl import Effect, Statement, classify
 from spark_repl.binlog.definition import Column, ForeignKey
+from spark_repl.ddl.effect import Effect, Statement, classify
 
 QUERIES = """\
 CREATE TABLE t SELECT 1

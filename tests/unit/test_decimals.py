@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.binlog.columns import decode_column
 from spark_repl.binlog.definition import Column, ColumnType
-from spark_repl.binlog.values import Values
+from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
 
 _BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)  # of so many digits

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_repl.binlog.rows import walk
+from spark_repl.binlog.rows.walk import walk
 from tests.decoder_log import printed, read_log
 from tests.oltp_corpora import CORPORA
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import zstandard
 
-from spark_repl.binlog.payload import decompress, head_of
-from spark_repl.binlog.rows import walk
-from spark_repl.binlog.table_map import parse_table_map
+from spark_repl.binlog.events.payload import decompress, head_of
+from spark_repl.binlog.events.table_map import parse_table_map
+from spark_repl.binlog.rows.walk import walk
 from spark_repl.errors import DecodeError
 from tests.decoder_log import payloads, read_log
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from spark_repl.delta import deletion_vector
+from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.errors import TargetError
-from spark_repl.sink import deletion_vector
-from spark_repl.sink.columns import Columns, schema_json, write_file
-from spark_repl.sink.commit import actions_of
-from spark_repl.sink.direct import Written
+from spark_repl.write.commit import actions_of
+from spark_repl.write.direct import Written
 
 COLUMNS = Columns.of(schema_json(pa.schema([pa.field("id", pa.int32())])))
 

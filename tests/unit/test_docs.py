@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.cli import _RUN
+from spark_repl.cli.main import _RUN
 from spark_repl.config import Config
 
 ROOT = Path(__file__).parents[2]

@@ -11,14 +11,20 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Source
-from spark_repl.errors import ConfigError, LogError, PurgedError, SourceError, SourceLostError
+from spark_repl.errors import (
+    ConfigError,
+    LogError,
+    PurgedError,
+    SourceError,
+    SourceLostError,
+)
 from spark_repl.gtid import GtidSet
-from spark_repl.relay import connection, dump
-from spark_repl.relay.connection import addresses, check_gtids, check_identity, password_of
-from spark_repl.relay.intake import Intake
-from spark_repl.relay.purge import purge
-from spark_repl.relay.recovery import recover
-from spark_repl.relay.writer import Limits, RelayWriter
+from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.recovery import recover
+from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.source import connection, dump
+from spark_repl.source.connection import addresses, check_gtids, check_identity, password_of
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import dump as dump_events
 from tests.dump_stream import event, feed, heartbeat, packets, receive
@@ -145,7 +151,7 @@ def test_identity() -> None:
 
 
 def test_gtids() -> None:
-    from spark_repl.relay.connection import Server
+    from spark_repl.source.connection import Server
 
     other = "99999999-2222-3333-4444-555555555555"
     server = Server(
@@ -175,7 +181,7 @@ def test_a_receiver_that_starts_waits_for_a_purge(
         purging.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr("spark_repl.relay.purge.reach", pause)
+    monkeypatch.setattr("spark_repl.receiver.purge.reach", pause)
     with ThreadPoolExecutor(2) as beside:
         purged = beside.submit(purge, folder, last)
         assert purging.wait(60)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_repl.binlog import event as ev
+from spark_repl.binlog.events import event as ev
 from spark_repl.errors import LogError
 
 _TAGGED = bytes.fromhex(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from spark_repl.delta.features import HONOURED, check
+from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import TargetError
-from spark_repl.sink.features import HONOURED, check
-from spark_repl.sink.table_log import Snapshot
 
 
 def table(

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from spark_repl.apply.changes import (
+from spark_repl.decode.changes import (
     CERTAIN,
     DUPLICATE_KEY,
     EXISTED,
@@ -18,8 +18,8 @@ from spark_repl.apply.changes import (
     fold,
     fold_bag,
 )
-from spark_repl.apply.lineage import DEFAULT, LOST, MOVED, TARGET, along, lineage, sources
-from spark_repl.apply.moves import effective
+from spark_repl.decode.lineage import DEFAULT, LOST, MOVED, TARGET, along, lineage, sources
+from spark_repl.write.moves import effective
 
 INSERT, UPDATE, DELETE = EXISTS, EXISTED | EXISTS, EXISTED
 # As replica_exec_mode=IDEMPOTENT has them; an UPDATE there is as it was.

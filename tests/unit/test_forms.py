@@ -13,23 +13,23 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.apply.ddl import classify
-from spark_repl.apply.defaults import default_value
-from spark_repl.binlog.columns import decode_column
-from spark_repl.binlog.date_text import civil
 from spark_repl.binlog.definition import Column, ColumnType, Form, TableDefinition
-from spark_repl.binlog.forms import Forms
-from spark_repl.binlog.row_images import RowImages
-from spark_repl.binlog.rows import walk
-from spark_repl.binlog.temporal import days
-from spark_repl.binlog.values import Values
+from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.rows.row_images import RowImages
+from spark_repl.binlog.rows.walk import walk
+from spark_repl.binlog.types.date_text import civil
+from spark_repl.binlog.types.forms import Forms
+from spark_repl.binlog.types.temporal import days
+from spark_repl.binlog.types.values import Values
 from spark_repl.copy.text_rows import to_arrow
+from spark_repl.ddl.defaults import default_value
+from spark_repl.ddl.effect import classify
+from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
-from spark_repl.group import check_definition
 from spark_repl.position import RelayPosition
-from spark_repl.sink.columns import Columns, schema_json
-from spark_repl.sink.table import Table
-from spark_repl.sink.table_log import Snapshot
+from spark_repl.write.group_writer import check_definition
+from spark_repl.write.table import Table
 from tests.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "all_types"

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.json_diff import CANNOT_APPLY
-from spark_repl.group import GroupWriter
-from spark_repl.sink import direct
-from spark_repl.sink.columns import Columns, schema_json
-from spark_repl.sink.direct import Places, Violation, Written
-from spark_repl.sink.gaps import Gaps
+from spark_repl.binlog.json.diff import CANNOT_APPLY
+from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.write import direct
+from spark_repl.write.direct import Places, Violation, Written
+from spark_repl.write.gaps import Gaps
+from spark_repl.write.group_writer import GroupWriter
 
 
 @pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])

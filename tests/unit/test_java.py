@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.java import spark_home
+from spark_repl.runtime.java import spark_home
 
 OWN = Path(pytest.importorskip("pyspark").__file__).parent
 

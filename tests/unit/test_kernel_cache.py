@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.binlog.kernels import compiled
+from spark_repl.binlog.kernels.jit import compiled
 
 if compiled:
-    from spark_repl.binlog.kernel_cache import is_kernel_module
+    from spark_repl.binlog.kernels.cache import is_kernel_module
 pytestmark = pytest.mark.skipif(not compiled, reason="without the compiler nothing is kept")
 
 PACKAGE = Path(__file__).parents[2] / "spark_repl"
@@ -29,7 +29,7 @@ OTHER_NUMBER = "value += np.int64(buffer[at + i]) << (8 * i + 1)"
 
 _CALL = """
 import sys, numpy as np
-from spark_repl.binlog.json_walk import next_key
+from spark_repl.binlog.json.walk import next_key
 buffer = np.arange(40, dtype=np.uint8)
 buffer.flags.writeable = False
 stack = np.array([[0, 4000, 2, 1, 0, 1]], np.int64)
@@ -90,7 +90,7 @@ def kept(folder: Path) -> list[Path]:
 def test_a_changed_callee_in_another_file(package: Copy) -> None:
     old, compilations, _ = package.call()
     assert (package.call()[:2], compilations) == ((old, 0), 1)
-    package.edit("binlog/kernels.py", NUMBER, OTHER_NUMBER)
+    package.edit("binlog/kernels/jit.py", NUMBER, OTHER_NUMBER)
     new, compilations, _ = package.call()
     assert (new != old, compilations) == (True, 1)
     assert package.call()[:2] == (new, 0)
@@ -99,7 +99,7 @@ def test_a_changed_callee_in_another_file(package: Copy) -> None:
 def test_folders_of_other_sources_go(package: Copy) -> None:
     package.call()
     (first,) = package.beside.glob("kernels-*")
-    package.edit("binlog/kernels.py", NUMBER, OTHER_NUMBER)
+    package.edit("binlog/kernels/jit.py", NUMBER, OTHER_NUMBER)
     package.call()
     (second,) = package.beside.glob("kernels-*")
     assert first.name != second.name and kept(second)
@@ -169,7 +169,7 @@ def test_replaced_while_a_process_runs(package: Copy) -> None:
     """What the old process compiles later is not taken for the new sources' code, nor kept."""
     change = f"""
 import pathlib
-path = pathlib.Path("spark_repl/binlog/kernels.py")
+path = pathlib.Path("spark_repl/binlog/kernels/jit.py")
 path.write_text(path.read_text().replace({NUMBER!r}, {OTHER_NUMBER!r}))
 """
     old, compilations, _ = package.call(before=change)
@@ -216,4 +216,4 @@ def test_whatever_is_compiled_into_kernels_names_the_folder() -> None:
 
 def test_kernels_are_compiled_in_one_way() -> None:
     named = [path.name for path in PACKAGE.rglob("*.py") if "njit" in path.read_text()]
-    assert named == ["kernels.py"]
+    assert named == ["jit.py"]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import spark_repl
 from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
-from spark_repl.binlog.images import skip_columns, skip_image
-from spark_repl.binlog.kernels import compiled, jit
-from spark_repl.binlog.loads import copy, same, short, u64
-from spark_repl.binlog.row_format import row_format
+from spark_repl.binlog.kernels.jit import compiled, jit
+from spark_repl.binlog.kernels.loads import copy, same, short, u64
+from spark_repl.binlog.rows.images import skip_columns, skip_image
+from spark_repl.binlog.rows.row_format import row_format
 
 
 def frozen(data: bytes) -> Any:

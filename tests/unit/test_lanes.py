@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.apply.stage import Staged
+from spark_repl.apply.lanes import Lanes, of_tables
+from spark_repl.apply.plan import Group
+from spark_repl.decode.stage import Staged
 from spark_repl.errors import CommitOrderError, TargetError
-from spark_repl.group import RowFault
-from spark_repl.lanes import Lanes, of_tables
-from spark_repl.plan import Group
 from spark_repl.relay.index import RECORD
+from spark_repl.write.group_writer import RowFault
 
 WAIT_S = 10
 Meets = Callable[[], None]

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.apply import spans
-from spark_repl.apply.stage import StageTask, stage
-from spark_repl.binlog.payload import View
-from spark_repl.binlog.windows import whole_events, windows
+from spark_repl.apply.plan import stage_tasks
+from spark_repl.binlog.events.payload import View
+from spark_repl.binlog.events.windows import whole_events, windows
+from spark_repl.decode import spans
+from spark_repl.decode.stage import StageTask, stage
 from spark_repl.errors import DecodeError
-from spark_repl.plan import stage_tasks
 from spark_repl.relay import compressed as index_of_compressed
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log

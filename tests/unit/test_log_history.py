@@ -10,13 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.errors import HistoryError, LogError
-from spark_repl.gtid import GtidSet
-from spark_repl.position import OFFSET_BITS, RelayPosition
-from spark_repl.relay.index import Flag, build_index
-from spark_repl.relay.log import open_log
-from spark_repl.sink.control import Cut
-from spark_repl.sink.history import (
+from spark_repl.control.control import Cut
+from spark_repl.control.history import (
     History,
     check_continuity,
     check_same,
@@ -25,6 +20,11 @@ from spark_repl.sink.history import (
     record,
     resolve,
 )
+from spark_repl.errors import HistoryError, LogError
+from spark_repl.gtid import GtidSet
+from spark_repl.position import OFFSET_BITS, RelayPosition
+from spark_repl.relay.index import Flag, build_index
+from spark_repl.relay.log import open_log
 from tests.binlog_writer import SOURCE, LogWriter
 
 ANONYMOUS = Path(__file__).parents[1] / "fixtures" / "logs" / "anonymous"

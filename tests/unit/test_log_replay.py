@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.errors import TargetError
-from spark_repl.sink.log_replay import (
+from spark_repl.delta.log_replay import (
     commits_after,
     last_txn,
     last_user_metadata,
     live_files,
 )
+from spark_repl.errors import TargetError
 from tests.local_delta import put
 
 APP = "spark_repl:default"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import LogError
+from spark_repl.receiver.purge import purge
 from spark_repl.relay.log import open_log
 from spark_repl.relay.look import look
-from spark_repl.relay.purge import purge
 from tests.binlog_writer import LogWriter, insert
 from tests.relay_reader import T, ask, reader_of
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.apply.name_case import fold
-from spark_repl.apply.schema_history import SchemaHistory
-from spark_repl.binlog.event import Query
+from spark_repl.binlog.events.event import Query
+from spark_repl.ddl.lower_names import fold
+from spark_repl.ddl.schema_history import SchemaHistory
 from spark_repl.errors import SchemaError, SparkReplError, StatementError
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.local_delta import cuts, rows, run, stopped

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from spark_repl.apply.xa import Branch, Xid
 from spark_repl.config import Config
+from spark_repl.control.control import Control, Cut
+from spark_repl.control.layout import Layout
+from spark_repl.control.xa_store import XaStore
+from spark_repl.delta import deletion_vector, storage
+from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
+from spark_repl.delta.new_file import date_ahead
 from spark_repl.errors import ConfigError, FencedError, TargetError
-from spark_repl.object_store import canonical, spark_settings
-from spark_repl.retry import temporary
-from spark_repl.sink import deletion_vector, storage
-from spark_repl.sink.columns import Columns, open_file, read_rows, schema_json, write_file
-from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.key_index import KeyIndex
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.new_file import date_ahead
-from spark_repl.sink.xa_store import XaStore
+from spark_repl.runtime.object_store import canonical, spark_settings
+from spark_repl.runtime.retry import temporary
+from spark_repl.schedule.branches import Branch, Xid
+from spark_repl.write.key_index import KeyIndex
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import cuts, rows, run
 from tests.s3_server import BUCKET, check_credentials, s3_server

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.apply.schema_history import SchemaHistory
-from spark_repl.binlog.event import Query
-from spark_repl.binlog.rows import walk
+from spark_repl.binlog.events.event import Query
+from spark_repl.binlog.rows.walk import walk
+from spark_repl.ddl.schema_history import SchemaHistory
 from spark_repl.errors import DecodeError, LogError
 from spark_repl.relay.log import open_log
 from tests.binlog_writer import LogWriter, Table, insert

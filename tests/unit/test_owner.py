@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from spark_repl.control import control as module
+from spark_repl.control.control import Control, Cut
+from spark_repl.control.layout import Layout
+from spark_repl.control.owner import Owner, succeed
 from spark_repl.errors import FencedError, TargetError
-from spark_repl.sink import control as module
-from spark_repl.sink.control import Control, Cut
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.owner import Owner, succeed
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 def test_the_wheel_has_every_file_of_the_tree(wheel: zipfile.ZipFile) -> None:
     held = {name for name in wheel.namelist() if not name.partition("/")[0].endswith(".dist-info")}
     assert held == tree()
-    assert {"spark_repl/log4j2.properties", "spark_repl/py.typed"} <= held
+    assert {"spark_repl/runtime/log4j2.properties", "spark_repl/py.typed"} <= held
 
 
 def test_what_the_wheel_says_of_itself(wheel: zipfile.ZipFile) -> None:
@@ -106,7 +106,7 @@ def test_version_has_one_place() -> None:
 
 
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(',')));"
-COMMAND = WITHOUT + "from spark_repl.cli import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = WITHOUT + "from spark_repl.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
 def run_without(packages: str, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -125,7 +125,7 @@ def test_without_spark_the_extra_is_named(bank: Path, tmp_path: Path) -> None:
 
 
 def test_without_delta_merge_names_the_extra() -> None:
-    ran = run_without("delta", WITHOUT + "import spark_repl.sink.merge")
+    ran = run_without("delta", WITHOUT + "import spark_repl.write.merge")
     assert "SetupError: the Python package delta is not installed" in ran.stderr
 
 
@@ -138,7 +138,7 @@ def test_what_needs_no_spark_works_without(bank: Path, words: str) -> None:
 def test_help_names_every_command_and_explains_every_option(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from spark_repl.cli import _RUN, main
+    from spark_repl.cli.main import _RUN, main
 
     for words in ("", *_RUN):
         with pytest.raises(SystemExit) as ended:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.binlog.event import EventType
+from spark_repl.binlog.events.event import EventType
 from spark_repl.errors import SourceLostError
 from spark_repl.gtid import format_gtid
-from spark_repl.relay.packet import Batch, PacketSplitter, Reply, Special
-from spark_repl.relay.packet_kernel import PACKET_MAX
+from spark_repl.receiver.packet import Batch, PacketSplitter, Reply, Special
+from spark_repl.receiver.packet_kernel import PACKET_MAX
 from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.dump_stream import events_of, packets
 

@@ -7,9 +7,8 @@ import inspect
 import pytest
 from delta.exceptions import base
 
-from spark_repl.errors import FencedError
-from spark_repl.sink.public_log import told_apart
-from spark_repl.sink.table_log import ConcurrentChangeError
+from spark_repl.delta.public_log import told_apart
+from spark_repl.errors import ConcurrentChangeError, FencedError
 
 CLASSES = [
     found

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply.schema_history import SchemaHistory
 from spark_repl.binlog.definition import ColumnType
-from spark_repl.binlog.event import EventType, parse_query
+from spark_repl.binlog.events.event import EventType, parse_query
+from spark_repl.ddl.schema_history import SchemaHistory
 from tests.live.replay import replay_logs
 
 SERVERS = Path(__file__).parents[1] / "fixtures" / "servers"

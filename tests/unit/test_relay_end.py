@@ -10,10 +10,10 @@ import pytest
 
 from spark_repl.errors import FormatError, LogError
 from spark_repl.position import RelayPosition
+from spark_repl.receiver.purge import clear, deciding, purge
+from spark_repl.receiver.recovery import numbers_in, recover
 from spark_repl.relay import index_file, published
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
-from spark_repl.relay.purge import clear, deciding, purge
-from spark_repl.relay.recovery import numbers_in, recover
 
 
 def listed(folder: Path) -> tuple[int, ...]:

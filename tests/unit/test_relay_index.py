@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_repl.binlog.scan import scan
-from spark_repl.binlog.transaction import END, Flag, Kind, Stop
+from spark_repl.binlog.events.scan import scan
+from spark_repl.binlog.events.transaction import END, Flag, Kind, Stop
 from spark_repl.errors import LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
+from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.gtid_column import gtid_column
 from spark_repl.relay.index import RECORD, TransactionIndex, build_index, gtid_text
 from spark_repl.relay.log import RelayLog, open_log
-from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import receive
 

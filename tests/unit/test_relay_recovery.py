@@ -12,14 +12,15 @@ import pytest
 
 from spark_repl.errors import LogError
 from spark_repl.position import MAX_FILE_NO, RelayPosition
-from spark_repl.relay import index_file, writer
+from spark_repl.receiver import writer
+from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.recovery import numbers_in
+from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.relay import index_file
 from spark_repl.relay.index import build_index
-from spark_repl.relay.intake import Intake
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
-from spark_repl.relay.purge import purge
-from spark_repl.relay.recovery import numbers_in
-from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import dump, events_of, feed, packets, receive
 

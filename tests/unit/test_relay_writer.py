@@ -13,14 +13,15 @@ import pytest
 from spark_repl.errors import LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
-from spark_repl.relay import index_file, recovery, writer
+from spark_repl.receiver import recovery, writer
+from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.relay import index_file
 from spark_repl.relay import log as log_module
 from spark_repl.relay.index import TransactionIndex, build_index, gtid_text
-from spark_repl.relay.intake import Intake
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME, End, read_end
 from spark_repl.relay.verify import verify_log
-from spark_repl.relay.writer import Limits, RelayWriter
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import dump, events_of, feed, looks_cut, packets, receive
 

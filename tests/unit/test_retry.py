@@ -10,10 +10,16 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 
-from spark_repl import retry
-from spark_repl.errors import DecodeError, FencedError, JvmEndedError, RowError, TargetError
-from spark_repl.retry import CONFLICTS_MAX, Retries, Stopped, disk_full, temporary
-from spark_repl.sink.table_log import ConcurrentChangeError
+from spark_repl.errors import (
+    ConcurrentChangeError,
+    DecodeError,
+    FencedError,
+    JvmEndedError,
+    RowError,
+    TargetError,
+)
+from spark_repl.runtime import retry
+from spark_repl.runtime.retry import CONFLICTS_MAX, Retries, Stopped, disk_full, temporary
 
 
 class Clock(threading.Event):

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_repl.apply.schedule import GroupLimits, RowEstimate, assign, first_group, groups, waves
 from spark_repl.errors import ConfigError
+from spark_repl.schedule.waves import (
+    GroupLimits,
+    RowEstimate,
+    assign,
+    first_group,
+    groups,
+    waves,
+)
 
 
 def wave_list(stamps: list[tuple[int, int]], files: list[int] | None = None) -> list[int]:

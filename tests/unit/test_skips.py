@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from spark_repl.control.control import Control, Cut, TableVersion
+from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.layout import Layout
+from spark_repl.control.skips import check_absent
 from spark_repl.errors import TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.sink.control import Control, Cut, TableVersion
-from spark_repl.sink.copies import Copy, record_copy
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.skips import check_absent
 
 _UUID = "11111111-2222-3333-4444-555555555555"
 

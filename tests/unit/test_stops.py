@@ -11,10 +11,10 @@ import pytest
 from spark_repl.errors import ConfigError, LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
+from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.index import Kind, build_index
 from spark_repl.relay.log import open_log
-from spark_repl.relay.writer import Limits, RelayWriter
-from spark_repl.stops import Until, copied, due_in, left_out, replayed
+from spark_repl.schedule.stops import Until, copied, due_in, left_out, replayed
 from tests.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.dump_stream import receive
 

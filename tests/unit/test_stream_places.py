@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from spark_repl.apply.stream import forget_foreign
 from spark_repl.errors import LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
+from spark_repl.receiver.purge import clear, purge
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.relay.purge import clear, purge
-from spark_repl.stream import forget_foreign
 from tests.binlog_writer import LogWriter, insert
 from tests.relay_reader import T, ask, read, reader_of, receive_into
 

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.errors import FencedError, FormerOwnerError, TargetError
-from spark_repl.sink.columns import Columns, schema_json
-from spark_repl.sink.commit import check_files
-from spark_repl.sink.control import Control
-from spark_repl.sink.table import Table
-from spark_repl.sink.table_commits import FOREIGN, Outcome, TableCommits
-from spark_repl.sink.table_log import ConcurrentChangeError, NewTable
+from spark_repl.control.control import Control
+from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.table_log import NewTable
+from spark_repl.errors import ConcurrentChangeError, FencedError, FormerOwnerError, TargetError
+from spark_repl.write.commit import check_files
+from spark_repl.write.table import Table
+from spark_repl.write.table_commits import FOREIGN, Outcome, TableCommits
 from tests.local_delta import LocalDelta, put
 
 APP = "spark_repl:default"

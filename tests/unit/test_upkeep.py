@@ -12,12 +12,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl import upkeep as module
+from spark_repl.control.layout import Layout
 from spark_repl.errors import TargetError
-from spark_repl.sink.compaction import Compacted
-from spark_repl.sink.layout import Layout
-from spark_repl.sink.table import LiveFiles
-from spark_repl.upkeep import Upkeep
+from spark_repl.write import upkeep as module
+from spark_repl.write.compaction import Compacted
+from spark_repl.write.table import LiveFiles
+from spark_repl.write.upkeep import Upkeep
 
 WAIT_S = 10
 

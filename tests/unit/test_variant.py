@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from pyspark.sql.variant_utils import VariantUtils
 
-from spark_repl.binlog import variant
-from spark_repl.binlog.values import Values
-from spark_repl.binlog.variant import to_variant
-from spark_repl.binlog.variant_text import text_to_variant
+from spark_repl.binlog.json import variant
+from spark_repl.binlog.json.variant import to_variant
+from spark_repl.binlog.json.variant_text import text_to_variant
+from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
 from tests.json_binary import RECORDED, damaged, item, laid_out, outcomes, varlen
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.binlog.json_text import to_text
-from spark_repl.binlog.values import Values
-from spark_repl.binlog.variant import to_variant
-from spark_repl.binlog.variant_text import text_to_variant
+from spark_repl.binlog.json.text import to_text
+from spark_repl.binlog.json.variant import to_variant
+from spark_repl.binlog.json.variant_text import text_to_variant
+from spark_repl.binlog.types.values import Values
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -28,7 +28,7 @@ import sys
 if sys.argv[1] == "no numba":
     sys.modules["numba"] = None
 import numpy as np, pyarrow as pa
-from spark_repl.apply.key_hash import hash_binary
+from spark_repl.decode.key_hash import hash_binary
 from tests.unit.test_without_compiler import answers
 print(answers(), hash_binary(pa.array([b"a", b"bc", None, b""])).tolist())
 """
@@ -95,7 +95,7 @@ for module in pkgutil.walk_packages(spark_repl.__path__, "spark_repl."):
     if module.name not in ("spark_repl.__main__", *COMPILED):
         importlib.import_module(module.name)
 """
-_COMPILED = ("spark_repl.binlog.kernel_cache", "spark_repl.binlog.unchecked")
+_COMPILED = ("spark_repl.binlog.kernels.cache", "spark_repl.binlog.kernels.unchecked")
 
 _APPLIED = """
 import sys

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.apply.xa import Branch, Branches, Xid
+from spark_repl.control.xa_store import XaStore
+from spark_repl.delta import storage
 from spark_repl.errors import FormatError, StatementError, TargetError
-from spark_repl.sink import storage
-from spark_repl.sink.xa_store import XaStore
+from spark_repl.schedule.branches import Branch, Branches, Xid
 
 
 @pytest.fixture

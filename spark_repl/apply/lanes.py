@@ -1,0 +1,181 @@
+"""Lanes: without commit order each table takes its parts of the groups by itself, in log order.
+
+A part has two steps: it is checked (planned on its table, its files written: all that can fail by
+data), then committed. Between them the parts of a group *meet*.
+
+Invariant: nothing of a group is committed before all its parts were found to fit. So a transaction
+is in all of its tables or in none, except while a group is being committed; if that is cut off (a
+crash, storage that fails for good), the next start completes it, and no cut is published before.
+Where a part fails, none of its group is committed and all tables of the group are stuck: they take
+no later group, which then can't be committed to its other tables either. Groups that meet no stuck
+table go on, while at most ``GROUPS_AHEAD`` are under way. A part that is planned anew behind the
+meeting (a retry, somebody's OPTIMIZE) is checked anew; it can only fail if somebody else has
+changed the table's rows, and says so.
+
+No deadlock: a part waits for the parts before it in its lane, and at the meeting for those of its
+own group. A group enters all its lanes at once, and groups enter in the order of the log. So the
+first group that is not done stands at the head of all its lanes, each a thread of its own: none of
+its parts waits for another group, and each comes to the meeting or breaks it. Meanwhile it holds
+the lock of its own table alone; whoever else wants that one (compaction) holds no other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+from ..decode.stage import Staged
+from ..errors import CommitOrderError, SparkReplError, TargetError
+from ..position import RelayPosition
+from ..write.group_writer import RowFault
+from .plan import Group
+
+# As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
+GROUPS_AHEAD = 64
+
+
+def of_tables(staged: Sequence[Staged], tables: frozenset[str]) -> list[Staged]:
+    """What was staged, of some tables only."""
+    return [
+        replace(
+            found,
+            definitions={n: d for n, d in found.definitions.items() if n in tables},
+            parts=[part for part in found.parts if part.table in tables],
+            changes={n: count for n, count in found.changes.items() if n in tables},
+        )
+        for found in staged
+    ]
+
+
+class Withdrawn(CommitOrderError):
+    """A part that fits, of a group that is not committed because another one doesn't."""
+
+
+class Meeting:
+    """Of the parts of one group, by table. Safe to call from several threads."""
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        self._awaited = set(tables)
+        self._broken = False
+        self._changed = threading.Condition()
+
+    def comes(self, table: str) -> None:
+        """Returns when all parts of the group fit. Raises Withdrawn when one doesn't."""
+        with self._changed:
+            self._awaited.discard(table)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._broken or not self._awaited)
+            if self._awaited:
+                raise Withdrawn("another table can't take its part of this group")
+
+    def breaks(self) -> None:
+        """A part can't come. Of no effect when all have been there."""
+        with self._changed:
+            self._broken = True
+            self._changed.notify_all()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all were there, so that each may be committed."""
+        return not self._awaited
+
+
+class Lanes:
+    """``write`` brings one table's part of a group into the table, retries and all. It is called
+    for each table in the order in which the groups entered, and calls what it is given between
+    check and commit. ``enter`` is one thread's alone."""
+
+    def __init__(self, write: Callable[[Group, Callable[[], None]], object]) -> None:
+        self._write = write
+        self._lanes: dict[str, ThreadPoolExecutor] = {}
+        self._parts: dict[int, list[Future[None]]] = {}  # by slot
+        self._meetings: list[Meeting] = []  # of groups that may be under way
+        self._lock = threading.Lock()
+        self._running = 0
+        self._stuck: set[str] = set()
+        self._closed = False
+
+    def refuse(self) -> None:
+        """A group can't be entered, so none behind it may be."""
+        self._closed = True
+
+    def enter(self, group: Group, staged: Sequence[Staged]) -> None:
+        """Queues a part for each table. Raises CommitOrderError behind a group that was refused."""
+        if self._closed:
+            raise CommitOrderError("a group before this one could not be read", number=3030)
+        names = sorted({name for found in staged for name in found.definitions})
+        meeting = Meeting(names)
+        self._meetings = [*(one for one in self._meetings if not one.is_held), meeting]
+        parts = []
+        for name in names:
+            if name not in self._lanes:
+                self._lanes[name] = ThreadPoolExecutor(1, thread_name_prefix=f"lane-{name}")
+            part = replace(group, tables=frozenset([name]), folder=None)
+            parts.append(self._lanes[name].submit(self._one, name, part, meeting))
+        self._parts[group.slot] = parts
+
+    def _one(self, name: str, part: Group, meeting: Meeting) -> None:
+        with self._lock:
+            self._running += 1
+        try:
+            if name in self._stuck:
+                raise CommitOrderError("a group before this one failed in its table", number=3030)
+            self._write(part, partial(meeting.comes, name))
+        except BaseException as error:
+            self._stuck.add(name)
+            meeting.breaks()
+            if isinstance(error, RowFault) and meeting.is_held:
+                raise _changed_by_others(error) from error
+            raise
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def finish(self, group: Group) -> None:
+        """Returns when all parts of the group are in their tables.
+
+        Raises what failed otherwise, when no part is under way any more. Only if nothing but rows
+        that don't fit failed it is a RowFault, the first one in the log, and no part is committed.
+        """
+        parts = self._parts.pop(group.slot)
+        errors = [error for part in parts if (error := part.exception()) is not None]
+        errors = [error for error in errors if not isinstance(error, Withdrawn)]
+        if errors:
+            raise min(errors, key=_rank)
+
+    @contextmanager
+    def standstill(self) -> Iterator[bool]:
+        """Whether no table is being written; while it lasts none begins."""
+        with self._lock:
+            yield not self._running
+
+    def close(self) -> None:
+        """Parts that have not met by now never will."""
+        for lane in self._lanes.values():
+            lane.shutdown(wait=False, cancel_futures=True)
+        for meeting in self._meetings:
+            meeting.breaks()
+        for lane in self._lanes.values():
+            lane.shutdown(wait=True)
+
+
+def _rank(error: BaseException) -> tuple[int, int]:
+    """Which of a group's errors is said: a row that doesn't fit only if that is all."""
+    if isinstance(error, RowFault):
+        return 2, RelayPosition.parse(str(error.position)).packed
+    return int(isinstance(error, CommitOrderError)), 0
+
+
+def _changed_by_others(fault: SparkReplError) -> TargetError:
+    return TargetError(
+        f"rows that fitted when their group was checked don't any more: {fault.message}",
+        number=fault.number,
+        position=fault.position,
+        table=fault.table,
+        hint="somebody else changed the table meanwhile, and other tables may have their part of"
+        " the group: mend the rows, or copy the table again, and start again",
+    )

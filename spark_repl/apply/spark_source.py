@@ -1,0 +1,169 @@
+"""mysql_relay: Spark's streaming source of transactions, one row each, without row data.
+
+    spark.dataSource.register(MySQLRelaySource)
+    spark.readStream.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()
+
+Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
+the transaction index; default the user's cache), ``start`` (packed position to begin behind;
+default the log's beginning), ``base`` (added to file numbers, see control/history),
+``maxBytesPerTrigger``.
+
+Offsets are asked for in a process of their own and partitions are read in others: what they share
+is the log and its index on disk, never an attribute. So each looks whether an offset is a place of
+the log that is there now: behind a purge, or in another log, the stream stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ..errors import ConfigError
+from ..position import START
+from ..relay.gtid_column import gtid_column
+from ..relay.index import Kind, TransactionIndex, build_index
+from ..relay.log import RelayLog
+from ..relay.look import look
+from ..relay.place import Place
+from ..runtime.user_cache import cache_index_folder
+
+SCHEMA = (
+    "position long, end long, gtid string, last_committed long, sequence_number long,"
+    " kind string, length long, commit_time timestamp"
+)
+_BATCH_ROWS = 1 << 16
+_KINDS = np.array([kind.name for kind in sorted(Kind)])
+_NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
+
+
+@dataclass
+class RelaySlice(InputPartition):
+    """Transactions between two places."""
+
+    start: Place
+    end: Place
+
+
+class MySQLRelaySource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "mysql_relay"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> MySQLRelayReader:
+        return MySQLRelayReader(dict(self.options))
+
+
+class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are ``{"position": packed, "log": id}``, where the stream began or the end of a
+    complete transaction. Raises LogError for one that was purged or is of another log."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        # Spark lower-cases the names of options.
+        given = {name.lower(): value for name, value in options.items()}
+        if "path" not in given:
+            raise ConfigError("mysql_relay needs the option path", hint='.option("path", FOLDER)')
+        self.path = given["path"]
+        self.index_folder = given.get("index") or cache_index_folder(self.path)
+        self.start = int(given.get("start", START.packed))
+        self.base = int(given.get("base", "0"))
+        self.max_bytes = int(given.get("maxbytespertrigger", "0"))
+        self.final: int | None = None
+        self._known: TransactionIndex | None = None
+
+    def _index(self, *places: Place) -> TransactionIndex:
+        return self._look(*places)[1]
+
+    def _look(self, *places: Place) -> tuple[RelayLog, TransactionIndex]:
+        def see(log: RelayLog) -> TransactionIndex:
+            for place in places:
+                place.check(log, self.base)
+            return build_index(
+                log, self.index_folder, self.base, complete=False, known=self._known,
+                up_to_damage=True,
+            )  # fmt: skip
+
+        log, index = look(self.path, see)
+        self._known = index
+        return log, index
+
+    def initialOffset(self) -> dict[str, Any]:
+        def place(log: RelayLog) -> Place:
+            if self.start == START.packed:
+                return Place.beginning(log, self.base)
+            return Place.at(self.start, log, self.base)
+
+        return look(self.path, place)[1].to_offset()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.final = self._end(self._index())
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        log, index = self._look()
+        return Place.at(self._end(index), log, self.base).to_offset()
+
+    @staticmethod
+    def _end(index: TransactionIndex) -> int:
+        last = index.before(index.end)
+        return int(last["end"][0]) if len(last) else START.packed
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
+        that reaches it (so one that is larger goes through alone). Raises LogError for damage in
+        the log when everything before it has been read."""
+        begin = Place.of(start)
+        log, index = self._look(begin)
+        end = self._end(index) if self.final is None else self.final
+        if end <= begin.position:
+            if index.damage:
+                raise index.damage
+            return start
+        if isinstance(limit, ReadMaxBytes):
+            records = index.slice(begin.position, end)
+            size = np.cumsum(records["length"])
+            last = int(np.searchsorted(size, limit.max_bytes))
+            if last < len(records):
+                end = int(records["end"][last])
+        return Place.at(end, log, self.base).to_offset()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [RelaySlice(Place.of(start), Place.of(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, RelaySlice)
+        index = self._index(partition.start, partition.end)
+        records = index.slice(partition.start.position, partition.end.position)
+        for at in range(0, len(records), _BATCH_ROWS):
+            yield to_batch(records[at : at + _BATCH_ROWS])
+
+
+def to_batch(records: Any) -> pa.RecordBatch:
+    """Index records as rows of SCHEMA."""
+    columns = [
+        pa.array(np.ascontiguousarray(records["position"])),
+        pa.array(np.ascontiguousarray(records["end"])),
+        gtid_column(records),
+        pa.array(np.ascontiguousarray(records["last_committed"])),
+        pa.array(np.ascontiguousarray(records["sequence_number"])),
+        pa.array(_KINDS[records["kind"]].tolist(), pa.string()),
+        pa.array(np.ascontiguousarray(records["length"])),
+        pa.array(np.ascontiguousarray(records["commit_time"]), pa.timestamp("us", "UTC")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=_NAMES)

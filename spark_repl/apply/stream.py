@@ -1,0 +1,90 @@
+"""The stream's own affairs: where its checkpoint stands, and what it means when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from ..errors import LogError, SparkReplError
+from ..relay.log import RelayLog
+from ..relay.place import Place
+from ..runtime.java import jvm_end
+
+
+class StoppedBetweenGroups(Exception):
+    """Ends a stream batch that stop() interrupted between two groups."""
+
+
+def extent(batch: DataFrame) -> tuple[int, int, int]:
+    """First position, last end and number of a batch's transactions. A query of its own each time:
+    Spark remembers that one has failed."""
+    ((first, last, count),) = batch.selectExpr("min(position)", "max(end)", "count(*)").collect()
+    return first, last, count
+
+
+def resume_offset(checkpoint: str) -> int | None:
+    """The packed position behind which a stream with this checkpoint resumes; None: none."""
+    place = _last_place(checkpoint, "commits")
+    return None if place is None else place.position
+
+
+def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
+    """Removes a checkpoint that doesn't resume up to ``high`` in this log: one of another history,
+    which says nothing about it, or one whose last batch, begun but not noted as done, lies in what
+    was purged since. The tables have what lies before."""
+    places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
+    try:
+        for place in filter(None, places):
+            place.check(log, base)
+        if places[0] is not None and places[0].position > high:
+            shutil.rmtree(checkpoint)
+    except LogError:
+        shutil.rmtree(checkpoint)
+
+
+def _last_place(checkpoint: str, folder: str) -> Place | None:
+    """Up to where the last batch goes that is noted as done (``commits``), or as begun."""
+    numbers = _numbers(os.path.join(checkpoint, folder))
+    if not numbers:
+        return None
+    path = os.path.join(checkpoint, "offsets", str(max(numbers)))
+    try:
+        with open(path, encoding="utf-8") as lines:
+            offset: Any = json.loads(lines.read().splitlines()[-1])
+        return Place.of(offset)
+    except (OSError, ValueError, KeyError, IndexError):
+        return None  # a damaged checkpoint: Spark says so itself when the stream starts
+
+
+def _numbers(folder: str) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
+    except FileNotFoundError:
+        return []
+
+
+def translated(error: Exception, path: str, damage: LogError | None = None) -> BaseException:
+    """What stopped the stream outside of foreachBatch: errors of the source come as text, so that
+    ``damage`` in the log is lost with its place."""
+    text = str(error)
+    if isinstance(error, SparkReplError):
+        return error
+    if (ended := jvm_end(error)) is not None:
+        return ended
+    if "StoppedBetweenGroups" in text:
+        return Ended()
+    found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
+    if found:
+        return damage or LogError(
+            found.group(2).strip(), hint="see the message of the stream above"
+        )
+    return SparkReplError(f"the stream stopped: {text.splitlines()[0]}", file=path)
+
+
+class Ended(Exception):
+    """A stop that is no error."""

@@ -1,0 +1,206 @@
+"""XaParts: follows the XA transactions of the log, batch by batch, in the log's order."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..binlog.events.event import CRC_LENGTH
+from ..control.control import Control, Cut
+from ..control.layout import Layout
+from ..control.xa_store import XaStore
+from ..errors import SparkReplError, StatementError
+from ..gtid import GtidSet
+from ..position import OFFSET_BITS, OFFSET_MASK
+from ..relay.index import Flag, Kind, gtid_text
+from ..relay.log import RelayLog
+from ..relay.statement import read_statement
+from ..schedule.branches import DAMAGED, Branch, Branches, Step, XaGroup, Xid, wrong_state
+from .plan import XA_PARTS, Records, placed
+
+log = logging.getLogger(__name__)
+
+COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
+
+
+class XaParts:
+    """``resolve`` names the branch of every XA record; ``enter`` follows it group by group.
+
+    ``decisions``: rows of the control table, what somebody has decided by hand.
+    """
+
+    def __init__(
+        self,
+        store: XaStore,
+        prepared: Iterable[Branch],
+        decisions: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        self.store = store
+        self._decided: dict[int, str] = {}  # by the position of the XA PREPARE
+        self._by_hand: dict[Xid, str] = {}  # said of a second part that comes late
+        for found in decisions:
+            self._decided[found["position"]] = found["action"]
+            said = f"XA {found['action']} by {found['user']} on {found['host']}"
+            self._by_hand[Xid.of_json(found)] = said
+        self._seen = Branches(prepared)  # up to the last record that was resolved
+        self._now = Branches(self._seen)  # up to the last group that was entered
+        self._said_old: set[int] = set()
+
+    @classmethod
+    def of(cls, control: Control, layout: Layout, cut: Cut | None, *, keep_all: bool) -> XaParts:
+        """The branches that the cut names, with their bytes and what was decided about them.
+        Raises TargetError when bytes are gone, FencedError when another one owns the target now."""
+        store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
+        prepared = [
+            Branch.of_json(found, store.path(found["position"]))
+            for found in (cut.prepared if cut else ())
+        ]
+        decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
+        dropped = {found["position"] for found in decisions if found["action"] == ROLLBACK}
+        store.check(branch for branch in prepared if branch.position not in dropped)
+        control.check_owner()  # else another's branches may lie there by now
+        store.clean(prepared)
+        return cls(store, prepared, decisions)
+
+    @property
+    def prepared(self) -> list[Branch]:
+        return list(self._now)
+
+    def old(self, limit_s: int) -> list[str]:
+        """Warnings of branches that have been prepared for longer, each once."""
+        now, said = time.time(), []
+        for branch in self._now:
+            age = now - branch.prepared_at / 1e6
+            if age > limit_s and branch.position not in self._said_old:
+                self._said_old.add(branch.position)
+                said.append(f"XA branch {branch.xid} has been prepared for {age:.0f} s: is its XA"
+                            f" COMMIT lost? [gtid {branch.gtid}]")  # fmt: skip
+                log.warning("%s", said[-1])
+        return said
+
+    def waiting(self) -> list[Branch]:
+        """Branches that somebody has decided to end by hand, and that are still prepared; in the
+        order of the decisions, so that none comes before one that a crash has cut off."""
+        now = {branch.position: branch for branch in self._now}
+        return [now[position] for position in self._decided if position in now]
+
+    def end_by_hand(self, branch: Branch, *, begun: bool) -> XaGroup:
+        """A group that does nothing else; a commit that has ``begun`` stays one. Between two
+        batches only."""
+        self._seen.end(branch.xid)
+        commits = begun or self._decided[branch.position] == COMMIT
+        kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
+        group = self._follow(self.prepared, [(0, kind, branch)])
+        self._now = Branches(group.prepared)
+        return group
+
+    def resolve(
+        self, relay: RelayLog, base: int, records: Records, held: GtidSet
+    ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
+        """(records, branch by position of its part, what is wrong behind these records); an XA
+        COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
+        by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
+        ``held``, what a copy holds), a duplicate (1440), and a first part that is malformed.
+        """
+        # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
+        unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
+        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS) | unended)
+        if not len(places):
+            return records, {}, None
+        records = records.copy()
+        found: dict[int, Branch] = {}
+        hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
+        for i in places:
+            record = records[i]
+            try:
+                if unended[i]:
+                    raise wrong_state()
+                branch = self._part(relay, base, record, lenient=bool(hits[i]))
+            except SparkReplError as error:
+                return records[:i], found, placed(error, relay, base, record)
+            if branch is None:
+                records["kind"][i] = Kind.EMPTY
+                continue
+            found[int(record["position"])] = branch
+            if record["kind"] == Kind.XA_COMMIT:
+                records["length"][i] = branch.size
+                records["uncompressed"][i] = branch.uncompressed
+        return records, found, None
+
+    def _part(self, relay: RelayLog, base: int, record: Any, *, lenient: bool) -> Branch | None:
+        position = int(record["position"])
+        path = relay.file((position >> OFFSET_BITS) - base).path
+        start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
+        flags = int(record["flags"])
+        checksum = bool(flags & Flag.CHECKSUM)
+        prepares, compressed = record["kind"] == Kind.XA_PREPARE, bool(flags & Flag.COMPRESSED)
+        if prepares and not compressed and not record["query_offset"]:
+            raise StatementError("an XA_PREPARE event outside of an XA transaction", hint=DAMAGED)
+        query = read_statement(path, start, checksum=checksum, start=b"XA ")
+        xid = Xid.parse(query.statement)
+        if not prepares:
+            if xid not in self._seen and xid in self._by_hand:
+                log.warning("%s was ended by hand (%s): %s comes late, and is passed over",
+                            xid, self._by_hand[xid], Kind(int(record["kind"])).name)  # fmt: skip
+                return None
+            return None if lenient and xid not in self._seen else self._seen.end(xid)
+        branch = Branch(
+            xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
+            checksum, compressed, int(record["uncompressed"]),
+        )  # fmt: skip
+        if not compressed:  # else the index has looked
+            _check_prepared(branch)
+        self._seen.prepare(branch)
+        return branch
+
+    def enter(self, records: Records, branches: Mapping[int, Branch]) -> XaGroup:
+        """Follows a group's parts. Raises OSError when a branch can't be made durable."""
+        if not branches:
+            return XaGroup(self.prepared, [], self.prepared)
+        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS)).tolist()
+        steps = [
+            (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
+            for i in places
+        ]
+        group = self._follow(self.prepared, steps)
+        self._now = Branches(group.prepared)
+        return group
+
+    def prefix(self, group: XaGroup, count: int) -> XaGroup:
+        """The same of a group's first ``count`` records alone."""
+        return self._follow(group.before, [step for step in group.steps if step[0] < count])
+
+    def _follow(self, before: list[Branch], steps: list[Step]) -> XaGroup:
+        """A branch that stays prepared behind the group is made durable before the group can
+        commit; one that also ends in it is read from where it lies."""
+        group, now, fresh = XaGroup(before, steps), Branches(before), set[Xid]()
+        for index, kind, branch in steps:
+            if kind == Kind.XA_PREPARE:
+                now.prepare(branch)
+                fresh.add(branch.xid)
+                continue
+            known = now.end(branch.xid)  # kept by an earlier group, or still in the relay log
+            fresh.discard(branch.xid)
+            group.ended.append(known)
+            if kind == Kind.XA_COMMIT:
+                group.commits[index] = known
+        for branch in now:
+            kept = self.store.keep(branch) if branch.xid in fresh else branch
+            group.prepared.append(kept)
+        return group
+
+
+def _check_prepared(branch: Branch) -> None:
+    """Raises StatementError when the XA_PREPARE event is of another XID than its XA START."""
+    want = branch.xid.logged
+    with open(branch.path, "rb") as file:
+        file.seek(branch.end - CRC_LENGTH * branch.checksum - len(want))
+        if file.read(len(want)) != want:
+            raise StatementError(
+                f"an XA_PREPARE event holds an invalid XID: not {branch.xid}", hint=DAMAGED
+            )

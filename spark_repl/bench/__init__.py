@@ -1,0 +1,1 @@
+"""Bench: what this machine does, phase by phase: figures, never tests."""

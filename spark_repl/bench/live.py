@@ -1,0 +1,229 @@
+"""``bench receive``, ``snapshot``, ``latency``: what a live source and this machine do together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import Config
+from ..errors import ConfigError, SetupError, SourceError
+from ..observe.applier_status import Counters
+from ..receiver.receiver import Receiver
+from ..relay.index import build_index
+from ..relay.log import open_log
+from ..relay.published import read_end
+from ..runtime.session import build_session
+from ..service.following import present_gtids, wait_for_log
+from ..service.supervisor import Supervisor
+from ..source.connection import connect, password_of
+from .recorded import Memory
+
+_POLL_S = 0.002
+_LOOK_S = 0.0002  # the published end is looked at, as by every reader: nothing wakes one
+_WARM_UP_S = 20.0
+_SETTLE_S = 2.0
+
+
+def bench_receive(config: Config, mysqlbinlog: str = "", runs: int = 1) -> dict[str, Any]:
+    """Receives everything that the source still has into a temporary folder; with the path of
+    ``mysqlbinlog`` that one too, by turns. The best of ``runs`` counts.
+
+    Raises SourceError, SetupError. Shows up on the source as a replica of its own.
+    """
+    found, others = list[dict[str, Any]](), list[float]()
+    for _ in range(max(1, runs)):
+        if mysqlbinlog:
+            others.append(_raw(config, mysqlbinlog))
+        found.append(_receive(config))
+    best = min(found, key=lambda run: run["seconds"])
+    if others:
+        best["mysqlbinlog_mb_per_s"] = round(best["mb"] / min(others), 1)
+    return best
+
+
+def _receive(config: Config) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        executed, purged = present_gtids(config)
+        receiver = Receiver(config.override({"relay.path": folder}), purged)
+        done: list[float] = []
+        watching = threading.Thread(
+            target=_watch, args=(receiver, executed.subtract(purged).count(), done), daemon=True
+        )
+        began, cpu = time.perf_counter(), time.process_time()
+        watching.start()
+        receiver.run()
+        watching.join()
+        seconds, cpu = done[0] - began, time.process_time() - cpu
+        size = receiver.writer.total_bytes()
+        records = build_index(open_log(folder), os.path.join(folder, "index")).records
+    return {
+        "transactions": len(records),
+        "mb": round(size / 1e6, 1),
+        "seconds": round(seconds, 3),
+        "cpu_s": round(cpu, 3),
+        "mb_per_s": round(size / 1e6 / seconds, 1),
+        "transactions_per_s": round(len(records) / seconds),
+    }
+
+
+def _raw(config: Config, mysqlbinlog: str) -> float:
+    """Seconds that ``mysqlbinlog --raw`` takes for the same."""
+    source = config.source
+    connection = connect(source)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            first = str(cursor.fetchall()[0][0])
+    finally:
+        connection.close()
+    place = [f"--socket={source.socket}"] if source.socket else [
+        "--protocol=TCP", f"--host={source.host}", f"--port={source.port}",
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            mysqlbinlog, "--no-defaults", "--read-from-remote-server", "--raw", "--to-last-log",
+            f"--result-file={Path(folder)}/", f"--user={source.user}",
+            f"--ssl-mode={source.tls.upper()}", f"--connection-server-id={source.server_id}",
+            *place, first,
+        ]  # fmt: skip
+        began = time.perf_counter()
+        environment = {**os.environ, "MYSQL_PWD": password_of(source)}
+        try:
+            ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+        except OSError as error:
+            raise SetupError(f"{mysqlbinlog}: {error.strerror}") from error
+        if ran.returncode:
+            raise SetupError(f"mysqlbinlog failed: {ran.stderr.strip()}")
+        return time.perf_counter() - began
+
+
+def _watch(receiver: Receiver, want: int, done: list[float]) -> None:
+    while receiver.writer.published_transactions < want:
+        time.sleep(_POLL_S)
+    done.append(time.perf_counter())
+    receiver.stop()
+
+
+def bench_steady(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
+    """How long transactions take from the source's commit to the published end of a relay log,
+    under the load that the source has meanwhile. The receiver is a process of its own; it begins
+    where the source is, in an empty ``relay.path``. The source dates a commit before its own fsync,
+    which so counts too.
+
+    Needs the source's clock to be this machine's. Raises SourceError, ConfigError.
+    """
+    folder = config.relay.path
+    if read_end(folder) is not None:
+        raise ConfigError(
+            "the folder holds a relay log already", file=folder,
+            hint="give a configuration whose relay.path is a new folder",
+        )  # fmt: skip
+    ends: list[tuple[float, int]] = []  # when an end was seen first, its packed position
+    with Supervisor(config, config_file, "--from-end") as receiver:
+        while read_end(folder) is None and receiver.error is None:
+            time.sleep(_POLL_S)
+        begin = time.time() + _SETTLE_S
+        last = 0
+        while time.time() < begin + seconds and receiver.error is None:
+            end = read_end(folder)
+            if end is not None and end.position.packed != last:
+                last = end.position.packed
+                ends.append((time.time(), last))
+            time.sleep(_LOOK_S)
+        if receiver.error is not None:
+            raise receiver.error
+    with tempfile.TemporaryDirectory() as index:
+        records = build_index(open_log(folder), index).records
+    return _reported(_latencies(_since(records, begin), ends), seconds)
+
+
+def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
+    """Copies all tables of the source, ``runs`` times in one session, each into a fresh target. The
+    first run's JVM is cold; the last one is reported, and the first one's speed beside it.
+
+    Raises what ``snapshot`` raises.
+    """
+    from ..copy.first_copy import FirstCopy, plan_copy
+    from ..runtime.workers import Workers
+
+    spark = None
+    speeds = list[int]()
+    with Memory() as memory:
+        for _ in range(max(1, runs)):
+            with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as target:
+                fresh = config.override({"target.path": target, "target.state_path": ""})
+                plan_copy(fresh)
+                spark = spark or build_session(master=f"local[{config.apply.workers}]")
+                run = Workers(spark, config.apply.workers).run
+                found = FirstCopy(spark, fresh, run, lambda *_: None).copy()
+            speeds.append(found.rows_per_s)
+    return {
+        "tables": found.tables,
+        "rows": found.rows,
+        "seconds": round(found.seconds, 3),
+        "rows_per_s": speeds[-1],
+        "cold_rows_per_s": speeds[0],
+        "peak_pss_mib": memory.peak_mib,
+    }
+
+
+def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
+    """How long transactions take from the source's commit to the cut that shows them, under the
+    load that the source has meanwhile. Starts ``run``'s receiver and applier on the configured
+    target; what is committed in the first 20 s (a cold JVM) doesn't count.
+
+    Needs the source's clock to be this machine's. Raises what ``run`` raises.
+    """
+    from ..apply.replica import Replica
+
+    shown: list[tuple[float, int]] = []  # when a cut was published, its packed position
+
+    def on_group(_: Counters, position: int) -> None:
+        shown.append((time.time(), position))
+
+    with Supervisor(config, config_file) as receiver:
+        spark = build_session(master=f"local[{config.apply.workers}]", target=config.target.path)
+        wait_for_log(config, receiver, threading.Event())
+        with Replica(spark, config, on_group) as replica:
+            begin = time.time() + _WARM_UP_S
+            threading.Timer(_WARM_UP_S + seconds, replica.stop).start()
+            replica.apply(follow=True)
+            records = replica.index.records
+        if receiver.error is not None:
+            raise receiver.error
+    return {**_reported(_latencies(_since(records, begin), shown), seconds), "cuts": len(shown)}
+
+
+def _since(records: Any, begin: float) -> Any:
+    return records[int(np.searchsorted(records["commit_time"], begin * 1e6)) :]
+
+
+def _reported(took: npt.NDArray[np.float64], seconds: int) -> dict[str, Any]:
+    if not len(took):
+        raise SourceError("nothing was committed on the source", hint="put it under load meanwhile")
+    half, nine, most, worst = (float(at) for at in np.quantile(took, (0.5, 0.9, 0.99, 1)))
+    return {
+        "transactions": len(took),
+        "transactions_per_s": round(len(took) / seconds),
+        "p50_s": round(half, 4),
+        "p90_s": round(nine, 4),
+        "p99_s": round(most, 4),
+        "max_s": round(worst, 4),
+    }
+
+
+def _latencies(records: Any, shown: list[tuple[float, int]]) -> npt.NDArray[np.float64]:
+    """Seconds from each commit to the first place shown at or behind its end, where one was."""
+    moment = np.array([at for at, _ in shown])
+    place = np.searchsorted([position for _, position in shown], records["end"])
+    seen = place < len(shown)
+    found: npt.NDArray[np.float64] = moment[place[seen]] - records["commit_time"][seen] / 1e6
+    return found

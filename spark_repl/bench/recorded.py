@@ -1,0 +1,213 @@
+"""Benchmarks: what this machine does, with the phases' shares. Figures, never tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..apply.plan import stage_tasks
+from ..binlog.definition import TableDefinition
+from ..binlog.types.forms import Forms
+from ..config import Config
+from ..control.layout import Layout
+from ..ddl.schema_history import SchemaHistory
+from ..decode.read_changes import read_changes
+from ..decode.stage import StageTask, stage
+from ..position import RelayPosition
+from ..relay.index import Flag, Kind, build_index, file_indexes
+from ..relay.log import RelayLog, open_log
+from ..relay.statement import read_statement
+from ..schedule.stops import Until
+
+_ROUNDS = 5
+_SAMPLE_S = 0.25
+_GROWN = 1.01
+
+
+def bench_decode(files: Sequence[str]) -> dict[str, Any]:
+    """Relay log to Arrow: one core, no Spark, checksums verified; best of some rounds.
+
+    ``rows``: row images (an UPDATE has two), every one into columns, by ``read_changes``, which
+    reads the log's index too; dates that no calendar has are NULL. ``net_changes``: what a worker
+    makes of the same transactions, with one image a key, written to a file; without the index.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        tasks, size = _tasks(files, folder)
+        work: dict[str, Callable[[], int]] = {
+            "index_s": lambda: sum(_transactions(path) for path in files),
+            "decode_s": lambda: sum(_images(path) for path in files),
+            "net_s": lambda: sum(sum(stage(task).changes.values()) for task in tasks),
+        }
+        counts, found = dict[str, int](), dict.fromkeys(work, float("inf"))
+        for _ in range(_ROUNDS):
+            for phase, run in work.items():
+                began = time.perf_counter()
+                counts[phase] = run()
+                found[phase] = min(found[phase], time.perf_counter() - began)
+    rows, changes = counts["decode_s"], counts["net_s"]
+    return {
+        "rows": rows,
+        "rows_per_s": round(rows / found["decode_s"]),
+        "mb_per_s": round(size / found["decode_s"] / 1e6, 1),
+        "transactions": counts["index_s"],
+        "net_changes": changes,
+        "net_changes_per_s": round(changes / found["net_s"]),
+        "phases": {name: round(seconds, 3) for name, seconds in found.items()},
+    }
+
+
+def _tasks(files: Sequence[str], folder: str) -> tuple[list[StageTask], int]:
+    """(a worker's tasks, bytes) of all transactions in the files."""
+    tasks, size = list[StageTask](), 0
+    for path in files:
+        log = open_log(path)
+        records = build_index(log, folder).records
+        size += int(records["length"].sum())
+        worker = np.zeros(len(records), np.int32)
+        made = {"folder": folder, "forms": Forms(zero_dates="null"), "known": _known(log, records)}
+        tasks += stage_tasks(log, 0, records, worker, {}, {}, shards=1, **made)
+    return tasks, size
+
+
+def _known(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
+    """The tables as the log's statements leave them, for maps without names of columns."""
+    history = SchemaHistory()
+    for record in records[records["kind"] == Kind.QUERY]:
+        place = RelayPosition.unpack(int(record["position"]))
+        checksum = bool(record["flags"] & Flag.CHECKSUM)
+        path = log.file(place.file_no).path
+        history.see(read_statement(path, place.offset, checksum=checksum, start=b""))
+    return history.definitions
+
+
+def _transactions(path: str) -> int:
+    return sum(len(index.records) for index in file_indexes(open_log(path)))
+
+
+def _images(path: str) -> int:
+    count = 0
+    for batch in read_changes(path, zero_dates="null"):
+        for side in ("before", "after"):
+            count += len(batch) - batch.column(side).null_count
+    return count
+
+
+def bench_apply(
+    relay: str,
+    settings: Mapping[str, Any],
+    runs: int,
+    prepared: Until | None = None,
+    *,
+    fresh_index: bool = False,
+) -> dict[str, Any]:
+    """The whole job into fresh targets, ``runs`` times in one session; the last run is reported.
+    ``settings``: keys of the section [apply].
+    ``prepared``: what lies before it is in the tables already, and not timed; with ``fresh_index``
+    without their key index, which is made anew within the time."""
+    from ..apply.replica import Replica
+    from ..runtime.session import build_session
+
+    given = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
+    spark = build_session(master=f"local[{given.apply.workers}]")
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
+        for number in range(max(1, runs)):
+            target = os.path.join(folder, str(number))
+            config = given.override({"target.path": target})
+            # Twice: Spark ends Python processes that were idle for a minute, as they are behind a
+            # long load; the second time, with nothing to do, has them started again.
+            for _ in range(2 if prepared else 0):
+                with Replica(spark, config, until=prepared) as replica:
+                    replica.apply()
+            if fresh_index:
+                shutil.rmtree(Layout.of(config.target).keys(""))
+            began = time.perf_counter()
+            with Replica(spark, config) as replica:
+                started = time.perf_counter() - began
+                begin = replica.coordinator.position
+                result = replica.apply()
+            done = replica.index.slice(begin, replica.coordinator.position)
+            size = int(done["length"].sum())
+            found = {
+                "rows": result.counters.row_changes,
+                "rows_per_s": round(result.counters.row_changes / result.seconds),
+                "mb_per_s": round(size / result.seconds / 1e6, 1),
+                "seconds": round(result.seconds, 3),
+                "groups": result.counters.groups,
+                "waves": result.counters.waves,
+                "phases": {"start_s": round(started, 3), **replica.coordinator.phases()},
+                "peak_pss_mib": memory.peak_mib,
+            }
+            shutil.rmtree(target)
+    return found
+
+
+class Memory:
+    """Peak of the process tree's proportional set size (shared pages counted once), in MiB.
+
+    Linux walks all pages for it, a quarter of a core at four looks a second: so only where the
+    resident sizes, which cost nothing, add up to more than ever.
+    """
+
+    def __init__(self) -> None:
+        self.peak_mib = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        highest = 0.0
+        while not self._done.wait(_SAMPLE_S):
+            tree = _tree()
+            resident = sum(_resident(pid) for pid in tree)
+            if resident > highest * _GROWN:
+                highest = resident
+                self.peak_mib = max(self.peak_mib, sum(_pss(pid) for pid in tree) // 1024)
+
+
+def _tree() -> list[int]:
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", errors="replace") as stat:
+                parent = int(stat.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(name))
+    found, waiting = [], [os.getpid()]
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        waiting += children.get(pid, [])
+    return found
+
+
+def _resident(pid: int) -> int:
+    """Pages."""
+    try:
+        with open(f"/proc/{pid}/statm") as line:
+            return int(line.read().split()[1])
+    except OSError:
+        return 0
+
+
+def _pss(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as lines:
+            return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    except OSError:
+        return 0

@@ -1,0 +1,42 @@
+"""Packed: a cursor over bytes that hold MySQL's packed integers (mysql.md, "lenenc")."""
+
+from __future__ import annotations
+
+from ...errors import DecodeError
+
+_WIDTHS = {252: 2, 253: 3, 254: 8}
+
+
+class Packed:
+    """Reads ``data`` from front to back; DecodeError naming ``what`` when it ends early."""
+
+    __slots__ = ("_at", "_data", "_what")
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data = data
+        self._what = what
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def take(self, count: int) -> bytes:
+        if count > self.left:
+            raise DecodeError(
+                f"{self._what} is cut: {count} bytes wanted at {self._at}, {self.left} left",
+                hint="the log is damaged here: fetch it again, or check it with mysqlbinlog",
+            )
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def skip(self, count: int) -> None:
+        self.take(count)
+
+    def number(self) -> int:
+        first = self.take(1)[0]
+        if first < 251:
+            return first
+        if first not in _WIDTHS:
+            raise DecodeError(f"{self._what} has the byte {first} where a packed integer begins")
+        return int.from_bytes(self.take(_WIDTHS[first]), "little")

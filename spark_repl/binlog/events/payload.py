@@ -1,0 +1,189 @@
+"""TRANSACTION_PAYLOAD events: a transaction's events compressed into one (mysql.md 1.9).
+
+The events inside carry no CRC; the payload event's own CRC covers them.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import zstandard
+
+from ...errors import DecodeError
+from ..kernels.jit import Bytes, Ints
+from ..kernels.zstd_frame import frame_end
+from .packed import Packed
+from .windows import Reader
+
+_END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
+ZSTD, NONE = 0, 255
+_HINT = "the log is damaged here; fetch it again, or check it with mysqlbinlog"
+# All fields of a payload's header: three of at most 11 bytes, and the end.
+_HEAD_BYTES = 64
+_PIECE_BYTES = 1 << 20
+# A decompressor may not be shared between threads.
+_local = threading.local()
+
+
+class Head(NamedTuple):
+    """What stands before the compressed bytes."""
+
+    compression: int
+    size: int
+    uncompressed: int
+    length: int
+    """bytes of the header itself"""
+
+
+class View:
+    """A reader of bytes in memory, which are copied as they are read."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data, self._at = memoryview(data), 0
+
+    def read(self, size: int, /) -> bytes:
+        found = bytes(self._data[self._at : self._at + size])
+        self._at += len(found)
+        return found
+
+
+class Section:
+    """``left`` bytes of a reader, those already read first."""
+
+    def __init__(self, source: Reader, left: int, already: bytes = b"") -> None:
+        self._source, self._left, self._already = source, left, already
+
+    def read(self, size: int = -1) -> bytes:
+        size = self._left if size < 0 else min(size, self._left)
+        found = self._already[:size]
+        if found:
+            self._already = self._already[size:]
+        elif size:
+            found = self._source.read(size)
+        self._left -= len(found)
+        return found
+
+
+class Payload:
+    """The events inside of a payload event, read piece by piece.
+
+    ``body`` gives the ``length`` bytes of the event without its 19-byte header and CRC. DecodeError
+    for what isn't as its header says, sizes at the end.
+    """
+
+    def __init__(self, body: Reader, length: int) -> None:
+        begin = body.read(min(length, _HEAD_BYTES))
+        head = head_of(begin)
+        if length - head.length != head.size:
+            raise DecodeError(
+                f"transaction payload of {length - head.length} bytes, its header says {head.size}",
+                hint=_HINT,
+            )
+        self.uncompressed, self._done = head.uncompressed, 0
+        data: Any = Section(body, head.size, begin[head.length :])
+        if head.compression == ZSTD:
+            data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+        elif head.compression != NONE:
+            raise DecodeError(
+                f"transaction payload has the unknown compression {head.compression}", hint=_HINT
+            )
+        self._data: Reader = data
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            found = self._data.read(size)
+        except zstandard.ZstdError as error:
+            raise DecodeError(f"transaction payload: {error}", hint=_HINT) from error
+        self._done += len(found)
+        if self._done > self.uncompressed or (size and not found and not self.at_end):
+            raise DecodeError(
+                f"transaction payload holds {'at least ' * bool(found)}{self._done} bytes, its"
+                f" header says {self.uncompressed}",
+                hint=_HINT,
+            )
+        return found
+
+    @property
+    def at_end(self) -> bool:
+        return self._done == self.uncompressed
+
+    def check_end(self) -> None:
+        """DecodeError when there is more than the header says."""
+        self.read(1)
+
+
+def decompress(body: bytes, head: Head | None = None) -> bytes:
+    """The concatenated inner events of a payload event's body (no 19-byte header, no CRC)."""
+    head = head or head_of(body)
+    if head.compression == ZSTD and head.uncompressed <= _PIECE_BYTES:
+        found = _at_once(body[head.length :], head)
+        if found is not None:
+            return found
+    payload = Payload(View(body), len(body))
+    # What a damaged header asks for is not allocated before it is there.
+    pieces = iter(lambda: payload.read(min(_PIECE_BYTES, payload.uncompressed + 1)), b"")
+    parts = list(pieces)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
+    """The events of several payloads end to end, in one call for all; None where one is not what
+    its header says, which ``decompress`` can name.
+
+    places int64[n, 2]: begin and end in uint8 ``buffer`` of what zstd has made, one frame each;
+    sizes int64[n]: bytes of each one's events, whose sum is allocated.
+    """
+    # The library takes 0 for a size that is not known; with nothing in the frame it frees twice.
+    if (sizes <= 0).any():
+        return None
+    segments = np.column_stack((places[:, 0], places[:, 1] - places[:, 0])).astype(np.uint64)
+    try:
+        found = _reader().multi_decompress_to_buffer(
+            zstandard.BufferWithSegments(buffer.data, segments.tobytes()),
+            decompressed_sizes=sizes.astype(np.uint64).tobytes(),
+            threads=1,
+        )
+    except (zstandard.ZstdError, ValueError, MemoryError):
+        return None
+    # A collection of buffers, which its stub does not say.
+    return b"".join(found)  # type: ignore[arg-type]
+
+
+def _reader() -> zstandard.ZstdDecompressor:
+    if not hasattr(_local, "reader"):
+        _local.reader = zstandard.ZstdDecompressor()
+    found: zstandard.ZstdDecompressor = _local.reader
+    return found
+
+
+def _at_once(data: bytes, head: Head) -> bytes | None:
+    """A small payload in one call, which costs a quarter of a stream; None where the stream has to
+    say what is wrong, or where there are several frames."""
+    try:
+        whole = frame_end(np.frombuffer(data, np.uint8), 0, len(data)) == len(data) == head.size
+        if not whole or zstandard.frame_content_size(data) > head.uncompressed:
+            return None
+        found = _reader().decompress(data, max_output_size=max(1, head.uncompressed))
+    except zstandard.ZstdError:
+        return None
+    return found if len(found) == head.uncompressed else None
+
+
+def head_of(body: bytes) -> Head:
+    """The header of a payload event's body, which may end behind it: any form, see payload_bodies
+    for the usual one."""
+    body = body[:_HEAD_BYTES]
+    packed = Packed(body, "TRANSACTION_PAYLOAD event")
+    fields: dict[int, int] = {}
+    while (tag := packed.number()) != _END:
+        value = Packed(packed.take(packed.number()), "TRANSACTION_PAYLOAD field")
+        if tag in (_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE):
+            fields[tag] = value.number()
+    size = fields.get(_PAYLOAD_SIZE, -1)
+    if _COMPRESSION not in fields or size < 0:
+        raise DecodeError(f"transaction payload with the fields {fields}", hint=_HINT)
+    # MySQL writes no uncompressed size when nothing is compressed.
+    uncompressed = fields.get(_UNCOMPRESSED_SIZE, size)
+    return Head(fields[_COMPRESSION], size, uncompressed, len(body) - packed.left)

@@ -1,0 +1,71 @@
+"""What a Query event's status variables say about its statement: how the text is to be read."""
+
+from __future__ import annotations
+
+from ...errors import DecodeError
+from ..types.charset import charset_of, to_text
+
+ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
+_CATALOG_WITH_END, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12
+_SQL_MODE, _CHARSET, _XID, _UTF8MB4 = 1, 4, 17, 18
+# Bytes of the variables of fixed size (mysql.md 1.9).
+_SIZES = {
+    0: 4, _SQL_MODE: 8, 3: 4, _CHARSET: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, _XID: 8,
+    _UTF8MB4: 2, 19: 1, 20: 1, 21: 1,
+}  # fmt: skip
+_TOO_MANY = 254
+
+
+def sql_mode(status: bytes) -> int:
+    """The session's sql_mode; 0 when the event does not say."""
+    return int.from_bytes(_variables(status).get(_SQL_MODE, b""), "little")
+
+
+def statement_text(statement: bytes, status: bytes) -> str:
+    """``statement`` in the client's character set; as UTF-8, whose faulty bytes become surrogates,
+    when that is not known or the bytes are none of it (literals may be binary)."""
+    collation = int.from_bytes(_variables(status).get(_CHARSET, b"")[:2], "little")
+    try:
+        charset = charset_of(collation) if collation else "binary"
+        if charset != "binary":
+            return to_text(statement, charset)
+    except DecodeError:
+        pass
+    return statement.decode("utf-8", "surrogateescape")
+
+
+def made_nothing(status: bytes) -> bool:
+    """Whether a CREATE TABLE IF NOT EXISTS found the table there. Servers since 8.0 mark what they
+    do to tables of transactional engines with the transaction's number."""
+    found = _variables(status)
+    return _UTF8MB4 in found and _XID not in found
+
+
+def _variables(status: bytes) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    at = 0
+    while at + 1 < len(status):
+        size = _size(status, at)
+        if size is None:
+            break
+        found[status[at]] = status[at + 1 : at + 1 + size]
+        at += 1 + size
+    return found
+
+
+def _size(status: bytes, at: int) -> int | None:
+    """Bytes behind the code at ``at``; None for a variable that isn't known, or is cut."""
+    code, first = status[at], status[at + 1]
+    if code in (_CATALOG, _CATALOG_WITH_END, _TIME_ZONE):
+        return 1 + first + (code == _CATALOG_WITH_END)
+    if code == _INVOKER:
+        host = at + 2 + first
+        return 2 + first + status[host] if host < len(status) else None
+    if code == _DATABASES:
+        end = at + 1
+        for _ in range(0 if first == _TOO_MANY else first):
+            end = status.find(0, end + 1)
+            if end < 0:
+                return None
+        return end - at
+    return _SIZES.get(code)

@@ -1,0 +1,252 @@
+"""Kernel that finds the table maps and row events of whole transactions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.crc import event_crc_ok
+from ..kernels.jit import (
+    BAD_CRC,
+    BEGIN,
+    BODY_CUT,
+    COMPRESSED,
+    CRC,
+    DONE,
+    END,
+    FLAGS,
+    FULL,
+    HEADER,
+    HEADER_CUT,
+    INCIDENT,
+    KIND,
+    MAP,
+    MARIADB,
+    NO_MAP,
+    OUTSIDE,
+    PARTIAL_UPDATE,
+    QUERY,
+    QUERY_END,
+    ROWS_QUERY,
+    STATEMENT,
+    STATEMENT_END,
+    TRANSACTION,
+    UNKNOWN_EVENT,
+    Bytes,
+    Int,
+    Ints,
+    jit,
+)
+from ..kernels.loads import same, u8, u16, u32, u64
+from .grammar import is_rows
+
+_DUMMY_TABLE = 0xFFFFFF
+_TABLE_ID = 0xFFFFFFFFFFFF
+# Of a small row's event with its share of the others: the first guess at how many there are.
+_EVENT_BYTES = 256
+_IGNORABLE = 0x80
+
+
+@jit
+def slot_of(slots: Ints, transaction: Int, table: Int) -> Int:
+    """The slot of a table id in this transaction: its own, else a free one, -1 when all are taken.
+
+    slots int64[2**k, 4]: table id, transaction that noted it, index of its map, its flags. What an
+    earlier transaction noted is free, and a guess: ids seldom change their map.
+    """
+    mask = slots.shape[0] - 1
+    i: Int = table & mask
+    for _ in range(slots.shape[0]):
+        if slots[i, 1] != transaction or slots[i, 0] == table:
+            return i
+        i = (i + 1) & mask
+    return -1
+
+
+@jit
+def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess: Int) -> Int:
+    """Index of the table map with these bytes, or ``count``."""
+    length = end - begin
+    if (
+        0 <= guess < count
+        and maps[guess, 1] - maps[guess, 0] == length
+        and same(buffer, maps[guess, 0], begin, length)
+    ):
+        return guess
+    for i in range(count):
+        if maps[i, 1] - maps[i, 0] == length and same(buffer, maps[i, 0], begin, length):
+            return i
+    return count
+
+
+@jit
+def known_event(kind: Int, flags: Int) -> Int:
+    """DONE for an event that may stand in a transaction of rows, else the complaint."""
+    if kind == 40:
+        return COMPRESSED
+    if kind == 26:
+        return INCIDENT
+    if kind in (6, 7, 8, 9, 10, 11, 12, 17, 18, 20, 21, 22):
+        return STATEMENT
+    if 160 <= kind <= 171:
+        return MARIADB
+    if (kind == 0 or kind > 43) and not flags & _IGNORABLE:
+        return UNKNOWN_EVENT
+    return DONE
+
+
+@jit
+def kind_of(kind: Int) -> Int:
+    """WRITE, UPDATE, DELETE or PARTIAL_UPDATE of a rows event's type."""
+    if kind == 39:
+        return PARTIAL_UPDATE
+    return kind - 30 if kind >= 30 else kind - 23
+
+
+@jit
+def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
+    """Where the column count of a rows event stands, or -1 when the event ends before it."""
+    at = body + 8
+    if kind >= 30:
+        if at + 2 > end:
+            return -1
+        extra = u16(buffer, at)
+        if extra < 2:
+            return -1
+        at += extra
+    return at if at < end else -1
+
+
+@jit
+def note_map(
+    buffer: Bytes, maps: Ints, count: Int, slots: Ints, transaction: Int, body: Int, end: Int
+) -> Int:
+    """How many maps there are with the one at ``body``; -1 when there is no room for it."""
+    table = u64(buffer, body) & _TABLE_ID
+    slot = slot_of(slots, transaction, table)
+    if slot < 0:
+        return -1
+    found = find_map(buffer, maps, count, body + 8, end, slots[slot, 2])
+    if found == maps.shape[0]:
+        return -1
+    if found == count:
+        maps[found, 0], maps[found, 1] = body + 8, end
+        count += 1
+    slots[slot, 0], slots[slot, 1], slots[slot, 2] = table, transaction, found
+    slots[slot, 3] = u16(buffer, body + 6)
+    return count
+
+
+@jit
+def note_rows(
+    buffer: Bytes,
+    slots: Ints,
+    transaction: Int,
+    body: Int,
+    end: Int,
+    kind: Int,
+    events: Ints,
+    count: Int,
+) -> Int:
+    """How many events there are with the rows event at ``body``; minus the code for a complaint."""
+    if body + 8 > end:
+        return -BODY_CUT
+    table = u64(buffer, body) & _TABLE_ID
+    if table == _DUMMY_TABLE:
+        return count
+    slot = slot_of(slots, transaction, table)
+    if slot < 0 or slots[slot, 1] != transaction:
+        return -NO_MAP
+    begin = rows_begin(buffer, body, end, kind)
+    if begin < 0:
+        return -BODY_CUT
+    if count == events.shape[0]:
+        return -FULL
+    events[count, BEGIN], events[count, END], events[count, KIND] = begin, end, kind_of(kind)
+    events[count, MAP], events[count, TRANSACTION] = slots[slot, 2], transaction
+    events[count, FLAGS] = slots[slot, 3] << 16 | u16(buffer, body + 6)
+    return count + 1
+
+
+@jit
+def scan_events(
+    buffer: Bytes,
+    starts: Ints,
+    ends: Ints,
+    checksum: bool,
+    state: Ints,
+    maps: Ints,
+    slots: Ints,
+    events: Ints,
+) -> Int:
+    """Table maps and row events of whole transactions; DONE, or a complaint.
+
+    state int64[4]: transaction, offset (of the complaint), maps, events so far. After FULL (any of
+    the arrays) it goes on with that transaction from its beginning, ``slots`` made anew. For the
+    arrays see ``find_events`` and ``slot_of``.
+    """
+    tail = CRC if checksum else 0
+    map_count, count = state[2], state[3]
+    for transaction in range(state[0], starts.size):
+        at, stop = starts[transaction], ends[transaction]
+        state[0], state[1], state[2], state[3] = transaction, at, map_count, count
+        if at < 0 or stop < at or stop > buffer.size:
+            return OUTSIDE
+        query: Int = np.int64(-1)
+        query_end: Int = np.int64(-1)
+        while at < stop:
+            state[1] = at
+            length = u32(buffer, at + 9) if at + HEADER <= stop else 0
+            if length < HEADER + tail or at + length > stop:
+                return BAD_CRC if checksum else HEADER_CUT
+            if checksum and not event_crc_ok(buffer, at, at + length):
+                return BAD_CRC
+            kind = u8(buffer, at + 4)
+            body, end = at + HEADER, at + length - tail
+            if kind == 19:
+                if body + 8 > end:
+                    return BODY_CUT
+                map_count = note_map(buffer, maps, map_count, slots, transaction, body, end)
+                if map_count < 0:
+                    return FULL
+            elif is_rows(kind):
+                found = note_rows(buffer, slots, transaction, body, end, kind, events, count)
+                if found < 0:
+                    return -found
+                if found > count:
+                    events[count, QUERY], events[count, QUERY_END] = query, query_end
+                    count = found
+                if u8(buffer, body + 6) & STATEMENT_END:
+                    query = np.int64(-1)
+            elif kind == ROWS_QUERY and body < end:
+                query, query_end = body + 1, end  # behind a length that is cut to a byte
+            else:
+                code = known_event(kind, u16(buffer, at + 17))
+                if code != DONE:
+                    return code
+            at += length
+    state[2], state[3] = map_count, count
+    return DONE
+
+
+def find_events(
+    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
+) -> tuple[Int, Int, Int, Ints, Ints]:
+    """(code, transaction, offset, maps, events) of whole transactions.
+
+    maps int64[m, 2]: begin and end of the bytes behind id and flags of each distinct table map;
+    events int64[e, 8]: columns BEGIN (the column count) to FLAGS (QUERY -1: no text), in the log's
+    order. When the code isn't DONE, it was at that offset of that transaction.
+    """
+    state = np.zeros(4, np.int64)
+    maps = np.empty((16, 2), np.int64)
+    # As many as there may be table ids, so that each finds its last map at once.
+    slots = 1 << max(4, min(14, len(starts).bit_length() + 4))
+    events = np.empty((64 + buffer.size // _EVENT_BYTES, 8), np.int64)
+    while True:
+        noted = np.full((slots, 4), -1, np.int64)
+        code = scan_events(buffer, starts, ends, checksum, state, maps, noted, events)
+        if code != FULL:
+            transaction, at, map_count, count = state.tolist()
+            return code, transaction, at, maps[:map_count], events[:count]
+        maps, events = (np.concatenate((a, np.empty_like(a))) for a in (maps, events))
+        slots *= 2

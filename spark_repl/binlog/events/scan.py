@@ -1,0 +1,273 @@
+"""Finds the transactions in the bytes of one log file by hopping over the event headers.
+
+The grammar is MySQL's Transaction_boundary_parser (mysql.md 1.1). Rows are not read and checksums
+are not verified here: whoever decodes a span does that. Only whole transactions come out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels.jit import Int, jit
+from ..kernels.loads import u8, u32
+from .event import EventType
+from .grammar import (
+    begins_again,
+    inner_query,
+    is_begin,
+    is_rows,
+    is_xa_start,
+    query_text,
+    read_gtid,
+    read_tagged_gtid,
+    single_query,
+)
+from .transaction import (
+    COLUMNS,
+    COMMIT_TIME,
+    END,
+    FLAGS,
+    KIND,
+    PAYLOAD_OFFSET,
+    QUERY_OFFSET,
+    ROW_EVENTS,
+    START,
+    Flag,
+    Kind,
+    Scan,
+    Stop,
+)
+
+CHUNK_TRANSACTIONS = 1 << 15
+# Entries of the state array.
+_POS, _RESUME, _CHECKSUM, _INTERRUPTED, _RELAY, _CLOSED = range(6)
+_MICROSECONDS = 1_000_000
+# Where in a transaction an event stands.
+_OUTSIDE, _HEADED, _BEGUN = range(3)
+_DONE = 3
+"""the event ended the transaction"""
+_REFUSED = -1
+"""minus a Stop: the event can't stand there"""
+
+
+def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) -> Scan:
+    """Scans uint8 ``buf`` from ``start``, which lies outside of any transaction.
+
+    ``relay``: a replica wrote the file, so its own events may stand inside a transaction.
+    """
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    state = np.array([start, start, checksum, 0, relay, 0], np.int64)
+    scratch = np.zeros(COLUMNS, np.int64)
+    stop = Stop.FULL
+    while stop == Stop.FULL:
+        numbers = np.zeros((CHUNK_TRANSACTIONS, COLUMNS), np.int64)
+        uuids = np.zeros((CHUNK_TRANSACTIONS, 16), np.uint8)
+        tags = np.zeros((CHUNK_TRANSACTIONS, 32), np.uint8)
+        n, code = _scan(buf, state, scratch, numbers, uuids, tags)
+        stop = Stop(code)
+        parts.append((numbers[:n], uuids[:n], tags[:n]))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return Scan(
+        columns[0], columns[1], columns[2], stop,
+        int(state[_RESUME]), int(state[_POS]), bool(state[_CHECKSUM]), bool(state[_CLOSED]),
+    )  # fmt: skip
+
+
+@jit
+def _scan(
+    buf: np.ndarray,
+    state: np.ndarray,
+    scratch: np.ndarray,
+    numbers: np.ndarray,
+    uuids: np.ndarray,
+    tags: np.ndarray,
+) -> tuple[int, int]:
+    """(transactions, Stop). ``state`` is read and written: see the names with an underscore.
+    ``scratch``: the row of an event outside of any transaction, which nobody reads."""
+    size = buf.size
+    pos = state[_RESUME]
+    n = 0
+    phase = _OUTSIDE
+    while True:
+        state[_POS] = pos
+        if phase == _OUTSIDE:
+            state[_RESUME] = pos
+            if n == numbers.shape[0]:
+                return n, Stop.FULL
+        if pos == size:
+            return n, (Stop.END if phase == _OUTSIDE else Stop.OPEN)
+        if pos + 19 > size:
+            return n, Stop.CUT
+        length = u32(buf, pos + 9)
+        if length < 19:
+            return n, Stop.NO_EVENT
+        if pos + length > size:
+            return n, Stop.CUT
+        end = pos + length - 4 * state[_CHECKSUM]
+        if end < pos + 19:
+            return n, Stop.MALFORMED_EVENT
+        kind = u8(buf, pos + 4)
+        begins = _is_gtid(kind)
+        if begins and phase != _OUTSIDE:
+            # A receiver that lost its connection gets the transaction again from its beginning.
+            if not state[_INTERRUPTED]:
+                return n, Stop.UNEXPECTED_EVENT
+            phase = _OUTSIDE
+        if phase == _OUTSIDE and (begins or kind == EventType.QUERY or kind == EventType.INCIDENT):
+            if not _head(buf, pos, end, state, numbers[n], uuids[n], tags[n]):
+                return n, Stop.MALFORMED_EVENT
+            phase = _HEADED
+        if not begins:
+            row = scratch if phase == _OUTSIDE else numbers[n]
+            phase = _step(buf, pos, end, length, phase, state, row)
+            if phase <= _REFUSED:
+                return n, -phase
+            if phase == _DONE:
+                row[END] = pos + length
+                n += 1
+                phase = _OUTSIDE
+        if phase == _OUTSIDE:
+            ends = kind == EventType.STOP or kind == EventType.ROTATE
+            # In a replica's file the source's ROTATE ends nothing: its own is marked RELAY_LOG.
+            state[_CLOSED] = ends and (not state[_RELAY] or buf[pos + 17] & 0x40)
+        pos += length
+
+
+@jit
+def _is_gtid(kind: Int) -> bool:
+    return (
+        kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID or kind == EventType.GTID_TAGGED
+    )
+
+
+@jit
+def _head(
+    buf: np.ndarray,
+    pos: int,
+    end: int,
+    state: np.ndarray,
+    row: np.ndarray,
+    uuid: np.ndarray,
+    tag: np.ndarray,
+) -> Any:
+    """Begins a transaction's row with its first event; before 5.7 that may be a Query."""
+    kind = buf[pos + 4]
+    row[:] = 0
+    uuid[:] = 0
+    tag[:] = 0
+    row[START] = pos
+    row[KIND] = Kind.EMPTY
+    row[FLAGS] = Flag.CHECKSUM if state[_CHECKSUM] else 0
+    row[COMMIT_TIME] = u32(buf, pos) * _MICROSECONDS
+    state[_INTERRUPTED] = 0
+    if kind != EventType.GTID and kind != EventType.GTID_TAGGED:
+        row[FLAGS] |= Flag.ANONYMOUS
+    if kind == EventType.GTID_TAGGED:
+        return read_tagged_gtid(buf, pos + 19, end, row, uuid, tag)
+    if kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID:
+        return read_gtid(buf, pos + 19, end, row, uuid)
+    return True
+
+
+@jit
+def _step(
+    buf: np.ndarray, pos: int, end: int, length: Int, phase: int, state: np.ndarray, row: np.ndarray
+) -> int:
+    """The phase behind an event that is no GTID event; _DONE at the transaction's end."""
+    kind = u8(buf, pos + 4)
+    if is_rows(kind):
+        if phase != _BEGUN:
+            return -Stop.UNEXPECTED_EVENT
+        row[ROW_EVENTS] += 1
+        if row[KIND] == Kind.EMPTY:
+            row[KIND] = Kind.ROWS
+        return phase
+    if kind == EventType.TABLE_MAP:
+        return phase if phase == _BEGUN else -Stop.UNEXPECTED_EVENT
+    if kind == EventType.QUERY:
+        return _query(buf, pos, end, phase, row)
+    if kind == EventType.XID:
+        return _DONE if phase == _BEGUN else -Stop.UNEXPECTED_EVENT
+    if kind == EventType.XA_PREPARE:
+        if phase != _BEGUN:
+            return -Stop.UNEXPECTED_EVENT
+        if end < pos + 20:
+            return -Stop.MALFORMED_EVENT
+        if row[KIND] != Kind.STATEMENT:
+            row[KIND] = Kind.XA_ONE_PHASE if buf[pos + 19] else Kind.XA_PREPARE
+        return _DONE
+    if kind == EventType.TRANSACTION_PAYLOAD:
+        if phase != _HEADED:
+            return -Stop.UNEXPECTED_EVENT
+        row[FLAGS] |= Flag.COMPRESSED
+        row[ROW_EVENTS] = -1
+        row[PAYLOAD_OFFSET] = pos
+        row[KIND] = Kind.ROWS
+        return _DONE
+    if kind == EventType.INCIDENT:
+        row[KIND] = Kind.INCIDENT
+        row[QUERY_OFFSET] = pos
+        return _DONE
+    if 9 <= kind <= 11 or kind == 17 or kind == EventType.EXECUTE_LOAD_QUERY:
+        return _load_data(kind, phase, row)
+    return _control(buf, pos, length, phase, state)
+
+
+@jit
+def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> int:
+    at = query_text(buf, pos, end)
+    if at < 0:
+        return -Stop.MALFORMED_EVENT
+    if phase == _BEGUN:
+        if begins_again(buf, at, end):
+            return -Stop.UNEXPECTED_EVENT
+        return _DONE if inner_query(buf, at, end, pos, row) else phase
+    if is_begin(buf, at, end):
+        return _BEGUN
+    if is_xa_start(buf, at, end):
+        row[QUERY_OFFSET] = pos
+        return _BEGUN
+    single_query(buf, at, end, pos, row)
+    return _DONE
+
+
+@jit
+def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
+    """LOAD DATA in statement format."""
+    if phase == _OUTSIDE:
+        return -Stop.UNEXPECTED_EVENT
+    row[KIND] = Kind.STATEMENT
+    return _DONE if phase == _HEADED and kind == EventType.EXECUTE_LOAD_QUERY else phase
+
+
+@jit
+def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarray) -> int:
+    """Events without a part in the grammar."""
+    kind = buf[pos + 4]
+    if kind == EventType.FORMAT_DESCRIPTION:
+        if length < 19 + 57 + 5:
+            return -Stop.MALFORMED_EVENT
+        # Behind the head only a relay log has one: the source's, after a new connection.
+        state[_CHECKSUM] = buf[pos + length - 5] == 1
+        state[_INTERRUPTED] = 1
+        return phase
+    if kind == EventType.STOP or kind == EventType.ROTATE:
+        # A replica writes its own, where MySQL's source never has one inside a transaction.
+        return phase if phase == _OUTSIDE or state[_RELAY] else -Stop.UNEXPECTED_EVENT
+    passes = (
+        kind == EventType.INTVAR
+        or kind == EventType.RAND
+        or kind == EventType.USER_VAR
+        or 27 <= kind <= 29
+        or 35 <= kind <= 37
+        or kind == EventType.HEARTBEAT_V2
+    )
+    return phase if passes or buf[pos + 17] & 0x80 else -Stop.UNKNOWN_EVENT
+
+
+# The receiver walks the same grammar over events as they arrive (receiver/packet).
+is_gtid, open_row, step = _is_gtid, _head, _step
+OUTSIDE, HEADED, BEGUN, DONE = _OUTSIDE, _HEADED, _BEGUN, _DONE
+STATE_CHECKSUM, STATE_ENTRIES = _CHECKSUM, 6

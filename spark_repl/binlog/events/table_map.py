@@ -1,0 +1,297 @@
+"""parse_table_map: the body of a TABLE_MAP event -> TableDefinition (mysql.md 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from ...errors import DecodeError
+from ..definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
+from ..types.charset import charset_of, to_text
+from .packed import Packed
+
+_T = ColumnType
+# Bytes of metadata per wire type; types not listed have none.
+_META_BYTES = {
+    _T.FLOAT: 1,
+    _T.DOUBLE: 1,
+    _T.BLOB: 1,
+    _T.JSON: 1,
+    _T.GEOMETRY: 1,
+    _T.VECTOR: 1,
+    _T.TIMESTAMP: 1,
+    _T.DATETIME: 1,
+    _T.TIME: 1,
+    _T.VARCHAR: 2,
+    _T.VAR_STRING: 2,
+    _T.BIT: 2,
+    _T.DECIMAL: 2,
+    _T.STRING: 2,
+    _T.ENUM: 2,
+    _T.SET: 2,
+}
+_RENEWED: dict[int, int] = {
+    _T.TIME_OLD: _T.TIME,
+    _T.DATETIME_OLD: _T.DATETIME,
+    _T.TIMESTAMP_OLD: _T.TIMESTAMP,
+}
+# Tags of the optional metadata.
+_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET = 1, 2, 3
+_COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = 4, 5, 6
+_FORGOTTEN = (
+    "a statement that was not seen changed the table: set binlog_row_metadata=FULL on the source"
+)
+_OTHER_SET = "its character set is not utf8mb4, and CREATE TABLE does not name it; or " + _FORGOTTEN
+_SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILITY = range(8, 13)
+
+
+def parse_table_map(
+    body: bytes, known: Mapping[str, TableDefinition] | None = None
+) -> TableDefinition:
+    """``body``: the event without its 19-byte header and without checksum.
+
+    known: definitions by ``database.table``, from the schema history: with binlog_row_metadata=
+    MINIMAL the event itself names neither columns nor key. DecodeError for a body that is cut or
+    inconsistent, and for one without column names that ``known`` lacks or contradicts.
+    """
+    return _parsed(body, known.get(table_name(body)) if known else None)
+
+
+def table_name(body: bytes) -> str:
+    """``database.table`` of a TABLE_MAP body."""
+    packed = Packed(body, "TABLE_MAP event")
+    packed.skip(8)
+    return f"{_name(packed)}.{_name(packed)}"
+
+
+@lru_cache(maxsize=4096)
+def _parsed(body: bytes, known: TableDefinition | None) -> TableDefinition:
+    packed = Packed(body, "TABLE_MAP event")
+    packed.skip(8)
+    database, table = _name(packed), _name(packed)
+    try:
+        return _definition(packed, database, table, known)
+    except DecodeError as error:
+        raise error.at(table=f"{database}.{table}") from error
+
+
+def _name(packed: Packed) -> str:
+    text = packed.take(packed.number()).decode("utf-8", "replace")
+    packed.skip(1)
+    return text
+
+
+def _definition(
+    packed: Packed, database: str, table: str, known: TableDefinition | None
+) -> TableDefinition:
+    count = packed.number()
+    wire = packed.take(count)
+    metadata = Packed(packed.take(packed.number()), "TABLE_MAP metadata")
+    kinds = [_real_type(code, metadata) for code in wire]
+    nullable = packed.take((count + 7) // 8)
+    fields: dict[int, Packed] = {}
+    while packed.left:
+        tag = packed.take(1)[0]
+        fields[tag] = Packed(packed.take(packed.number()), f"TABLE_MAP field {tag}")
+    if _COLUMN_NAME in fields:
+        known = None
+    else:
+        _check_known(known, kinds, strict=not fields.keys() & {_DEFAULT_CHARSET, _COLUMN_CHARSET})
+    types = [kind for kind, _ in kinds]
+    collations = _collations(types, fields, known)
+    unsigned = _bits(fields.get(_SIGNEDNESS), [kind in NUMERIC_TYPES for kind in types], False)
+    if known and _SIGNEDNESS not in fields:
+        unsigned = [column.unsigned for column in known.columns]
+    visible = _bits(fields.get(_VISIBILITY), [True] * count, True)
+    literals = _literals(types, collations, fields, known)
+    columns = tuple(
+        Column(
+            name=known.columns[i].name if known else _text(fields[_COLUMN_NAME]),
+            type=int(kind),
+            meta=meta,
+            nullable=bool(nullable[i >> 3] >> (i & 7) & 1),
+            unsigned=unsigned[i],
+            collation=collations[i] if kind in CHARACTER_TYPES else 0,
+            literals=literals[i],
+            visible=known.columns[i].visible if known else visible[i],
+        )
+        for i, (kind, meta) in enumerate(kinds)
+    )
+    key = known.primary_key if known else _primary_key(fields, count)
+    return TableDefinition(database, table, columns, key)
+
+
+def _check_known(
+    known: TableDefinition | None, kinds: list[tuple[int, int]], *, strict: bool
+) -> None:
+    """The schema history must agree with what the event does say: types and lengths.
+
+    strict: the event names no character sets, so lengths in bytes have to agree too.
+    """
+    if known is None:
+        raise DecodeError(
+            "the binary log names no columns, and no statement seen so far does",
+            hint="set binlog_row_metadata=FULL on the source, then start from a log made since;"
+            " or read the log from the table's CREATE TABLE on",
+        )
+    loose = () if strict else (_T.STRING, _T.VARCHAR, _T.BLOB)
+    have = [(c.type, 0 if c.type in loose else c.meta) for c in known.columns]
+    # CREATE TABLE says TIME of a table that an older server made, too.
+    want = [(_RENEWED.get(kind, int(kind)), 0 if kind in loose else meta) for kind, meta in kinds]
+    for i, (mine, theirs) in enumerate(zip(have, want, strict=False)):
+        if mine != theirs:
+            raise DecodeError(
+                f"column {known.columns[i].name} is {known.columns[i].type_name} by the statements"
+                f" seen so far, but the log has type {theirs[0]} ({theirs[1]}) in its place",
+                hint=_OTHER_SET
+                if mine[0] == theirs[0] and mine[0] in CHARACTER_TYPES
+                else _FORGOTTEN,
+            )
+    if len(have) != len(want):
+        raise DecodeError(
+            f"the log has {len(want)} columns, the statements seen so far give {len(have)}",
+            hint=_FORGOTTEN,
+        )
+
+
+def _real_type(code: int, metadata: Packed) -> tuple[int, int]:
+    """(real type, Column.meta) of one column."""
+    if code not in ColumnType.__members__.values() or code == _T.TYPED_ARRAY:
+        raise DecodeError(
+            f"a column has the wire type {code}, which this version does not decode",
+            hint="leave the table out of replication, or change the column's type",
+        )
+    raw = metadata.take(_META_BYTES.get(ColumnType(code), 0))
+    kind, meta = _unpack_meta(code, raw)
+    if not _plausible(kind, meta):
+        raise DecodeError(
+            f"a column of type {ColumnType(kind).name} has the metadata {raw.hex()}",
+            hint="the log is damaged here: fetch it again, or check it with mysqlbinlog",
+        )
+    return kind, meta
+
+
+def _unpack_meta(code: int, raw: bytes) -> tuple[int, int]:
+    if code in (_T.VARCHAR, _T.VAR_STRING):
+        return code, int.from_bytes(raw, "little")
+    if code == _T.BIT:
+        return code, raw[0] + 8 * raw[1]
+    if code == _T.DECIMAL:
+        return code, raw[0] << 8 | raw[1]
+    if code not in (_T.STRING, _T.ENUM, _T.SET):
+        return code, raw[0] if raw else 0
+    if raw[0] in (_T.ENUM, _T.SET):
+        return raw[0], raw[1]
+    # The two high bits of a length above 255 hide, inverted, in the type's byte.
+    if raw[0] & 0x30 != 0x30:
+        return _T.STRING, raw[1] | (raw[0] & 0x30 ^ 0x30) << 4
+    return _T.STRING, raw[1]
+
+
+def _plausible(kind: int, meta: int) -> bool:
+    if kind in (_T.TIME, _T.DATETIME, _T.TIMESTAMP):
+        return meta <= 6
+    if kind == _T.DECIMAL:
+        return 1 <= meta >> 8 <= 65 and meta & 255 <= min(30, meta >> 8)
+    if kind == _T.BIT:
+        return 1 <= meta <= 64
+    if kind in (_T.BLOB, _T.JSON, _T.GEOMETRY, _T.VECTOR):
+        return 1 <= meta <= 4
+    if kind in (_T.ENUM, _T.SET):
+        return 1 <= meta <= (2 if kind == _T.ENUM else 8)
+    return True
+
+
+def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]:
+    """One bit, highest first, for each column that has one; ``absent`` for the others."""
+    if field is None:
+        return [absent] * len(has_bit)
+    raw = field.take((sum(has_bit) + 7) // 8)
+    ordinals = iter(range(len(has_bit)))
+    return [
+        bool(raw[(n := next(ordinals)) >> 3] >> (7 - n & 7) & 1) if has else absent
+        for has in has_bit
+    ]
+
+
+def _collations(
+    types: list[int], fields: dict[int, Packed], known: TableDefinition | None
+) -> list[int]:
+    """Collation id per column, 0 where the type has none."""
+    collations = [0] * len(types)
+    texts = [i for i, kind in enumerate(types) if kind in CHARACTER_TYPES or kind == _T.VECTOR]
+    lists = [i for i, kind in enumerate(types) if kind in (_T.ENUM, _T.SET)]
+    for columns, default, each in (
+        (texts, _DEFAULT_CHARSET, _COLUMN_CHARSET),
+        (lists, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET),
+    ):
+        if not columns:
+            continue
+        if each in fields:
+            for column in columns:
+                collations[column] = fields[each].number()
+        elif default in fields:
+            packed = fields[default]
+            common = packed.number()
+            for column in columns:
+                collations[column] = common
+            while packed.left:
+                ordinal, collation = packed.number(), packed.number()
+                if ordinal >= len(columns):
+                    raise DecodeError(f"character set of column {ordinal} of {len(columns)}")
+                collations[columns[ordinal]] = collation
+        elif known:
+            for column in columns:
+                collations[column] = known.columns[column].collation
+        else:
+            raise DecodeError(
+                "the binary log does not say the columns' character sets",
+                hint="set binlog_row_metadata=FULL on the source; it must be MySQL 8.0 or newer",
+            )
+    return collations
+
+
+def _literals(
+    types: list[int],
+    collations: list[int],
+    fields: dict[int, Packed],
+    known: TableDefinition | None,
+) -> list[tuple[str, ...]]:
+    """ENUM and SET literals per column, in Unicode."""
+    if known:
+        return [column.literals for column in known.columns]
+    literals: list[tuple[str, ...]] = [()] * len(types)
+    for kind, tag in ((_T.ENUM, _ENUM_VALUES), (_T.SET, _SET_VALUES)):
+        columns = [i for i, other in enumerate(types) if other == kind]
+        if columns and tag not in fields:
+            raise DecodeError(
+                "the binary log does not name the values of ENUM and SET columns",
+                hint="set binlog_row_metadata=FULL on the source, then start from a newer log",
+            )
+        for column in columns:
+            packed, charset = fields[tag], charset_of(collations[column])
+            values = (packed.take(packed.number()) for _ in range(packed.number()))
+            literals[column] = tuple(_literal(value, charset) for value in values)
+    return literals
+
+
+def _literal(value: bytes, charset: str) -> str:
+    return value.decode("latin-1") if charset == "binary" else to_text(value, charset)
+
+
+def _text(packed: Packed) -> str:
+    return packed.take(packed.number()).decode("utf-8", "replace")
+
+
+def _primary_key(fields: dict[int, Packed], count: int) -> tuple[int, ...]:
+    key = []
+    if _SIMPLE_KEY in fields:
+        while fields[_SIMPLE_KEY].left:
+            key.append(fields[_SIMPLE_KEY].number())
+    elif _PREFIX_KEY in fields:
+        while fields[_PREFIX_KEY].left:
+            key.append(fields[_PREFIX_KEY].number())
+            fields[_PREFIX_KEY].number()
+    if any(column >= count for column in key):
+        raise DecodeError(f"primary key {key} of a table of {count} columns")
+    return tuple(key)

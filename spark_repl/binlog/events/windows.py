@@ -1,0 +1,130 @@
+"""A transaction larger than memory, as windows of whole events with what is in force for them.
+
+Each window can be walked as if it were a transaction of its own: it begins with the last TABLE_MAP
+of every table id that the windows before it had, and the ROWS_QUERY of an unfinished statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from ...errors import DecodeError
+from ..kernels.jit import (
+    HEADER,
+    ROWS_QUERY,
+    STATEMENT_END,
+    Bytes,
+    Int,
+    Ints,
+    jit,
+    jit_allocating,
+    number,
+)
+from .grammar import is_rows
+
+_TABLE_MAP = 19
+
+
+class Reader(Protocol):
+    def read(self, size: int, /) -> bytes:
+        """1 to ``size`` bytes, none at the end."""
+
+
+def windows(events: Reader, total: int, size: int) -> Iterator[Bytes]:
+    """uint8[n] of about ``size`` bytes each, more where one event has more: ``total`` bytes of
+    plain events.
+
+    Bytes that are no whole event come as they are in the last window: whoever walks it says so.
+    DecodeError when the reader has less.
+    """
+    maps: dict[int, bytes] = {}
+    query = b""
+    rest, left = b"", total
+    while left or rest:
+        wanted = max(size, _event_length(rest)) - len(rest)
+        part = read_exactly(events, min(wanted, left))
+        left -= len(part)
+        data = rest + part
+        cut, tables, statement = whole_events(np.frombuffer(data, np.uint8))
+        if not left or _event_length(data[cut:]) > len(data) - cut + left:
+            yield _joined(maps, query, data)
+            return
+        if cut:
+            yield _joined(maps, query, data[:cut])
+        for table, begin, end in tables.tolist():
+            maps[table] = data[begin:end]
+        if statement[1] >= 0:
+            query = data[statement[0] : statement[1]]
+        rest = data[cut:]
+
+
+def read_exactly(events: Reader, size: int) -> bytes:
+    """DecodeError when there is less."""
+    parts = []
+    while size:
+        part = events.read(size)
+        if not part:
+            raise DecodeError(f"{size} bytes of a transaction are missing")
+        parts.append(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _event_length(data: bytes) -> int:
+    """Of the event that begins here, as far as its header is there; a huge one for no header."""
+    if len(data) < HEADER:
+        return HEADER
+    length = int.from_bytes(data[9:13], "little")
+    return length if length >= HEADER else 1 << 32
+
+
+def _joined(maps: dict[int, bytes], query: bytes, data: bytes) -> Bytes:
+    return np.frombuffer(b"".join((*maps.values(), query, data)), np.uint8)
+
+
+@jit_allocating
+def doubled(table: Ints) -> Ints:
+    bigger = np.empty((2 * table.shape[0], table.shape[1]), np.int64)
+    bigger[: table.shape[0]] = table
+    return bigger
+
+
+@jit
+def find_id(ids: Ints, count: Int, table: Int) -> Int:
+    """Row of ids int64[n, 3] (table id, ...) with this id, or ``count``."""
+    i = 0
+    while i < count and ids[i, 0] != table:
+        i += 1
+    return i
+
+
+@jit_allocating
+def whole_events(buffer: Bytes) -> tuple[Int, Ints, Ints]:
+    """(where the first event begins that is not whole, int64[t, 3]: id, begin and end of the last
+    TABLE_MAP of each table id, int64[2]: those of the ROWS_QUERY in force at the end; 0, 0 for
+    none; -1, -1: as before)."""
+    ids = np.empty((16, 3), np.int64)
+    statement = np.full(2, -1, np.int64)
+    count: Int = 0
+    at: Int = np.int64(0)
+    while at + HEADER <= buffer.size:
+        length = number(buffer, at + 9, 4)
+        if length < HEADER or at + length > buffer.size:
+            break
+        kind = np.int64(buffer[at + 4])
+        if kind == _TABLE_MAP and length >= HEADER + 6:
+            i = find_id(ids, count, number(buffer, at + HEADER, 6))
+            if i == ids.shape[0]:
+                ids = doubled(ids)
+            ids[i, 0] = number(buffer, at + HEADER, 6)
+            ids[i, 1], ids[i, 2] = at, at + length
+            count = max(count, i + 1)
+        elif kind == ROWS_QUERY:
+            statement[0], statement[1] = at, at + length
+        elif length > HEADER + 6 and buffer[at + HEADER + 6] & STATEMENT_END and is_rows(kind):
+            statement[:] = 0
+        at += length
+    return at, ids[:count].copy(), statement

@@ -1,0 +1,243 @@
+"""JSON diffs of PARTIAL_UPDATE_ROWS events, applied to documents as the server prints them.
+
+A diff is one of three operations at one path (mysql.md 5, J2). Only the documents that have diffs
+pass through here, one at a time; the values in the diffs become text all at once.
+"""
+
+from __future__ import annotations
+
+import json
+import json.decoder
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ..events.packed import Packed
+from .text import to_text
+
+_REPLACE, _INSERT, _REMOVE = range(3)
+_FUNCTIONS = ("JSON_REPLACE", "JSON_INSERT", "JSON_REMOVE")
+CANNOT_APPLY, CORRUPT = 3648, 3649
+_HINTS = {
+    CANNOT_APPLY: "the target's document is not the source's: copy the table again",
+    CORRUPT: "the log is damaged here: fetch it again, or check it with mysqlbinlog",
+}
+_LEG = re.compile(r'\.(?P<name>[^."\[]+)|\.(?=")|\[(?P<index>\d{1,10})\]')
+# The scanners of Python's json module, which know where a value ends.
+_decoder: Any = json.JSONDecoder(parse_float=str, parse_int=str, strict=False)
+_scan = _decoder.scan_once
+_scan_string: Any = vars(json.decoder)["scanstring"]
+Leg = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class _Diff:
+    operation: int
+    path: str
+    legs: tuple[Leg, ...]
+    value: bytes
+
+
+def apply_diffs(
+    documents: Sequence[str | None], diffs: Sequence[bytes], column: str, table: str
+) -> list[str]:
+    """Each document with its diffs (the bytes behind their length, in log order) applied.
+
+    DecodeError 3648 when a path isn't there as the operation needs it, 3649 for damaged diffs.
+    """
+    parsed: list[tuple[_Diff, ...]] = []
+    for row, data in enumerate(diffs):
+        try:
+            parsed.append(tuple(_parse(data)))
+        except (DecodeError, ValueError) as error:
+            raise _error(CORRUPT, table, column).of_row(row) from error
+    owner = [row for row, found in enumerate(parsed) for _ in found]
+    try:
+        values = iter(_texts([diff.value for found in parsed for diff in found]))
+    except DecodeError as error:
+        raise _error(CORRUPT, table, column).of_row(owner[error.row or 0]) from error
+    out: list[str] = []
+    for document, found in zip(documents, parsed, strict=True):
+        try:
+            text = document
+            for diff in found:
+                text = _apply(text, diff, next(values))
+        except (LookupError, ValueError, StopIteration, RecursionError) as error:
+            raise _error(CANNOT_APPLY, table, column).of_row(len(out)) from error
+        if text is None:
+            raise _error(CANNOT_APPLY, table, column).of_row(len(out))
+        out.append(text)
+    return out
+
+
+def describe(diffs: bytes, column: str) -> list[str]:
+    """The operations as SQL functions: ``JSON_REPLACE(`j`, '$.a', 1)``, as mysqlbinlog does."""
+    parsed = list(_parse(diffs))
+    out = []
+    for diff, value in zip(parsed, _texts([diff.value for diff in parsed]), strict=True):
+        last = "" if diff.operation == _REMOVE else f", {value}"
+        out.append(f"{_FUNCTIONS[diff.operation]}(`{column}`, '{diff.path}'{last})")
+    return out
+
+
+def _error(number: int, table: str, column: str) -> DecodeError:
+    name = table.partition(".")[2] or table
+    message = f"Could not apply JSON diff in table {name}, column {column}"
+    if number == CORRUPT:
+        message = f"Corrupted JSON diff for table {name}, column {column}"
+    return DecodeError(message, table=table, number=number, hint=_HINTS[number])
+
+
+def _parse(data: bytes) -> Iterator[_Diff]:
+    packed = Packed(data, "JSON diff")
+    while packed.left:
+        operation = packed.take(1)[0]
+        if operation > _REMOVE:
+            raise ValueError(f"operation {operation}")
+        path = packed.take(packed.number()).decode("utf-8")
+        legs = tuple(_legs(path))
+        value = b"" if operation == _REMOVE else packed.take(packed.number())
+        if operation != _REMOVE and not value:
+            raise ValueError("no value")
+        yield _Diff(operation, path, legs, value)
+
+
+def _legs(path: str) -> Iterator[Leg]:
+    """``$.a[1]."b c"`` -> "a", 1, "b c"."""
+    if path[:1] != "$":
+        raise ValueError(path)
+    at = 1
+    while at < len(path):
+        found = _LEG.match(path, at)
+        if not found:
+            raise ValueError(path)
+        at = found.end()
+        if found["index"] is not None:
+            yield int(found["index"])
+        elif found["name"] is not None:
+            yield found["name"]
+        else:
+            name, at = _scan_string(path, at + 1)
+            yield name
+
+
+def _texts(values: list[bytes]) -> list[str]:
+    """Binary JSON as text, all in one call; the empty value of a REMOVE becomes ``null``."""
+    length = np.array([len(value) for value in values], np.int64)
+    offset = np.cumsum(length) - length
+    array: pa.Array = to_text(np.frombuffer(b"".join(values), np.uint8), offset, length)
+    return list(array.to_pylist())
+
+
+def _apply(text: str | None, diff: _Diff, value: str) -> str:
+    if text is None:
+        raise LookupError("no document")
+    if not diff.legs:
+        if diff.operation != _REPLACE:
+            raise LookupError("$")
+        return value
+    start = 0
+    for leg in diff.legs[:-1]:
+        start = _child(text, start, leg)[0]
+    last = diff.legs[-1]
+    if diff.operation == _REPLACE:
+        begin, end = _child(text, start, last)
+        return text[:begin] + value + text[end:]
+    if diff.operation == _REMOVE:
+        return _remove(text, start, last)
+    return _insert(text, start, last, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """``start``: its key or, in an array, its value; ``value`` to ``end``: the value alone."""
+
+    key: Leg
+    start: int
+    value: int
+    end: int
+
+
+def _members(text: str, at: int) -> Iterator[_Member]:
+    """The members of the object or array that begins at ``at``; LookupError for a scalar."""
+    kind = text[at]
+    if kind not in "{[":
+        raise LookupError("a scalar")
+    at += 1
+    if text[at] in "}]":
+        return
+    index = 0
+    while True:
+        start, key = at, index
+        if kind == "{":
+            name, at = _scan_string(text, at + 1)
+            key, at = name, at + 2
+        end = _end(text, at)
+        yield _Member(key, start, at, end)
+        if text[end] != ",":
+            return
+        at, index = end + 2, index + 1
+
+
+def _end(text: str, at: int) -> int:
+    try:
+        return int(_scan(text, at)[1])
+    except StopIteration as error:
+        raise ValueError("no value") from error
+
+
+def _child(text: str, at: int, leg: Leg) -> tuple[int, int]:
+    """Where the value at one leg begins and ends."""
+    _same_kind(text, at, leg)
+    for member in _members(text, at):
+        if member.key == leg:
+            return member.value, member.end
+    raise LookupError(leg)
+
+
+def _same_kind(text: str, at: int, leg: Leg) -> None:
+    if text[at] != ("{" if isinstance(leg, str) else "["):
+        raise LookupError(leg)
+
+
+def _remove(text: str, at: int, leg: Leg) -> str:
+    _same_kind(text, at, leg)
+    previous = None
+    for member in _members(text, at):
+        if member.key == leg:
+            if previous is not None:
+                return text[: previous.end] + text[member.end :]
+            more = text[member.end] == ","
+            return text[: member.start] + text[member.end + (2 if more else 0) :]
+        previous = member
+    raise LookupError(leg)
+
+
+def _insert(text: str, at: int, leg: Leg, value: str) -> str:
+    """Into an array before the index, or behind its end; into an object in the order of keys."""
+    _same_kind(text, at, leg)
+    if isinstance(leg, str):
+        value = f"{json.dumps(leg, ensure_ascii=False)}: {value}"
+    end = None
+    for member in _members(text, at):
+        if isinstance(leg, str) and member.key == leg:
+            raise LookupError(leg)
+        if _rank(member.key) >= _rank(leg):
+            return f"{text[: member.start]}{value}, {text[member.start :]}"
+        end = member.end
+    if end is None:
+        return text[: at + 1] + value + text[at + 1 :]
+    return f"{text[:end]}, {value}{text[end:]}"
+
+
+def _rank(key: Leg) -> tuple[int, bytes]:
+    """The server sorts keys by their length in bytes, then by their bytes."""
+    if isinstance(key, int):
+        return key, b""
+    raw = key.encode("utf-8")
+    return len(raw), raw

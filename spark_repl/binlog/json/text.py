@@ -1,0 +1,167 @@
+"""Binary JSON -> text exactly as the MySQL server prints it (mysql.md 5, J1).
+
+One kernel walks all documents with a stack of its own; doubles are put in behind it, because
+their shortest digits come from one call of Arrow for all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, larger, number
+from .double import insert_doubles
+from .scalar_text import CUT, DOUBLE, ENTRIES, REASONS, put_scalar, put_string
+from .walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
+
+# A byte of a document becomes at most 6 of text (\\u001f), what is around it stays below 8.
+_GROWTH, _LEAST = 8, 128
+_TEXT_MAX = (1 << 31) - 1
+_HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
+
+
+def to_text(buffer: Bytes, offset: Ints, length: Ints) -> pa.StringArray:
+    """Document i is ``buffer[offset[i]:offset[i] + length[i]]``; length -1 is SQL NULL.
+
+    An empty document is JSON's null, as the server has it. DecodeError for a damaged one, naming
+    its row, and when the text has more than 2 GiB.
+    """
+    buffer = np.ascontiguousarray(buffer, np.uint8)
+    offset, length = np.asarray(offset, np.int64), np.asarray(length, np.int64)
+    text, edges, places, bits, row, code = _print(_read_only(buffer), offset, length)
+    if code:
+        message = f"the JSON document of row {row} is damaged: {REASONS[code]}"
+        raise DecodeError(message, hint=_HINT).of_row(int(row))
+    if places.size:
+        text, edges = insert_doubles(text, edges, places, bits)
+    if text.size > _TEXT_MAX:
+        raise DecodeError(
+            f"the JSON documents have {text.size} bytes of text in one batch, more than 2 GiB",
+            hint="lower the bound on a group's bytes",
+        )
+    missing = length < 0
+    valid = None
+    if missing.any():
+        valid = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    array = pa.StringArray.from_buffers(
+        len(length), pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(text), valid
+    )
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DecodeError(f"a JSON document is not UTF-8: {error}", hint=_HINT) from error
+    return array
+
+
+def _read_only(buffer: Bytes) -> Bytes:
+    """Numba compiles a kernel once more for a writable array."""
+    view = buffer.view()
+    view.flags.writeable = False
+    return view
+
+
+@jit_allocating
+def _print(buffer: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, Ints, Int, Int]:
+    """(text, edges int64[n+1], places and bits of the doubles, row and code of what is damaged)."""
+    n = offset.size
+    edges = np.zeros(n + 1, np.int64)
+    places, bits = np.empty(64, np.int64), np.empty(64, np.int64)
+    stack = np.zeros((DEPTH_MAX, 6), np.int64)
+    # NULL has the length -1.
+    out = np.empty(_LEAST + 2 * (length.sum() + n) + n, np.uint8)
+    to: Int = np.int64(0)
+    doubles: Int = np.int64(0)
+    for r in range(n):
+        at, size = offset[r], length[r]
+        if size > 0 and (at < 0 or size > buffer.size - at):
+            return out[:0], edges, places, bits, r, CUT
+        if to + _LEAST + _GROWTH * size > out.size:
+            out = larger(out, to, to + _LEAST + _GROWTH * size)
+        if doubles + size // 8 >= bits.size:
+            places = larger(places, doubles, doubles + size)
+            bits = larger(bits, doubles, doubles + size)
+        if size == 0:
+            out[to], out[to + 1], out[to + 2], out[to + 3] = 110, 117, 108, 108
+            to += 4
+        elif size > 0:
+            to, doubles = _document(buffer, at, at + size, stack, out, to, places, bits, doubles)
+            if to < 0:
+                return out[:0], edges, places, bits, r, -to
+        edges[r + 1] = to
+    return out[:to], edges, places[:doubles], bits[:doubles], -1, 0
+
+
+@jit
+def _document(
+    buffer: Bytes,
+    at: Int,
+    end: Int,
+    stack: Ints,
+    out: Bytes,
+    to: Int,
+    places: Ints,
+    bits: Ints,
+    doubles: Int,
+) -> tuple[Int, Int]:
+    """Prints the document [at, end); ``to`` comes back below 0 when it is damaged."""
+    # Values that share bytes would make the text of a damaged document grow without end.
+    most = to + _LEAST + _GROWTH * (end - at)
+    kind: Int = np.int64(buffer[at])
+    limit, depth = end, 0
+    at += 1
+    while True:
+        if to + 2 > most:
+            return np.int64(-ENTRIES), doubles
+        if kind <= 3:
+            code = open_container(buffer, kind, at, limit, stack, depth)
+            if code:
+                return np.int64(-code), doubles
+            out[to] = 123 if kind <= 1 else 91
+            to += 1
+            depth += 1
+        elif kind == 11:
+            value = number(buffer, at, 8) if at + 8 <= limit else np.int64(0)
+            if at + 8 > limit or value >> 52 & 0x7FF == 0x7FF or doubles == bits.size:
+                return np.int64(-(CUT if at + 8 > limit else DOUBLE)), doubles
+            places[doubles], bits[doubles] = to, value
+            doubles += 1
+            out[to] = 48
+            to += 1
+        else:
+            to = put_scalar(buffer, kind, at, limit, out, to, most)
+            if to < 0:
+                return to, doubles
+        while depth and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+            depth -= 1
+            if to == most:
+                return np.int64(-ENTRIES), doubles
+            out[to] = 125 if stack[depth, OBJECT] else 93
+            to += 1
+        if depth == 0:
+            return to, doubles
+        to = _lead(buffer, stack, depth - 1, out, to, most)
+        if to < 0:
+            return to, doubles
+        kind, at, limit = next_value(buffer, stack, depth - 1)
+
+
+@jit
+def _lead(buffer: Bytes, stack: Ints, level: Int, out: Bytes, to: Int, most: Int) -> Int:
+    """What stands in front of the next value: a comma, its key."""
+    if to + 2 > most:
+        return -ENTRIES
+    if stack[level, NEXT]:
+        out[to] = 44
+        out[to + 1] = 32
+        to += 2
+    if stack[level, OBJECT]:
+        key, length = next_key(buffer, stack, level)
+        if length < 0:
+            return -CUT
+        to = put_string(buffer, key, length, out, to, most - 2)
+        if to >= 0:
+            out[to] = 58
+            out[to + 1] = 32
+            to += 2
+    return to

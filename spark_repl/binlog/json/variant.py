@@ -1,0 +1,152 @@
+"""Binary JSON -> Variant, the encoding of Parquet and Spark (parquet-format, VariantEncoding.md).
+
+Equal documents become equal bytes, however the server laid them out: integers take as few bytes
+as they need, keys are numbered in the order of their bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ..definition import VARIANT_STRUCT
+from ..kernels.jit import Bools, Bytes, Int, Ints, jit, jit_allocating, larger
+from ..kernels.loads import copy
+from ..types.values import bitmap
+from .nodes import AT, KEY_SIZE, KIND, LITERAL_NODE, read_nodes
+from .scalar_text import CUT, ENTRIES, REASONS
+from .variant_keys import dictionary_room, put_dictionary
+from .variant_values import put_values
+from .walk import DEPTH_MAX
+
+SIZE_MAX = 128 << 20
+"""Spark reads no Variant whose value or metadata has more bytes (VariantUtil.SIZE_LIMIT)."""
+
+# A value takes less than 8 bytes for each that it has in binary JSON, but for what is around it.
+_GROWTH, _LEAST = 8, 128
+_BATCH_MAX = (1 << 31) - 1
+TOO_LARGE = len(REASONS)
+_HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
+
+
+def to_variant(buffer: Bytes, offset: Ints, length: Ints) -> pa.StructArray:
+    """VARIANT_STRUCT[n]: document i is ``buffer[offset[i]:offset[i] + length[i]]``; length -1 is
+    SQL NULL. An empty document is JSON's null.
+
+    DecodeError for a damaged document and for one that Spark could not read, naming its row, and
+    when they have more than 2 GiB.
+    """
+    data = np.ascontiguousarray(buffer, np.uint8).view()
+    data.flags.writeable = False  # numba compiles a kernel once more for a writable array
+    offset, length = np.asarray(offset, np.int64), np.asarray(length, np.int64)
+    return variant_array(_encode(data, offset, length, SIZE_MAX), length < 0)
+
+
+Encoded = tuple[Bytes, Ints, Bytes, Ints, Int, Int]
+"""values, edges int64[n + 1], metadata, edges, row and code of what is wrong"""
+
+
+def variant_array(encoded: Encoded, missing: Bools) -> pa.StructArray:
+    """The array of what was encoded, NULL where ``missing``; DecodeError."""
+    values, value_edges, keys, key_edges, row, code = encoded
+    if code == TOO_LARGE:
+        raise DecodeError(
+            f"a JSON document has more than {SIZE_MAX >> 20} MiB as a VARIANT: Spark can't read it",
+            hint='set target.json_as = "string", in a new target',
+        ).of_row(int(row))
+    if code:
+        message = f"the JSON document of row {row} is damaged: {REASONS[code]}"
+        raise DecodeError(message, hint=_HINT).of_row(int(row))
+    children = [_binary(values, value_edges), _binary(keys, key_edges)]
+    valid = bitmap(~missing) if missing.any() else None
+    return pa.Array.from_buffers(VARIANT_STRUCT, len(missing), [valid], children=children)
+
+
+def _binary(data: Bytes, edges: Ints) -> pa.Array:
+    if data.size > _BATCH_MAX:
+        raise DecodeError(
+            f"the JSON documents have {data.size} bytes in one batch, more than 2 GiB",
+            hint="lower the bound on a group's bytes",
+        )
+    buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(edges) - 1, buffers)
+
+
+@jit_allocating
+def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
+    n = offset.size
+    value_edges, key_edges = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    longest: Int = np.int64(0)
+    for r in range(n):
+        longest = max(longest, length[r])
+    # In a container a value has three bytes at least, and two in a Variant.
+    nodes = np.empty((min(longest // 3 + 2, most // 2), 5), np.int64)
+    work = np.empty(room_of(longest, most), np.uint8)
+    stack = np.zeros((DEPTH_MAX, 6), np.int64)
+    values = np.empty(_LEAST + length.sum() + n, np.uint8)
+    keys = np.empty(_LEAST + length.sum() // 2 + n, np.uint8)
+    for r in range(n):
+        at, size = offset[r], length[r]
+        value_edges[r + 1], key_edges[r + 1] = value_edges[r], key_edges[r]
+        if size < 0:
+            continue
+        count: Int = np.int64(-CUT)
+        if size == 0 or (at >= 0 and size <= buffer.size - at):
+            count = _nodes(buffer, at, size, stack, nodes)
+        room = work[: room_of(size, most)]
+        code = -count
+        if count > 0:
+            values, keys, code = put_document(
+                buffer, nodes[:count], room, most, r, values, value_edges, keys, key_edges
+            )
+        if code:
+            wrong = TOO_LARGE if code == ENTRIES and room.size == most else code
+            return values[:0], value_edges, keys[:0], key_edges, r, wrong
+    return values[: value_edges[n]], value_edges, keys[: key_edges[n]], key_edges, -1, 0
+
+
+@jit
+def room_of(size: Int, most: Int) -> Int:
+    """More bytes than a Variant has whose document has ``size``, but ``most`` at most."""
+    return min(_GROWTH * size + _LEAST, most)
+
+
+@jit_allocating
+def put_document(
+    buffer: Bytes,
+    nodes: Ints,
+    room: Bytes,
+    most: Int,
+    r: Int,
+    values: Bytes,
+    value_edges: Ints,
+    keys: Bytes,
+    key_edges: Ints,
+) -> tuple[Bytes, Bytes, Int]:
+    """Appends document ``r``; returns what it was appended to, which may have had to grow, and 0
+    or what is wrong. ``room``: where it is made."""
+    begin = key_edges[r]
+    wide = dictionary_room(nodes, nodes.shape[0])
+    if begin + wide > keys.size:
+        keys = larger(keys, begin, begin + wide)
+    behind = put_dictionary(buffer, nodes, nodes.shape[0], keys, begin)
+    if behind < 0:
+        return values, keys, -behind
+    start = put_values(buffer, nodes, nodes.shape[0], room)
+    if start < 0 or behind - begin > most:
+        return values, keys, -start if start < 0 else TOO_LARGE
+    to, size = value_edges[r], room.size - start
+    if to + size > values.size:
+        values = larger(values, to, to + size)
+    copy(room, start, size, values, to)
+    value_edges[r + 1], key_edges[r + 1] = to + size, behind
+    return values, keys, 0
+
+
+@jit
+def _nodes(buffer: Bytes, at: Int, size: Int, stack: Ints, nodes: Ints) -> Int:
+    if size:
+        return read_nodes(buffer, at, at + size, stack, nodes)
+    nodes[0, KIND], nodes[0, AT], nodes[0, KEY_SIZE] = LITERAL_NODE, 0, -1
+    return np.int64(1)

@@ -1,0 +1,76 @@
+"""JSON text, as the server prints it, -> Variant: what a SELECT gives in place of binary JSON."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..kernels.jit import Bytes, Int, Ints, jit_allocating
+from ..types.values import Values
+from .parse import parse_nodes, settle_numbers
+from .scalar_text import ENTRIES
+from .variant import SIZE_MAX, TOO_LARGE, Encoded, put_document, room_of, variant_array
+from .walk import DEPTH_MAX
+
+
+def text_to_variant(values: Values) -> pa.StructArray:
+    """VARIANT_STRUCT[n]. As the log's documents, but for what the text doesn't say: dates and times
+    are strings, a decimal is a double where one is printed so. DecodeError."""
+    length = values.length.astype(np.int64)
+    text = values.buffer.view()
+    text.flags.writeable = False
+    plain, nodes, edges, row, code = _parse(text, values.offset, length)
+    settle_numbers(plain, nodes)
+    missing = length < 0
+    if code:
+        nothing, none = np.zeros(0, np.uint8), np.zeros(len(length) + 1, np.int64)
+        return variant_array((nothing, none, nothing, none, row, code), missing)
+    plain.flags.writeable = False
+    return variant_array(_encode(plain, nodes, edges, np.maximum(length, 0), SIZE_MAX), missing)
+
+
+@jit_allocating
+def _parse(text: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, Int, Int]:
+    """(strings and numbers, nodes of all documents, where each one's begin, row and code of what is
+    wrong)."""
+    n = offset.size
+    size: Int = np.int64(0)
+    for r in range(n):
+        size += max(length[r], 0)
+    plain = np.empty(size + 1, np.uint8)
+    nodes = np.empty((size // 2 + n, 5), np.int64)
+    edges = np.zeros(n + 1, np.int64)
+    stack = np.zeros((DEPTH_MAX, 6), np.int64)
+    to: Int = np.int64(0)
+    for r in range(n):
+        edges[r + 1] = edges[r]
+        if length[r] < 0:
+            continue
+        at = offset[r]
+        count, to = parse_nodes(text, at, at + length[r], stack, nodes[edges[r] :], plain, to)
+        if count < 0:
+            return plain, nodes[:0], edges, r, -count
+        edges[r + 1] += count
+    return plain[:to], nodes[: edges[n]], edges, -1, 0
+
+
+@jit_allocating
+def _encode(text: Bytes, nodes: Ints, edges: Ints, length: Ints, most: Int) -> Encoded:
+    """``length``: bytes of each document's text."""
+    n = length.size
+    value_edges, key_edges = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    work = np.empty(room_of(length.max() if n else 0, most), np.uint8)
+    values, keys = np.empty(2 * length.sum() + n, np.uint8), np.empty(length.sum() + n, np.uint8)
+    for r in range(n):
+        value_edges[r + 1], key_edges[r + 1] = value_edges[r], key_edges[r]
+        if edges[r + 1] == edges[r]:
+            continue
+        room = work[: room_of(length[r], most)]
+        mine = nodes[edges[r] : edges[r + 1]]
+        values, keys, code = put_document(
+            text, mine, room, most, r, values, value_edges, keys, key_edges
+        )
+        if code:
+            wrong = TOO_LARGE if code == ENTRIES and room.size == most else code
+            return values[:0], value_edges, keys[:0], key_edges, r, wrong
+    return values[: value_edges[n]], value_edges, keys[: key_edges[n]], key_edges, -1, 0

@@ -1,0 +1,240 @@
+"""Values of a document in Variant's encoding (VariantEncoding.md, "Value encoding").
+
+They are written from the last one to the first, each in front of what is there: when a container's
+turn comes all that lies in it has been written, and its size, which its own head tells, is known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.jit import Bytes, Int, Ints, is_utf8, jit, jit_allocating, number
+from ..kernels.loads import copy
+from ..types.temporal import days, is_date
+from .nodes import (
+    ARRAY_NODE,
+    AT,
+    DECIMAL_TEXT,
+    DOUBLE_NODE,
+    INT64,
+    KEY,
+    KIND,
+    LITERAL_NODE,
+    OBJECT_NODE,
+    OPAQUE_TYPE,
+    SIZE,
+    STRING_NODE,
+    UINT64,
+)
+from .scalar_text import ENTRIES, UTF8, put_decimal, put_opaque, put_temporal
+from .variant_keys import put_number, width
+
+# Basic types, and the primitive ones as their first byte has them.
+_PRIMITIVE, _SHORT_STRING, _OBJECT, _ARRAY = range(4)
+_INTEGERS = np.array([3 << 2, 4 << 2, 5 << 2, 6 << 2], np.int64)
+_DOUBLE, _DATE, _TIMESTAMP_NTZ, _STRING = 7 << 2, 11 << 2, 13 << 2, 16 << 2
+_DECIMALS = np.array([8 << 2, 9 << 2, 10 << 2], np.int64)
+_DECIMAL_DIGITS = 38
+_LITERALS = np.array([0, 1 << 2, 2 << 2], np.uint8)  # null, true, false
+_MYSQL_DECIMAL, _MYSQL_DATE, _MYSQL_DATETIME, _MYSQL_TIMESTAMP, _MYSQL_TIME = 246, 10, 12, 7, 11
+_OFFSET = (1 << 32) - 1
+# Bytes that any value of fixed size fits.
+_LEAST = 32
+
+
+@jit_allocating
+def put_values(buffer: Bytes, nodes: Ints, n: Int, out: Bytes) -> Int:
+    """Writes the document whose ``n`` nodes these are, KEY the number of its key, up to the end of
+    ``out``. Returns where it begins; below 0 what is wrong: ENTRIES when there is no room."""
+    # Of what is written and in no container yet: number of the key, begin.
+    open_values = np.empty(n, np.int64)
+    count = 0
+    to: Int = np.int64(out.size)
+    for i in range(n - 1, -1, -1):
+        kind = nodes[i, KIND]
+        if to < _LEAST:
+            return -ENTRIES
+        if kind in (OBJECT_NODE, ARRAY_NODE):
+            count -= nodes[i, SIZE]
+            end = open_values[count - 1] & _OFFSET if count else out.size
+            inside = open_values[count : count + nodes[i, SIZE]]
+            to = _container(kind == OBJECT_NODE, inside, end - to, out, to)
+        elif kind == LITERAL_NODE:
+            to -= 1
+            out[to] = _LITERALS[nodes[i, AT]]
+        elif kind == STRING_NODE:
+            to = _string(buffer, nodes[i, AT], nodes[i, SIZE], out, to)
+        elif kind == INT64:
+            to = _integer(nodes[i, AT], out, to)
+        elif kind == DOUBLE_NODE:
+            to -= 9
+            out[to] = _DOUBLE
+            put_number(nodes[i, AT], 8, out, to + 1)
+        elif kind == UINT64:
+            to -= 18
+            out[to], out[to + 1] = _DECIMALS[2], 0
+            put_number(0, 8, out, put_number(nodes[i, AT], 8, out, to + 2))
+        elif kind == DECIMAL_TEXT:
+            to = _digits(buffer, nodes[i, AT], nodes[i, SIZE], out, to)
+        else:
+            to = _opaque(buffer, kind >> OPAQUE_TYPE, nodes[i, AT], nodes[i, SIZE], out, to)
+        if to < 0:
+            return to
+        open_values[count] = nodes[i, KEY] << 32 | to
+        count += 1
+    return to
+
+
+@jit_allocating
+def _container(is_object: bool, inside: Ints, size: Int, out: Bytes, to: Int) -> Int:
+    """An object or array in front of the ``size`` bytes of its values, the last one first."""
+    count = inside.size
+    large = count > 255
+    offset = width(size)
+    key: Int = 0
+    if is_object:
+        inside.sort()  # by the numbers of the keys, which are in the order of the keys
+        key = width(inside[count - 1] >> 32) if count else 1
+    head = 1 + (4 if large else 1) + count * key + (count + 1) * offset
+    if head > to:
+        return -ENTRIES
+    start = to
+    to -= head
+    sizes = offset - 1 | (key - 1) << 2 | large << 4 if is_object else offset - 1 | large << 2
+    out[to] = sizes << 2 | (_OBJECT if is_object else _ARRAY)
+    at = put_number(count, 4 if large else 1, out, to + 1)
+    if is_object:
+        for i in range(count):
+            at = put_number(inside[i] >> 32, key, out, at)
+    for i in range(count):
+        one = inside[i if is_object else count - 1 - i]
+        at = put_number((one & _OFFSET) - start, offset, out, at)
+    put_number(size, offset, out, at)
+    return to
+
+
+@jit
+def _integer(value: Int, out: Bytes, to: Int) -> Int:
+    size = 0
+    while size < 3 and value != value << (64 - (8 << size)) >> (64 - (8 << size)):
+        size += 1
+    to -= 1 + (1 << size)
+    out[to] = _INTEGERS[size]
+    put_number(value, 1 << size, out, to + 1)
+    return to
+
+
+@jit
+def _string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> Int:
+    if to < length + 5:
+        return -ENTRIES
+    if not is_utf8(buffer, at, length):
+        return -UTF8
+    to -= length
+    copy(buffer, at, length, out, to)
+    return _string_head(length, out, to)
+
+
+@jit
+def _string_head(length: Int, out: Bytes, to: Int) -> Int:
+    if length < 64:
+        out[to - 1] = length << 2 | _SHORT_STRING
+        return to - 1
+    put_number(length, 4, out, to - 4)
+    out[to - 5] = _STRING
+    return to - 5
+
+
+@jit_allocating
+def _digits(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> Int:
+    """A decimal, or a string where it has too many digits."""
+    if to < length + 5:
+        return -ENTRIES
+    copy(buffer, at, length, out, 0)
+    found = _decimal(out, length, to)
+    return found if found else _printed(out, 0, length, out, to)
+
+
+@jit_allocating
+def _opaque(buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int) -> Int:
+    """A decimal, date or time as such where Variant has it; else the text that the server prints,
+    which is made at the beginning of ``out``."""
+    if code == _MYSQL_DECIMAL:
+        end = put_decimal(buffer, at, length, out, 0, to)
+        if end < 0:
+            return end
+        found = _decimal(out, end, to)
+        return found if found else _printed(out, 0, end, out, to)
+    moment = code in (_MYSQL_DATE, _MYSQL_DATETIME, _MYSQL_TIMESTAMP)
+    if (moment or code == _MYSQL_TIME) and length == 8:
+        packed = number(buffer, at, 8)
+        end = put_temporal(code, packed, out, 0)
+        if end >= 0 and moment:
+            month, day = packed >> 46, packed >> 41 & 31
+            if is_date(month // 13, month % 13, day):
+                return _moment(code, days(month // 13, month % 13, day), packed, out, to)
+    else:
+        end = put_opaque(buffer, code, at, length, out, 0, to)
+    return end if end < 0 else _printed(out, 1, end - 1, out, to)
+
+
+@jit
+def _moment(code: Int, day: Int, packed: Int, out: Bytes, to: Int) -> Int:
+    if code == _MYSQL_DATE:
+        out[to - 5] = _DATE
+        put_number(day, 4, out, to - 4)
+        return to - 5
+    clock = packed >> 24 & 0x1FFFF
+    seconds = ((day * 24 + (clock >> 12)) * 60 + (clock >> 6 & 63)) * 60 + (clock & 63)
+    out[to - 9] = _TIMESTAMP_NTZ
+    put_number(seconds * 1_000_000 + (packed & 0xFFFFFF), 8, out, to - 8)
+    return to - 9
+
+
+@jit
+def _printed(text: Bytes, at: Int, end: Int, out: Bytes, to: Int) -> Int:
+    r"""The string text[at:end], whose "\n" is one character, moved to in front of ``to``."""
+    if end + 5 > to:
+        return -ENTRIES
+    last = to
+    while end > at:
+        end -= 1
+        to -= 1
+        out[to] = text[end]
+        if end > at and text[end] == 110 and text[end - 1] == 92:
+            end -= 1
+            out[to] = 10
+    return _string_head(last - to, out, to)
+
+
+@jit_allocating
+def _decimal(text: Bytes, end: Int, to: Int) -> Int:
+    """The decimal that is printed as text[:end], in front of ``to`` in the same bytes; 0 when it
+    has too many digits."""
+    negative = int(text[0] == 45)
+    digits, scale, behind = 0, 0, False
+    limbs = np.zeros(4, np.int64)
+    for i in range(negative, end):
+        if text[i] == 46:
+            behind = True
+            continue
+        scale += behind
+        digits += int(digits > 0 or text[i] != 48)
+        if digits > _DECIMAL_DIGITS or scale > _DECIMAL_DIGITS:
+            return 0
+        carry = np.int64(text[i]) - 48
+        for k in range(4):
+            carry += limbs[k] * 10
+            limbs[k] = carry & 0xFFFFFFFF
+            carry >>= 32
+    longest = max(digits, scale)
+    size = int(longest > 9) + int(longest > 18)
+    wide = 4 << size
+    to -= 2 + wide
+    carry = np.int64(negative)
+    for k in range(wide // 4):
+        value = (limbs[k] ^ 0xFFFFFFFF) + carry if negative else limbs[k]
+        put_number(value, 4, text, to + 2 + 4 * k)
+        carry = value >> 32
+    text[to], text[to + 1] = _DECIMALS[size], scale
+    return to

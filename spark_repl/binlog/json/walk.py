@@ -1,0 +1,59 @@
+"""How binary JSON is walked: containers on a stack, their entries one after the other (mysql.md 5,
+J1). What is done with a value is the caller's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.jit import Bytes, Int, Ints, jit, number
+from .scalar_text import CUT, DEPTH
+
+DEPTH_MAX = 100
+# Columns of the stack: a container's first byte, end, width of an offset, number of entries, the
+# next entry, and whether it is an object.
+BASE, END, WIDTH, COUNT, NEXT, OBJECT = range(6)
+
+
+@jit
+def open_container(buffer: Bytes, kind: Int, at: Int, limit: Int, stack: Ints, level: Int) -> Int:
+    """Notes an object or array that starts at its count; returns 0 or what is wrong."""
+    if level == DEPTH_MAX:
+        return DEPTH
+    width = 4 if kind & 1 else 2
+    if at + 2 * width > limit:
+        return CUT
+    count, size = number(buffer, at, width), number(buffer, at + width, width)
+    entry = 1 + width + (width + 2 if kind <= 1 else 0)
+    if size > limit - at or 2 * width + entry * count > size:
+        return CUT
+    stack[level, BASE] = at
+    stack[level, END] = at + size
+    stack[level, WIDTH] = width
+    stack[level, COUNT] = count
+    stack[level, NEXT] = 0
+    stack[level, OBJECT] = kind <= 1
+    return 0
+
+
+@jit
+def next_key(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int]:
+    """(where, how long) the key of an object's next entry is; length -1: outside the object."""
+    base, width = stack[level, BASE], stack[level, WIDTH]
+    entry = base + 2 * width + stack[level, NEXT] * (width + 2)
+    at, length = base + number(buffer, entry, width), number(buffer, entry + width, 2)
+    return at, np.int64(-1) if at + length > stack[level, END] else length
+
+
+@jit
+def next_value(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int, Int]:
+    """(type, where the value starts, behind what it must not be read) of the next entry."""
+    base, width, end = stack[level, BASE], stack[level, WIDTH], stack[level, END]
+    entry = base + 2 * width + stack[level, NEXT] * (1 + width)
+    if stack[level, OBJECT]:
+        entry += stack[level, COUNT] * (width + 2)
+    stack[level, NEXT] += 1
+    kind = np.int64(buffer[entry])
+    if 4 <= kind <= (8 if width == 4 else 6):
+        return kind, entry + 1, entry + 1 + width
+    return kind, min(base + number(buffer, entry + 1, width), end), end

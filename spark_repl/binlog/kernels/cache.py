@@ -1,0 +1,200 @@
+"""Where kernels' machine code is kept: what is loaded was compiled from the sources that are there.
+
+numba's own cache compares the file of a kernel and knows nothing of the kernels and constants of
+other files that are compiled into it. Here the folder's name is a digest of all sources that hold
+kernels, and of what compiled them; an entry is one file, named by the kernel, its argument types
+and the processor, so processes and machines that write at one time never take each other's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from ...runtime.user_cache import cache_folder
+
+# numba doesn't say their types.
+_rebuild: Any = CompileResult._rebuild
+_dumps: Any = dumps
+_config: Any = config
+
+_LOG = logging.getLogger(__name__)
+_PACKAGE = __name__.partition(".")[0]
+KERNEL_MODULES = (
+    "binlog",
+    "copy/text_rows.py",
+    "decode/changes.py",
+    "decode/key_hash.py",
+    "decode/lineage.py",
+    "receiver/packet_kernel.py",
+    "receiver/recovery.py",
+    "relay/compressed.py",
+    "schedule/waves.py",
+    "write/key_index.py",
+    "write/moves.py",
+)
+"""Files and folders with kernels, or with constants that kernels have in them."""
+
+
+class KernelCache(_Cache):
+    """One kernel's machine code, for each signature that it was called with."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        return str(_folders()[0])
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """A CompileResult, or None."""
+        target_context.refresh()
+        if not self._enabled:
+            return None
+        entry = self._entry(sig, target_context.codegen())
+        for folder in _folders():
+            try:
+                said, code = pickle.loads((folder / _file(entry)).read_bytes())
+            except (OSError, EOFError, pickle.UnpicklingError):  # none, or torn by a crash
+                continue
+            if said == entry:
+                return _rebuild(target_context, *code)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not self._enabled or data.lifted or data.library.has_dynamic_globals:
+            return
+        if _digest() != _SOURCES:
+            return  # replaced since this process began: what it compiles may be of both
+        entry = self._entry(sig, data.codegen)
+        content = _dumps((entry, data._reduce()))
+        why = ""
+        for folder in _folders():
+            try:
+                _write(folder, _file(entry), content)
+                return
+            except OSError as error:
+                why = error.strerror or str(error)
+        _warn(why)
+
+    def enable(self) -> None:
+        self._enabled = True
+
+    def disable(self) -> None:
+        self._enabled = False
+
+    def flush(self) -> None:
+        for folder in _folders():
+            for path in folder.glob(f"{self._name}-*.nbc"):
+                path.unlink(missing_ok=True)
+
+    def _entry(self, sig: Any, codegen: Any) -> tuple[str, str, str]:
+        return self._name, repr(sig), repr(codegen.magic_tuple())
+
+
+def is_kernel_module(module: str) -> bool:
+    """Whether the module is one of those whose sources name the folder."""
+    path = module.replace(".", "/").removeprefix(f"{_PACKAGE}/")
+    return any(f"{path}.py" == one or path.startswith(f"{one}/") for one in KERNEL_MODULES)
+
+
+def _digest() -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for name, source in sorted(_sources()):
+        digest.update(f"{name} {len(source)} ".encode() + source)
+    return digest.hexdigest()
+
+
+def _sources() -> Iterator[tuple[str, bytes]]:
+    for name in KERNEL_MODULES:
+        place = files(_PACKAGE).joinpath(name)
+        if name.endswith(".py"):
+            yield name, place.read_bytes()
+        else:
+            yield from _below(name, place)
+
+
+def _below(name: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
+    for one in folder.iterdir():
+        if one.name.endswith(".py"):
+            yield f"{name}/{one.name}", one.read_bytes()
+        elif one.is_dir() and one.name != "__pycache__":
+            yield from _below(f"{name}/{one.name}", one)
+
+
+_SOURCES = _digest()
+
+
+@cache
+def _folders() -> tuple[Path, ...]:
+    """NUMBA_CACHE_DIR alone, or beside the package and in the user's cache: both are read, the
+    first that can be written to is written to."""
+    package = Path(__file__).parents[2]
+    versions = (
+        f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}",
+        f"numpy {np.__version__}", f"{sys.implementation.cache_tag} {platform.python_version()}",
+        f"checked {bool(_config.BOUNDSCHECK)}",
+    )  # fmt: skip
+    name = f"kernels-{_SOURCES}-{_short(*versions)}"
+    installed = f"{_PACKAGE}-{_short(str(package))}"
+    given = _config.CACHE_DIR
+    own = [package / "__pycache__", cache_folder() / "kernels" / installed]
+    above = [Path(given, installed)] if given else own
+    return tuple(folder / name for folder in above)
+
+
+def _short(*parts: str) -> str:
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def _file(entry: tuple[str, ...]) -> str:
+    return f"{entry[0]}-{_short(*entry)}.nbc"
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        _remove_others(folder)
+    part = folder / f"{name}.{os.getpid()}.part"
+    try:
+        part.write_bytes(content)
+        part.replace(folder / name)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _remove_others(folder: Path) -> None:
+    """Folders of other sources. Processes that still run with them compile again what they miss."""
+    for other in folder.parent.glob("kernels-*"):
+        if not other.name.startswith(f"kernels-{_SOURCES}-"):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+@cache
+def _warn(why: str) -> None:
+    _LOG.warning(
+        "each process compiles its kernels anew, as it can't write to any of %s (%s)."
+        " Try: let SPARK_REPL_CACHE or NUMBA_CACHE_DIR name a folder where it can",
+        ", ".join(str(folder.parent) for folder in _folders()), why,
+    )  # fmt: skip

@@ -1,0 +1,86 @@
+"""Kernel that finds UPDATEs which change some columns, of whatever images their events hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..definition import ColumnType, TableDefinition
+from ..kernels.jit import (
+    BEGIN,
+    DONE,
+    END,
+    KIND,
+    PARTIAL_UPDATE,
+    UPDATE,
+    Bytes,
+    Int,
+    Ints,
+    Lengths,
+    jit,
+)
+from ..kernels.loads import same
+from .partial_images import bitmaps, diffs_begin, skip_partial
+
+
+def updates_of(
+    definition: TableDefinition, buffer: Bytes, events: Ints, wire: Lengths, columns: list[int]
+) -> int | None:
+    """Index of the first of ``events`` that changes one of ``columns``; None: none does. The
+    events are those of one definition, and have been walked."""
+    keys = np.array(sorted(set(columns)), np.int64)
+    documents = sum(column.type == ColumnType.JSON for column in definition.columns)
+    before, after = np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64)
+    found = int(first_update(buffer, events, wire, keys, documents, before, after))
+    return None if found == len(events) else found
+
+
+@jit
+def first_update(
+    buffer: Bytes,
+    events: Ints,
+    wire: Lengths,
+    keys: Ints,
+    documents: Int,
+    before: Ints,
+    after: Ints,
+) -> Int:
+    """As ``updates_of``, or the number of events. keys: ascending; before, after: room for two
+    places each. An event that can't be read counts as one that changes them."""
+    width = (wire.size + 7) // 8
+    for e in range(events.shape[0]):
+        end, kind = events[e, END], events[e, KIND]
+        if kind != UPDATE and kind != PARTIAL_UPDATE:
+            continue
+        code, present = bitmaps(buffer, events[e, BEGIN], end, wire.size, kind)
+        if code != DONE:
+            return np.int64(e)
+        at: Int = present + 2 * width
+        own = present + width
+        while at < end:
+            before[:] = -1
+            after[:] = -1
+            image = skip_partial(buffer, at, present, end, wire, keys, before)
+            if image >= 0 and kind == PARTIAL_UPDATE:
+                image = diffs_begin(buffer, image, end, documents)[1]
+            behind: Int = np.int64(-1)
+            if image >= 0:
+                behind = skip_partial(buffer, image, own, end, wire, keys, after)
+            if behind <= at or differs(buffer, before, after):
+                return np.int64(e)
+            at = behind
+    return np.int64(events.shape[0])
+
+
+@jit
+def differs(buffer: Bytes, before: Ints, after: Ints) -> bool:
+    """Whether a value of the after image may be another one: a column that it lacks stays, one
+    that only the before image lacks may have been anything. A NULL has no bytes."""
+    for i in range(0, after.size, 2):
+        length = after[i + 1] - after[i]
+        if after[i] < 0:
+            continue
+        if before[i] < 0 or before[i + 1] - before[i] != length:
+            return True
+        if not same(buffer, before[i], after[i], length):
+            return True
+    return False

@@ -1,0 +1,136 @@
+"""decode_column: the values of one column, given as places in a buffer -> Arrow array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ..definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
+from ..types import decimals, nested, old_temporal, temporal, text
+from ..types.charset import BINARY
+from ..types.date_text import date_text
+from ..types.values import Values, bitmap
+
+_T = ColumnType
+_INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLONG: 64}
+
+
+def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
+    """(array of the column's Arrow type, dates replaced by NULL); DecodeError."""
+    kind = column.type
+    if column.form == Form.TEXT:
+        return date_text(column, values), 0
+    if kind in CHARACTER_TYPES:
+        return _character(column, values), 0
+    if kind in _INTEGER_BITS or kind == _T.YEAR:
+        return _integer(column, values), 0
+    if kind in (_T.DATE, _T.DATETIME, _T.TIMESTAMP):
+        return temporal.date_like(column, values, zero_dates)
+    if kind in OLD_MOMENTS:
+        return old_temporal.old_moments(column, values, zero_dates)
+    if kind == _T.TIME:
+        micros = column.form == Form.MICROSECONDS
+        return (temporal.time_microseconds if micros else temporal.time_text)(column, values), 0
+    if kind == _T.TIME_OLD:
+        return old_temporal.old_times(column, values), 0
+    if kind == _T.DECIMAL:
+        return decimals.decode(column, values), 0
+    if kind in (_T.FLOAT, _T.DOUBLE):
+        return _float(column, values), 0
+    if kind == _T.BIT:
+        return _bit(column, values), 0
+    if kind == _T.ENUM:
+        return _enum(column, values), 0
+    if kind == _T.SET:
+        return _set(column, values), 0
+    if kind == _T.JSON:
+        return _json(column, values), 0
+    if kind == _T.GEOMETRY:
+        return nested.geometry(column, values), 0
+    if kind == _T.VECTOR:
+        return nested.vector(values), 0
+    raise DecodeError(f"type {column.type_name} is not decoded by this version")
+
+
+def first_refused(column: Column, values: Values, zero_dates: str) -> int:
+    """The first row that can't be decoded, once ``decode_column`` has refused some."""
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        part = Values(values.buffer, values.offset[low:middle], values.length[low:middle])
+        try:
+            decode_column(column, part, zero_dates)
+            low = middle
+        except DecodeError:
+            high = middle
+    return low
+
+
+def _character(column: Column, values: Values) -> pa.Array:
+    if column.collation != BINARY:
+        return text.decode(values, column.collation)
+    if column.type == _T.STRING:
+        return text.padded(values, column.meta)
+    return text.gather(values, pa.binary())
+
+
+def _integer(column: Column, values: Values) -> pa.Array:
+    kind = column.arrow_type
+    if pa.types.is_decimal(kind):
+        wide = np.zeros((len(values), 2), np.int64)
+        wide[:, 0] = values.little_endian()
+        return values.array(kind, wide)
+    if column.type == _T.YEAR:
+        year = values.little_endian(np.int16)
+        return values.array(kind, np.where(year == 0, np.int16(0), year + np.int16(1900)))
+    bits = 64 if column.unsigned else _INTEGER_BITS[ColumnType(column.type)]
+    return values.array(kind, values.little_endian(f"i{kind.byte_width}", bits))
+
+
+def _float(column: Column, values: Values) -> pa.Array:
+    whole = np.uint32 if column.type == _T.FLOAT else np.int64
+    return values.array(column.arrow_type, values.little_endian(whole))
+
+
+def _bit(column: Column, values: Values) -> pa.Array:
+    """BIT(1) as bool, BIT(n) as the big-endian bytes it is stored in."""
+    if column.meta != 1:
+        return text.gather(values, pa.binary())
+    buffers = [values.validity, bitmap(values.little_endian() == 1)]
+    return pa.Array.from_buffers(pa.bool_(), len(values), buffers, values.null_count)
+
+
+def _enum(column: Column, values: Values) -> pa.Array:
+    """The literal of each index; index 0 is the empty string of an invalid value."""
+    index = values.little_endian()
+    if len(index) and index.max() > len(column.literals):
+        raise DecodeError(
+            f"ENUM index {index.max()} of {len(column.literals)} values",
+            hint="the log is damaged here: fetch it again, or check it with mysqlbinlog",
+        )
+    return pa.array(("", *column.literals), pa.string()).take(values.array(pa.int64(), index))
+
+
+def _set(column: Column, values: Values) -> pa.Array:
+    """Comma list of the members; only distinct bitmaps pass through Python."""
+    distinct, index = np.unique(values.little_endian().view(np.uint64), return_inverse=True)
+    if len(distinct) and int(distinct[-1]) >> len(column.literals):
+        raise DecodeError(
+            f"SET value {int(distinct[-1]):#x} of {len(column.literals)} members",
+            hint="the log is damaged here: fetch it again, or check it with mysqlbinlog",
+        )
+    names = [
+        ",".join(name for i, name in enumerate(column.literals) if int(bits) >> i & 1)
+        for bits in distinct
+    ]
+    places = values.array(pa.int64(), index.astype(np.int64))
+    return pa.array(names, pa.string()).take(places)
+
+
+def _json(column: Column, values: Values) -> pa.Array:
+    from ..json.text import to_text
+    from ..json.variant import to_variant
+
+    convert = to_variant if column.form == Form.VARIANT else to_text
+    return convert(values.buffer, values.offset, values.length.astype(np.int64))

@@ -1,0 +1,91 @@
+"""Kernels that find the values, and the keys, of row images that were walked before."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.jit import Bytes, Int, Ints, Lengths, jit, jit_allocating
+from ..kernels.loads import copy, short, u8
+from .images import AHEAD, fetch, has_null
+
+# Values behind these come with the line before them, as the processor has seen by then.
+_FETCHED_BYTES = 192
+
+
+@jit
+def locate(
+    buffer: Bytes,
+    image: Ints,
+    cursor: Ints,
+    wire: Lengths,
+    first: Int,
+    last: Int,
+    offset: Ints,
+    length: Lengths,
+) -> None:
+    """Where the values of the columns [first, last) lie, for images that were walked before; all
+    are NULL where there is no image (-1).
+
+    cursor int64[n]: where column ``first`` begins; moved to column ``last``. Out: offset
+    int64[(last - first) * n], column by column, length int32 of the same shape, -1 for NULL.
+    """
+    n = image.size
+    for r in range(n):
+        at: Int = cursor[r]
+        begin = image[r]
+        if r + AHEAD < n:
+            fetch(buffer, cursor[r + AHEAD], cursor[r + AHEAD] + _FETCHED_BYTES)
+        nulls = begin < 0 or has_null(buffer, begin, wire.size)
+        cell = r
+        for c in range(first, last):
+            size: Int = np.int64(wire[c])
+            if nulls and (begin < 0 or u8(buffer, begin + (c >> 3)) >> (c & 7) & 1):
+                offset[cell], length[cell] = at, -1
+                cell += n
+                continue
+            if size < 0:
+                width = -size
+                size = short(buffer, at, width)
+                at += width
+            offset[cell], length[cell] = at, size
+            at += size
+            cell += n
+        cursor[r] = at
+
+
+@jit_allocating
+def key_offsets(key: Ints) -> Ints:
+    """int64[n + 1]: where each entry's key begins when the keys are joined."""
+    out = np.empty(key.shape[0] + 1, np.int64)
+    total: Int = np.int64(0)
+    out[0] = 0
+    for r in range(key.shape[0]):
+        for i in range(0, key.shape[1], 2):
+            total += key[r, i + 1] - key[r, i]
+        out[r + 1] = total
+    return out
+
+
+@jit
+def key_bytes(buffer: Bytes, key: Ints, out: Bytes) -> None:
+    at = 0
+    for r in range(key.shape[0]):
+        for i in range(0, key.shape[1], 2):
+            length = key[r, i + 1] - key[r, i]
+            copy(buffer, key[r, i], length, out, at)
+            at += length
+
+
+@jit
+def unsigned_zeros(key: Ints, run: Int, offsets: Ints, out: Bytes) -> None:
+    """Makes 0.0 of the -0.0 in one range, a FLOAT or DOUBLE, of the keys that lie in ``out``."""
+    for r in range(key.shape[0]):
+        at: Int = offsets[r]
+        for i in range(0, 2 * run, 2):
+            at += key[r, i + 1] - key[r, i]
+        last = at + key[r, 2 * run + 1] - key[r, 2 * run] - 1
+        others = 0
+        for i in range(at, last):
+            others |= out[i]
+        if others == 0 and out[last] == 0x80:
+            out[last] = 0

@@ -1,0 +1,278 @@
+"""Kernels over row images: where images and their key columns lie."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.jit import (
+    BEGIN,
+    BODY_CUT,
+    DONE,
+    END,
+    FULL,
+    KIND,
+    PARTIAL_IMAGE,
+    PARTIAL_UPDATE,
+    TRANSACTION,
+    UPDATE,
+    WIDTH,
+    WRITE,
+    Bytes,
+    Int,
+    Ints,
+    Lengths,
+    jit,
+)
+from ..kernels.loads import prefetch, same, short, u8, u16
+from .row_format import MARK, PREFIX, SKIP
+
+# The events of one table don't lie side by side, so the processor doesn't guess what comes next:
+# without telling it so early, walking and locating took three times as long.
+AHEAD = 8
+_FETCHED_BYTES, _LINE_BYTES = 512, 64
+# Flag of the second entry of an UPDATE that is two.
+MOVED = 8
+
+
+@jit
+def has_null(buffer: Bytes, image: Int, columns: Int) -> bool:
+    """Whether one of the image's columns is NULL; bits behind the last column say nothing."""
+    full = columns >> 3
+    rest = columns & 7
+    found: Int = np.int64(0)
+    for i in range(full):
+        found |= u8(buffer, image + i)
+    if rest:
+        found |= u8(buffer, image + full) & ((1 << rest) - 1)
+    return bool(found)
+
+
+@jit
+def skip_columns(
+    buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, first: Int, last: Int
+) -> Int:
+    """Where column ``last`` begins when column ``first`` begins at ``at``; -1: cut."""
+    for c in range(first, last):
+        if u8(buffer, image + (c >> 3)) >> (c & 7) & 1:
+            continue
+        w = np.int64(wire[c])
+        if w >= 0:
+            at += w
+        elif at - w > stop:
+            return -1
+        else:
+            at += short(buffer, at, -w) - w
+    return at
+
+
+@jit
+def skip_steps(buffer: Bytes, at: Int, stop: Int, steps: Ints, marks: Ints) -> Int:
+    """``skip_columns`` over all columns when none is NULL: ``steps`` as in ``RowFormat``."""
+    for i in range(steps.shape[0]):
+        at += steps[i, SKIP]
+        if steps[i, MARK] >= 0:
+            marks[steps[i, MARK]] = at
+        width = steps[i, PREFIX]
+        if width > 0:
+            if at + width > stop:
+                return -1
+            at += short(buffer, at, width) + width
+    return at
+
+
+@jit
+def skip_nulls(
+    buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, bounds: Ints, marks: Ints
+) -> Int:
+    """As ``skip_steps``, by the image's null bits."""
+    column: Int = np.int64(0)
+    for i in range(bounds.size):
+        at = skip_columns(buffer, image, at, stop, wire, column, bounds[i])
+        if at < 0:
+            return -1
+        marks[i] = at
+        column = bounds[i]
+    return skip_columns(buffer, image, at, stop, wire, column, wire.size)
+
+
+@jit
+def skip_image(
+    buffer: Bytes,
+    image: Int,
+    stop: Int,
+    wire: Lengths,
+    steps: Ints,
+    bounds: Ints,
+    marks: Ints,
+) -> Int:
+    """End of the row image at ``image``, or -1 when it is cut.
+
+    wire, steps, bounds: of a ``RowFormat``; marks int64[k] gets where the columns
+    ``bounds`` begin; without any, begin and end of the whole image.
+    """
+    at: Int = image + ((wire.size + 7) >> 3)
+    if at > stop:
+        return -1
+    if has_null(buffer, image, wire.size):
+        at = skip_nulls(buffer, image, at, stop, wire, bounds, marks)
+    else:
+        at = skip_steps(buffer, at, stop, steps, marks)
+    if at < 0 or at > stop:
+        return -1
+    if bounds.size == 0:
+        marks[0], marks[1] = image, at
+    return at
+
+
+@jit
+def same_key(buffer: Bytes, a: Ints, b: Ints) -> bool:
+    """Whether two images agree in their key columns; a, b: begin, end of each range of columns."""
+    for i in range(0, a.size, 2):
+        length = a[i + 1] - a[i]
+        if b[i + 1] - b[i] != length or not same(buffer, a[i], b[i], length):
+            return False
+    return True
+
+
+@jit
+def put(table: Ints, row: Int, values: Ints) -> None:
+    for i in range(min(table.shape[1], values.size)):
+        table[row, i] = values[i]
+
+
+@jit
+def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> Int:
+    """Where the first bitmap is of a rows event whose column count is at begin; -WIDTH."""
+    count = u8(buffer, begin)
+    at: Int = begin + 1
+    if count >= 251:
+        if count != 252 or at + 2 > end:
+            return -WIDTH
+        count = u16(buffer, at)
+        at += 2
+    return at if count == columns else -WIDTH
+
+
+@jit
+def holds_all(buffer: Bytes, bitmap: Int, columns: Int) -> bool:
+    full = columns >> 3
+    rest = (1 << (columns & 7)) - 1
+    found: Int = np.int64(255)
+    for i in range(full):
+        found &= u8(buffer, bitmap + i)
+    return bool(found == 255 and (rest == 0 or u8(buffer, bitmap + full) & rest == rest))
+
+
+@jit
+def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> Int:
+    """Where the first row image of a rows event begins; minus the code for a complaint."""
+    at = bitmaps_begin(buffer, begin, end, columns)
+    if at < 0:
+        return at
+    if kind == PARTIAL_UPDATE:
+        return -PARTIAL_IMAGE
+    size = (columns + 7) >> 3
+    for _ in range(2 if kind == UPDATE else 1):
+        if at + size > end:
+            return -BODY_CUT
+        if not holds_all(buffer, at, columns):
+            return -PARTIAL_IMAGE
+        at += size
+    return at
+
+
+@jit
+def note(
+    n: Int,
+    flag: Int,
+    owner: Int,
+    at: Int,
+    marks: Ints,
+    flags: Bytes,
+    transaction: Lengths,
+    image: Ints,
+    key: Ints,
+) -> None:
+    flags[n], transaction[n], image[n] = flag, owner, at
+    put(key, n, marks)
+
+
+@jit
+def fetch(buffer: Bytes, at: Int, end: Int) -> None:
+    """Has the first lines of buffer[at:end] brought into the cache, where they are soon needed."""
+    end = min(end, at + _FETCHED_BYTES)
+    while at < end:
+        prefetch(buffer, at)
+        at += _LINE_BYTES
+
+
+@jit
+def walk_images(
+    buffer: Bytes,
+    events: Ints,
+    wire: Lengths,
+    steps: Ints,
+    bounds: Ints,
+    pairs: bool,
+    state: Ints,
+    before: Ints,
+    after: Ints,
+    flags: Bytes,
+    transaction: Lengths,
+    image: Ints,
+    key: Ints,
+) -> Int:
+    """Row images of the events of one table map.
+
+    wire, steps, bounds: of a ``RowFormat``; bounds is empty for a table without key. pairs: each
+    UPDATE is two entries, and the second has MOVED, as that of a key's change always has. state
+    int64[4]: event, offset in it (0 = at its beginning), entries so far, row changes so far; goes
+    on from there after FULL. before, after: room for max(2, bounds) places. Out: flags uint8[n],
+    transaction int32[n], image int64[n] (where its null bits begin), key int64[n, max(2, bounds)]
+    (begin and end of each range of key bytes), or int64[n, 0] if nobody needs them.
+    """
+    keyless = bounds.size == 0
+    e, at, n, changes = state[0], state[1], state[2], state[3]
+    code: Int = DONE
+    while e < events.shape[0]:
+        end, kind, owner = events[e, END], events[e, KIND], events[e, TRANSACTION]
+        if at == 0:
+            if e + AHEAD < events.shape[0]:
+                fetch(buffer, events[e + AHEAD, BEGIN], events[e + AHEAD, END])
+            at = images_begin(buffer, events[e, BEGIN], end, wire.size, kind)
+            if at < 0:
+                code = -at
+                at = np.int64(0)
+                break
+        while at < end:
+            if n + 2 > flags.size:
+                code = FULL
+                break
+            first = at
+            second = skip_image(buffer, first, end, wire, steps, bounds, before)
+            if second <= first:
+                code = BODY_CUT
+                break
+            at = second
+            if kind == UPDATE:
+                behind = skip_image(buffer, second, end, wire, steps, bounds, after)
+                if behind <= second:
+                    code = BODY_CUT
+                    break
+                at = behind
+                if keyless or pairs or not same_key(buffer, before, after):
+                    note(n, 1, owner, first, before, flags, transaction, image, key)
+                    moved = 2 if keyless and not pairs else 2 | MOVED
+                    note(n + 1, moved, owner, second, after, flags, transaction, image, key)
+                    n, changes = n + 2, changes + 1
+                    continue
+                first = second
+            there = 2 if kind == WRITE else (3 if kind == UPDATE else 1)
+            note(n, there, owner, first, before, flags, transaction, image, key)
+            n, changes = n + 1, changes + 1
+        if code != DONE:
+            break
+        at = np.int64(0)
+        e += 1
+    state[0], state[1], state[2], state[3] = e, at, n, changes
+    return code

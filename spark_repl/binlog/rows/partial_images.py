@@ -1,0 +1,287 @@
+"""Kernels over row images that lack columns (MINIMAL, NOBLOB) or hold JSON diffs.
+
+An image here has null bits only for the columns it holds; the event's bitmaps say which these are.
+The row images of FULL have kernels of their own in ``images``, which are quicker.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.jit import (
+    BEGIN,
+    BODY_CUT,
+    DONE,
+    END,
+    FULL,
+    KEY_ABSENT,
+    KIND,
+    PARTIAL_UPDATE,
+    TRANSACTION,
+    UPDATE,
+    WRITE,
+    Bytes,
+    Int,
+    Ints,
+    Lengths,
+    jit,
+    number,
+)
+from .images import MOVED, bitmaps_begin, put, same_key
+
+# Columns of the images' table: null bits and bitmap of the image itself, of the before image that
+# fills its gaps (-1: none), and the bitmap of JSON columns that are diffs (-1: none).
+IMAGE, PRESENT, BEFORE, BEFORE_PRESENT, DIFFS = range(5)
+# Lengths of a value that isn't there.
+NULL, ABSENT = -1, -2
+
+
+@jit
+def bit(buffer: Bytes, at: Int, i: Int) -> bool:
+    return bool(buffer[at + (i >> 3)] >> (i & 7) & 1)
+
+
+@jit
+def value_end(buffer: Bytes, at: Int, stop: Int, wire: Int) -> Int:
+    """Behind the value at ``at``, -1 when it is cut."""
+    if wire < 0:
+        if at - wire > stop:
+            return -1
+        at += number(buffer, at, -wire) - wire
+    else:
+        at += wire
+    return at if at <= stop else -1
+
+
+@jit
+def skip_partial(
+    buffer: Bytes, image: Int, present: Int, stop: Int, wire: Lengths, keys: Ints, marks: Ints
+) -> Int:
+    """End of the image whose null bits are at ``image``, or -1 when it is cut.
+
+    keys int64[k]: ascending numbers of the key's columns; marks int64[2k] gets begin and end of
+    those that the image holds, the others stay.
+    """
+    held = 0
+    for c in range(wire.size):
+        held += bit(buffer, present, c)
+    at: Int = image + (held + 7) // 8
+    if at > stop:
+        return -1
+    held = 0
+    k = 0
+    for c in range(wire.size):
+        is_key = k < keys.size and keys[k] == c
+        if bit(buffer, present, c):
+            begin = at
+            if not bit(buffer, image, held):
+                at = value_end(buffer, at, stop, wire[c])
+                if at < 0:
+                    return -1
+            held += 1
+            if is_key:
+                marks[2 * k], marks[2 * k + 1] = begin, at
+        k += is_key
+    return at
+
+
+@jit
+def bitmaps(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
+    """(code, where the first bitmap is) of a rows event; those of an UPDATE follow each other."""
+    at = bitmaps_begin(buffer, begin, end, columns)
+    if at < 0:
+        return -at, 0
+    size = (columns + 7) // 8 * (2 if kind in (UPDATE, PARTIAL_UPDATE) else 1)
+    return (DONE, at) if at + size <= end else (BODY_CUT, 0)
+
+
+@jit
+def diffs_begin(buffer: Bytes, at: Int, end: Int, documents: Int) -> tuple[Int, Int]:
+    """(bitmap of the JSON columns that are diffs or -1, null bits) of a partial after image.
+
+    (-1, -1): cut, or options that are not known.
+    """
+    if at >= end or buffer[at] > 1:
+        return -1, -1
+    if buffer[at] == 0:
+        return -1, at + 1
+    size = (documents + 7) // 8
+    return (at + 1, at + 1 + size) if at + 1 + size <= end else (-1, -1)
+
+
+@jit
+def holds_any(buffer: Bytes, present: Int, columns: Int) -> bool:
+    held = 0
+    for c in range(columns):
+        held += bit(buffer, present, c)
+    return held > 0
+
+
+@jit
+def has_key(marks: Ints) -> bool:
+    lacking = 0
+    for i in range(marks.size):
+        lacking += marks[i] < 0
+    return lacking == 0
+
+
+@jit
+def walk_change(
+    buffer: Bytes,
+    at: Int,
+    end: Int,
+    kind: Int,
+    present: Int,
+    wire: Lengths,
+    keys: Ints,
+    documents: Int,
+    pairs: bool,
+    n: Int,
+    before: Ints,
+    after: Ints,
+    flags: Bytes,
+    place: Ints,
+    key: Ints,
+) -> tuple[Int, Int, Int]:
+    """(code, where the next change begins, entries) of the change at ``at``, entries from n on."""
+    first = at
+    diffs: Int = np.int64(-1)
+    before[:] = -1
+    second = skip_partial(buffer, first, present, end, wire, keys, before)
+    if second <= first:
+        return BODY_CUT, at, n
+    if not has_key(before):
+        return KEY_ABSENT, at, n
+    put(key, n, before)
+    place_at(place, n, first, present, -1, -1, -1)
+    if kind not in (UPDATE, PARTIAL_UPDATE):
+        flags[n] = 2 if kind == WRITE else 1
+        return DONE, second, n + 1
+    image, own = second, present + (wire.size + 7) // 8
+    if kind == PARTIAL_UPDATE:
+        diffs, image = diffs_begin(buffer, second, end, documents)
+        if image < 0:
+            return BODY_CUT, at, n
+    for i in range(before.size):
+        after[i] = before[i]
+    behind = skip_partial(buffer, image, own, end, wire, keys, after)
+    if behind < image:
+        return BODY_CUT, at, n
+    flags[n] = 3
+    if keys.size == 0 or pairs or not same_key(buffer, before, after):
+        flags[n] = 1
+        n += 1
+        flags[n] = 2 | MOVED
+        put(key, n, after)
+    place_at(place, n, image, own, first, present, diffs)
+    return DONE, behind, n + 1
+
+
+@jit
+def walk_partial(
+    buffer: Bytes,
+    events: Ints,
+    wire: Lengths,
+    keys: Ints,
+    documents: Int,
+    pairs: bool,
+    state: Ints,
+    before: Ints,
+    after: Ints,
+    flags: Bytes,
+    transaction: Lengths,
+    place: Ints,
+    key: Ints,
+) -> Int:
+    """As ``walk_images``, for events whose images may lack columns.
+
+    documents: number of JSON columns. before, after: room for 2k places. Out: place int64[n, 5],
+    key int64[n, max(2, 2k)]: begin and end of each key column; of an after image that lacks one,
+    the before image's. Tables without key get empty ones: what two images have in common is only
+    known when they are complete.
+    """
+    width = (wire.size + 7) // 8
+    e, at, n, changes = state[0], state[1], state[2], state[3]
+    code: Int = DONE
+    while e < events.shape[0]:
+        end, kind = events[e, END], events[e, KIND]
+        code, present = bitmaps(buffer, events[e, BEGIN], end, wire.size, kind)
+        if code != DONE:
+            break
+        if at == 0:
+            at = present + width * (2 if kind in (UPDATE, PARTIAL_UPDATE) else 1)
+            # Images without columns have no bytes either: how many there are is not known.
+            code = DONE if holds_any(buffer, present, wire.size) else KEY_ABSENT
+        while code == DONE and at < end:
+            if n + 2 > flags.size:
+                code = FULL
+                break
+            code, at, last = walk_change(
+                buffer, at, end, kind, present, wire, keys, documents, pairs, n, before, after,
+                flags, place, key,
+            )  # fmt: skip
+            if code == DONE:
+                transaction[n:last] = events[e, TRANSACTION]
+                n, changes = last, changes + 1
+        if code != DONE:
+            break
+        at = 0
+        e += 1
+    state[0], state[1], state[2], state[3] = e, at, n, changes
+    return code
+
+
+@jit
+def place_at(
+    place: Ints, n: Int, image: Int, present: Int, before: Int, before_present: Int, diffs: Int
+) -> None:
+    place[n, IMAGE], place[n, PRESENT] = image, present
+    place[n, BEFORE], place[n, BEFORE_PRESENT], place[n, DIFFS] = before, before_present, diffs
+
+
+@jit
+def begin_partial(buffer: Bytes, image: Ints, present: Ints, columns: Int, cursor: Ints) -> None:
+    """cursor int64[n, 2]: where the first value of each image is; 0 columns seen."""
+    for r in range(image.size):
+        held = 0
+        if image[r] >= 0:
+            for c in range(columns):
+                held += bit(buffer, present[r], c)
+        cursor[r, 0] = image[r] + (held + 7) // 8
+        cursor[r, 1] = 0
+
+
+@jit
+def locate_partial(
+    buffer: Bytes,
+    image: Ints,
+    present: Ints,
+    cursor: Ints,
+    wire: Lengths,
+    first: Int,
+    last: Int,
+    offset: Ints,
+    length: Lengths,
+) -> None:
+    """As ``locate``; length ABSENT for a value that the image (-1: no image) does not hold."""
+    for r in range(image.size):
+        at: Int = cursor[r, 0]
+        for c in range(first, last):
+            offset[c - first, r] = 0
+            length[c - first, r] = ABSENT
+            if image[r] < 0 or not bit(buffer, present[r], c):
+                continue
+            held = cursor[r, 1]
+            cursor[r, 1] = held + 1
+            if bit(buffer, image[r], held):
+                length[c - first, r] = NULL
+                continue
+            w = wire[c]
+            size: Int = np.int64(w)
+            if w < 0:
+                size = number(buffer, at, -w)
+                at -= w
+            offset[c - first, r] = at
+            length[c - first, r] = size
+            at += size
+        cursor[r, 0] = at

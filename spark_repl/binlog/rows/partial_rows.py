@@ -1,0 +1,196 @@
+"""PartialImages: row images that lack columns or hold JSON diffs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ..definition import ColumnType, Form
+from ..json.diff import apply_diffs
+from ..kernels.jit import Bools, Bytes, Ints, Lengths
+from ..types.values import Values
+from .partial_images import (
+    ABSENT,
+    BEFORE,
+    BEFORE_PRESENT,
+    DIFFS,
+    IMAGE,
+    NULL,
+    PRESENT,
+    begin_partial,
+    locate_partial,
+)
+from .row_images import RowImages
+
+# Cells of the offset table that decode keeps at a time: 12 bytes each.
+_CELLS_MAX = 4 << 20
+
+
+@dataclass(eq=False)
+class PartialImages(RowImages):
+    """Images that lack columns (binlog_row_image MINIMAL, NOBLOB) or hold JSON diffs.
+
+    An UPDATE's image is filled from its before image. An UPDATE that changes the key has bit 3
+    (MOVED) in the flags of its second entry. Entries of a table without key have empty keys.
+    """
+
+    _place: Ints = field(repr=False, kw_only=True)
+
+    @property
+    def _runs(self) -> Ints:
+        columns = np.array(sorted(self.definition.primary_key), np.int64)
+        return np.stack([columns, columns + 1], axis=1)
+
+    def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
+        """As ``RowImages.decode``; columns that an image lacks are NULL, see ``held``."""
+        schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
+        arrays = self.values(entries, zero_dates, keys=True)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def values(
+        self, entries: Ints, zero_dates: str = "error", *, keys: bool = False
+    ) -> list[pa.Array]:
+        return [
+            self._values(column, values, bases, diffs, zero_dates, keys=keys)
+            for column, values, bases, diffs in self._located(entries)
+        ]
+
+    def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
+        """Of each entry: bitmap of the columns it holds (bit i of byte i // 8), pending diffs.
+
+        BinaryArray[n] both; the diffs are NULL, or what ``pending_diffs`` reads: those whose
+        document the log does not hold.
+        """
+        columns = self.definition.columns
+        held = np.zeros((len(entries), len(columns)), np.bool_)
+        pending: list[bytes] | None = None
+        for column, values, bases, diffs in self._located(entries):
+            waiting = diffs & (bases.length == ABSENT)
+            held[:, column] = (values.length != ABSENT) & ~waiting
+            for row in np.flatnonzero(waiting):
+                pending = pending or [b""] * len(entries)
+                pending[row] += _packed_diff(column, values, int(row))
+        bits = np.packbits(held, axis=1, bitorder="little")
+        edges = np.arange(len(entries) + 1, dtype=np.int32) * bits.shape[1]
+        buffers = [None, pa.py_buffer(edges), pa.py_buffer(np.ascontiguousarray(bits))]
+        present = pa.Array.from_buffers(pa.binary(), len(entries), buffers)
+        found = [one or None for one in pending] if pending else [None] * len(entries)
+        return present, pa.array(found, pa.binary())
+
+    def _located(self, entries: Ints) -> Iterator[tuple[int, Values, Values, Bools]]:
+        """Per column: its number, where its values lie, the before image's, which are diffs."""
+        place = np.ascontiguousarray(self._place[entries])
+        place[entries < 0] = -1
+        own = _Side(self._buffer, place[:, IMAGE], place[:, PRESENT], self._wire)
+        other = _Side(self._buffer, place[:, BEFORE], place[:, BEFORE_PRESENT], self._wire)
+        columns = self.definition.columns
+        documents = 0
+        step = max(1, _CELLS_MAX // max(1, len(place)) // 2)
+        for first in range(0, len(columns), step):
+            last = min(first + step, len(columns))
+            mine, theirs = own.locate(first, last), other.locate(first, last)
+            for i in range(first, last):
+                values = Values(self._buffer, mine[0][i - first], mine[1][i - first])
+                bases = Values(self._buffer, theirs[0][i - first], theirs[1][i - first])
+                diffs = np.zeros(len(place), np.bool_)
+                if columns[i].type == ColumnType.JSON:
+                    diffs = self._diffs(place[:, DIFFS], documents) & (values.length >= 0)
+                    documents += 1
+                    # A diff without operations: the document stays as it was.
+                    values.length[diffs & (values.length == 0)] = ABSENT
+                    diffs &= values.length != ABSENT
+                fill = values.length == ABSENT
+                values.offset[fill], values.length[fill] = bases.offset[fill], bases.length[fill]
+                yield i, values, bases, diffs
+
+    def _diffs(self, bitmap: Ints, document: int) -> Bools:
+        byte = self._buffer[np.maximum(bitmap, 0) + (document >> 3)]
+        found: Bools = (bitmap >= 0) & (byte >> (document & 7) & 1 != 0)
+        return found
+
+    def _values(
+        self,
+        column: int,
+        values: Values,
+        bases: Values,
+        diffs: Bools,
+        zero_dates: str,
+        *,
+        keys: bool,
+    ) -> pa.Array:
+        length = np.maximum(values.length, NULL)
+        if not diffs.any():
+            whole = Values(values.buffer, values.offset, length)
+            return self._column(column, whole, zero_dates, keys=keys)
+        if self.definition.columns[column].form == Form.VARIANT:
+            raise self._refused(column, int(np.argmax(diffs)))
+        waiting = diffs & (bases.length == ABSENT)
+        offset = np.where(diffs, bases.offset, values.offset)
+        length = np.where(diffs, np.maximum(bases.length, NULL), length).astype(np.int32)
+        whole = self._column(column, Values(values.buffer, offset, length), zero_dates)
+        rows = np.flatnonzero(diffs & ~waiting)
+        return self._apply(column, whole, values, rows)
+
+    def _refused(self, column: int, row: int) -> DecodeError:
+        return DecodeError(
+            f"column {self.definition.columns[column].name}: a JSON column kept as VARIANT can't"
+            " have JSON diffs (binlog_row_value_options=PARTIAL_JSON): refused",
+            table=self.definition.name,
+            hint="set binlog_row_value_options='' on the source and copy the table again, or set"
+            ' target.json_as = "string", in a new target',
+        ).of_row(row)
+
+    def _apply(self, column: int, whole: pa.Array, values: Values, rows: Ints) -> pa.Array:
+        name, table = self.definition.columns[column].name, self.definition.name
+        pieces = [_bytes(values, int(row)) for row in rows]
+        try:
+            done = apply_diffs(whole.take(pa.array(rows)).to_pylist(), pieces, name, table)
+        except DecodeError as error:
+            if error.row is not None:
+                error.of_row(int(rows[error.row]))
+            raise
+        order = np.arange(len(whole))
+        order[rows] = len(whole) + np.arange(len(rows))
+        return pa.concat_arrays([whole, pa.array(done, pa.string())]).take(pa.array(order))
+
+
+class _Side:
+    """The images of one side (after or before), read column by column."""
+
+    def __init__(self, buffer: Bytes, image: Ints, present: Ints, wire: Lengths) -> None:
+        self.buffer, self.wire = buffer, wire
+        self.image, self.present = np.ascontiguousarray(image), np.ascontiguousarray(present)
+        self.cursor = np.empty((len(image), 2), np.int64)
+        begin_partial(buffer, self.image, self.present, len(wire), self.cursor)
+
+    def locate(self, first: int, last: int) -> tuple[Ints, Lengths]:
+        offset = np.empty((last - first, len(self.image)), np.int64)
+        length = np.empty((last - first, len(self.image)), np.int32)
+        locate_partial(
+            self.buffer, self.image, self.present, self.cursor, self.wire, first, last, offset,
+            length,
+        )  # fmt: skip
+        return offset, length
+
+
+def _bytes(values: Values, row: int) -> bytes:
+    at = int(values.offset[row])
+    return values.buffer[at : at + int(values.length[row])].tobytes()
+
+
+def _packed_diff(column: int, values: Values, row: int) -> bytes:
+    data = _bytes(values, row)
+    return column.to_bytes(2, "little") + len(data).to_bytes(4, "little") + data
+
+
+def pending_diffs(packed: bytes) -> Iterator[tuple[int, bytes]]:
+    """(column, diffs) of what ``PartialImages.held`` gives for one entry."""
+    at = 0
+    while at < len(packed):
+        size = int.from_bytes(packed[at + 2 : at + 6], "little")
+        yield int.from_bytes(packed[at : at + 2], "little"), packed[at + 6 : at + 6 + size]
+        at += 6 + size

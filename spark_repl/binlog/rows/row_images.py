@@ -1,0 +1,159 @@
+"""RowImages: the row images that ``walk`` found, with keys, and their values as Arrow batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ..definition import TableDefinition
+from ..kernels.jit import (
+    BEGIN,
+    FLAGS,
+    KIND,
+    NO_FOREIGN_KEY_CHECKS,
+    QUERY,
+    QUERY_END,
+    USE_SQL_FOREIGN_KEY,
+    WRITE,
+    Bytes,
+    Ints,
+    Lengths,
+)
+from ..types.values import Values
+from .changed_columns import updates_of
+from .columns import decode_column, first_refused
+from .image_values import key_bytes, key_offsets, locate, unsigned_zeros
+from .row_format import FLOATS, row_format
+from .twins import refuse_second_forms
+
+# Cells of the offset table that decode keeps at a time: 12 bytes each.
+_CELLS_MAX = 4 << 20
+
+
+@dataclass(eq=False)
+class RowImages:
+    """The row images of one table definition in one span, in log order.
+
+    flags uint8[n]: bit 0 the row existed before, bit 1 it exists after. INSERT 2, DELETE 1 (before
+    image), UPDATE 3 (after image); an UPDATE that changes the key, or of a table without key, is
+    two entries, 1 then 2; where the key changes, the second has bit 3 (MOVED). transaction
+    int32[n]: index into ``walk``'s starts.
+    """
+
+    definition: TableDefinition
+    flags: Bytes
+    transaction: Lengths
+    changes: int
+    zero_dates: int = field(default=0, init=False)  # dates that decode("null") made NULL so far
+    _buffer: Bytes = field(repr=False, kw_only=True)
+    _image: Ints = field(repr=False, kw_only=True)
+    _key: Ints = field(repr=False, kw_only=True)
+    _wire: Lengths = field(repr=False, kw_only=True)
+    _events: Ints = field(repr=False, kw_only=True)
+
+    def key(self) -> pa.Array:
+        """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
+
+        Equal iff the same key: -0.0 is 0.0 in a key. BinaryArray[n], LargeBinaryArray above 2 GiB.
+        Of images walked as pairs all are empty: nobody needs them.
+        """
+        offsets = key_offsets(self._key)
+        out = np.empty(int(offsets[-1]), np.uint8)
+        key_bytes(self._buffer, self._key, out)
+        for run, (column, _) in enumerate(self._runs):
+            if self.definition.columns[column].type in FLOATS and len(out):
+                unsigned_zeros(self._key, run, offsets, out)
+        large = offsets[-1] > np.iinfo(np.int32).max
+        kind = pa.LargeBinaryArray if large else pa.BinaryArray
+        places = offsets if large else offsets.astype(np.int32)
+        return kind.from_buffers(
+            pa.large_binary() if large else pa.binary(),
+            len(self.flags),
+            [None, pa.py_buffer(places), pa.py_buffer(out)],
+        )
+
+    @property
+    def _runs(self) -> Ints:
+        """First column of each range of ``_key``, and the one behind its last."""
+        return row_format(self.definition).bounds.reshape(-1, 2)
+
+    def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
+        """As ``PartialImages.held``: NULL, these are whole."""
+        nothing = pa.nulls(len(entries), pa.binary())
+        return nothing, nothing
+
+    def rows_query(self, entries: Ints) -> pa.Array:
+        """StringArray: text of the statement that made each change, from its ROWS_QUERY event; NULL
+        unless the server logged it (binlog_rows_query_log_events)."""
+        owner = np.searchsorted(self._events[:, BEGIN], self._image[entries], "right") - 1
+        begin, place = np.unique(self._events[owner, QUERY], return_index=True)
+        end = self._events[owner[place], QUERY_END]
+        texts = [
+            None if a < 0 else self._buffer[a:b].tobytes().decode("utf-8", "replace")
+            for a, b in zip(begin.tolist(), end.tolist(), strict=True)
+        ]
+        index = np.searchsorted(begin, self._events[owner, QUERY])
+        return pa.array(texts, pa.string()).take(pa.array(index))
+
+    def left_to_the_engine(self) -> Ints:
+        """The UPDATE and DELETE events [k, 8] whose foreign keys the source's storage engine has
+        looked after: it logs nothing of what it changed elsewhere."""
+        logged = self._events[:, FLAGS] & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) != 0
+        found: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
+        return found
+
+    def first_update(self, events: Ints, columns: list[int]) -> int | None:
+        """Index of the first of ``events`` that changes one of ``columns``; None: none does."""
+        return updates_of(self.definition, self._buffer, events, self._wire, columns)
+
+    def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
+        """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.
+
+        zero_dates: "error" = DecodeError for a date that no calendar has; "null" = NULL, counted in
+        ``self.zero_dates`` (all fields nullable then), but for key columns still an error.
+        """
+        schema = self.definition.arrow_schema()
+        if zero_dates == "null":
+            schema = pa.schema([f.with_nullable(True) for f in schema])
+        arrays = self.values(entries, zero_dates, keys=True)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def values(
+        self, entries: Ints, zero_dates: str = "error", *, keys: bool = False
+    ) -> list[pa.Array]:
+        """The columns of ``decode``; all are NULL where an entry is -1. ``keys``: a key must be in
+        the form that tells it from all others in the target too (``twins``)."""
+        image = np.where(entries < 0, -1, self._image[entries])
+        cursor = image + (len(self._wire) + 7) // 8
+        columns = self.definition.columns
+        step = max(1, _CELLS_MAX // max(1, len(image)))
+        arrays = []
+        for first in range(0, len(columns), step):
+            last = min(first + step, len(columns))
+            offset = np.empty((last - first) * len(image), np.int64)
+            length = np.empty((last - first) * len(image), np.int32)
+            locate(self._buffer, image, cursor, self._wire, first, last, offset, length)
+            for i in range(first, last):
+                at = slice((i - first) * len(image), (i - first + 1) * len(image))
+                values = Values(self._buffer, offset[at], length[at])
+                arrays.append(self._column(i, values, zero_dates, keys=keys))
+        return arrays
+
+    def _column(self, i: int, values: Values, zero_dates: str, *, keys: bool = False) -> pa.Array:
+        column = self.definition.columns[i]
+        try:
+            # Two keys that become NULL would become one.
+            policy = "error" if i in self.definition.primary_key else zero_dates
+            if keys and i in self.definition.primary_key:
+                refuse_second_forms(column, values)
+            array, replaced = decode_column(column, values, policy)
+        except DecodeError as error:
+            error.message = f"column {column.name}: {error.message}"
+            if error.row is None:
+                error.of_row(first_refused(column, values, policy))
+            raise error.at(table=self.definition.name) from error
+        self.zero_dates += replaced
+        return array

@@ -1,0 +1,230 @@
+"""walk: whole transactions -> RowImages per table -> Arrow batches of the rows asked for.
+
+Two passes: ``walk`` finds every row image and its key, without looking at other values;
+``decode`` turns only the entries that survived folding into columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...errors import DecodeError, SparkReplError
+from ...position import RelayPosition
+from ..definition import ColumnType, TableDefinition
+from ..events.row_events import find_events
+from ..events.table_map import parse_table_map
+from ..kernels import jit as kernels
+from ..kernels.jit import Bytes, Int, Ints
+from ..types.forms import USUAL, Forms
+from .images import walk_images
+from .partial_images import walk_partial
+from .partial_rows import PartialImages
+from .row_format import row_format
+from .row_images import RowImages
+
+_COMPLAINTS = {
+    kernels.OUTSIDE: "the transaction does not lie inside the buffer",
+    kernels.HEADER_CUT: "an event reaches beyond the transaction's end",
+    kernels.BAD_CRC: "an event's CRC32 is wrong",
+    kernels.BODY_CUT: "an event ends inside its data",
+    kernels.NO_MAP: "a row event has no TABLE_MAP before it in its transaction",
+    kernels.UNKNOWN_EVENT: "an unknown event without the ignorable flag",
+    kernels.COMPRESSED: "a compressed transaction was not decompressed before its rows were read",
+    kernels.STATEMENT: "a statement-based event stands among the row events",
+    kernels.WIDTH: "a row event has another number of columns than its TABLE_MAP",
+    kernels.KEY_ABSENT: "a row image lacks the columns that identify the row",
+    kernels.INCIDENT: "an incident occurred on the source: it may have lost events",
+    kernels.MARIADB: "an event of MariaDB, whose logs are not supported",
+}
+_DAMAGED = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
+_HINTS = {
+    kernels.STATEMENT: "set binlog_format=ROW on the source",
+    kernels.KEY_ABSENT: "set binlog_row_image=FULL on the source, or name the key in the INSERT",
+    kernels.UNKNOWN_EVENT: "the source may be newer than this version knows",
+    kernels.INCIDENT: "copy the tables anew from behind this event",
+    kernels.MARIADB: "only logs of MySQL and its forks with the same format are read",
+}
+_NUMBERS = {kernels.INCIDENT: 13119}
+_TYPED = (kernels.UNKNOWN_EVENT, kernels.STATEMENT, kernels.MARIADB)
+
+
+def walk(
+    buffer: Bytes,
+    starts: Ints,
+    ends: Ints,
+    positions: Ints,
+    checksum: bool,
+    *,
+    known: Mapping[str, TableDefinition] | None = None,
+    forms: Forms = USUAL,
+    pairs: bool = False,
+) -> list[RowImages]:
+    """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
+
+    buffer uint8[n] of plain events, with a 4-byte CRC behind each iff ``checksum`` (then it is
+    verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
+    definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). forms:
+    how values are kept. pairs: every UPDATE is two entries, 1 and 2, the second with MOVED set.
+    DecodeError for anything that can't be decoded without losing a change.
+    """
+    data = np.asarray(buffer).view()
+    data.flags.writeable = False
+    starts, ends = (np.ascontiguousarray(a, np.int64) for a in (starts, ends))
+    code, transaction, at, maps, events = find_events(data, starts, ends, checksum)
+    if code != kernels.DONE:
+        raise _error(code, data, starts, positions, transaction, at)
+    # Maps that differ in other ways (a flag, a statistics field) may parse to one definition.
+    definitions: dict[TableDefinition, list[int]] = {}
+    for i, (begin, end) in enumerate(maps):
+        try:
+            logged = parse_table_map(bytes(8) + data[begin:end].tobytes(), known)
+        except DecodeError as error:
+            first = events[np.argmax(events[:, kernels.MAP] == i)] if len(events) else None
+            place = None if first is None else positions[first[kernels.TRANSACTION]]
+            raise error.at(position=_position(place)) from error
+        definitions.setdefault(forms.apply(logged), []).append(i)
+    found = []
+    for definition, rows in _by_table(definitions, events[:, kernels.MAP], len(maps)):
+        mine = events if len(rows) == len(events) else events[rows]
+        found.append(_walk_table(definition, data, mine, starts, positions, pairs))
+    return found
+
+
+def _by_table(
+    definitions: dict[TableDefinition, list[int]], maps: Ints, count: int
+) -> Iterator[tuple[TableDefinition, Ints]]:
+    """Each definition that has events, with their indexes, ascending. ``maps``: that of each event,
+    one of ``count``."""
+    number = np.empty(count, np.int64)
+    for i, indexes in enumerate(definitions.values()):
+        number[indexes] = i
+    # numpy sorts 16 bits by counting.
+    kind = np.int16 if len(definitions) < 1 << 15 else np.int64
+    table = number.astype(kind)[maps]
+    order = np.argsort(table, kind="stable")
+    edges = np.cumsum(np.bincount(table, minlength=len(definitions))).tolist()
+    for definition, low, high in zip(definitions, [0, *edges], edges, strict=False):
+        if high > low:
+            yield definition, order[low:high]
+
+
+def _walk_table(
+    definition: TableDefinition,
+    data: Bytes,
+    events: Ints,
+    starts: Ints,
+    positions: Ints,
+    pairs: bool,
+) -> RowImages:
+    form = row_format(definition, keys=not pairs)
+    marks = max(2, len(form.bounds))
+    size = 1024 + int((events[:, kernels.END] - events[:, kernels.BEGIN]).sum()) // 96
+    state = np.zeros(4, np.int64)
+    before, after = np.empty(marks, np.int64), np.empty(marks, np.int64)
+    kernel = partial(walk_images, data, events, form.wire, form.steps, form.bounds, pairs, state)
+    code, (flags, transaction, image, key) = _grown(
+        partial(kernel, before, after),
+        np.empty(size, np.uint8),
+        np.empty(size, np.int32),
+        np.empty(size, np.int64),
+        np.empty((size, 0 if pairs else marks), np.int64),
+    )
+    if code == kernels.PARTIAL_IMAGE:
+        return _walk_partial(definition, data, events, starts, positions, pairs)
+    if code != kernels.DONE:
+        raise _image_error(code, definition, data, events, starts, positions, state)
+    n, changes = int(state[2]), int(state[3])
+    return RowImages(
+        definition,
+        flags[:n],
+        transaction[:n],
+        changes,
+        _buffer=data,
+        _image=image[:n],
+        _key=key[:n],
+        _wire=form.wire,
+        _events=events,
+    )
+
+
+def _walk_partial(
+    definition: TableDefinition,
+    data: Bytes,
+    events: Ints,
+    starts: Ints,
+    positions: Ints,
+    pairs: bool,
+) -> RowImages:
+    """As _walk_table, when an event does not hold all columns."""
+    wire = row_format(definition).wire
+    keys = np.array(sorted(definition.primary_key), np.int64)
+    documents = sum(column.type == ColumnType.JSON for column in definition.columns)
+    state = np.zeros(4, np.int64)
+    before, after = np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64)
+    kernel = partial(walk_partial, data, events, wire, keys, documents, pairs, state)
+    code, (flags, transaction, place, key) = _grown(
+        partial(kernel, before, after),
+        np.empty(1024, np.uint8),
+        np.empty(1024, np.int32),
+        np.empty((1024, 5), np.int64),
+        np.zeros((1024, max(2, 2 * len(keys))), np.int64),
+    )
+    if code != kernels.DONE:
+        raise _image_error(code, definition, data, events, starts, positions, state)
+    n, changes = int(state[2]), int(state[3])
+    return PartialImages(
+        definition,
+        flags[:n],
+        transaction[:n],
+        changes,
+        _buffer=data,
+        _image=place[:n, 0],
+        _key=key[:n],
+        _wire=wire,
+        _events=events,
+        _place=place[:n],
+    )
+
+
+def _grown(kernel: Callable[..., Int], *arrays: Any) -> tuple[Int, tuple[Any, ...]]:
+    """(code, arrays) of a kernel that goes on in larger arrays when they are full."""
+    while (code := kernel(*arrays)) == kernels.FULL:
+        arrays = tuple(np.concatenate([array, np.zeros_like(array)]) for array in arrays)
+    return code, arrays
+
+
+def _image_error(
+    code: Int,
+    definition: TableDefinition,
+    data: Bytes,
+    events: Ints,
+    starts: Ints,
+    positions: Ints,
+    state: Ints,
+) -> SparkReplError:
+    begin, owner = events[state[0], kernels.BEGIN], events[state[0], kernels.TRANSACTION]
+    error = _error(code, data, starts, positions, owner, state[1] or begin)
+    return error.at(table=definition.name)
+
+
+def _position(packed: int | None) -> RelayPosition | None:
+    return None if packed is None else RelayPosition.unpack(int(packed))
+
+
+def _error(
+    code: Int, data: Bytes, starts: Ints, positions: Ints, transaction: Int, at: Int
+) -> DecodeError:
+    offset = int(at) - int(starts[transaction])
+    what = _COMPLAINTS[int(code)]
+    if code in _TYPED:
+        what += f" (type {data[at + 4]})"
+    return DecodeError(
+        f"{what}, at byte {offset} of the transaction (byte {int(at)} of the buffer)",
+        position=_position(positions[transaction]),
+        hint=_HINTS.get(int(code), _DAMAGED),
+        number=_NUMBERS.get(int(code)),
+    )

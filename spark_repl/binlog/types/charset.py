@@ -1,0 +1,103 @@
+"""MySQL's character sets: collation id -> character set -> Unicode text.
+
+Source: information_schema.collations of MySQL 9.7.
+"""
+
+from __future__ import annotations
+
+from ...errors import DecodeError
+from .one_byte import NONE, one_byte_table
+from .wide_text import decode_wide
+
+BINARY = 63
+UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
+
+_COLLATIONS = {
+    "armscii8": "32,64",
+    "ascii": "11,65",
+    "big5": "1,84",
+    "binary": "63",
+    "cp1250": "26,34,44,66,99",
+    "cp1251": "14,23,50-52",
+    "cp1256": "57,67",
+    "cp1257": "29,58-59",
+    "cp850": "4,80",
+    "cp852": "40,81",
+    "cp866": "36,68",
+    "cp932": "95-96",
+    "dec8": "3,69",
+    "eucjpms": "97-98",
+    "euckr": "19,85",
+    "gb18030": "248-250",
+    "gb2312": "24,86",
+    "gbk": "28,87",
+    "geostd8": "92-93",
+    "greek": "25,70",
+    "hebrew": "16,71",
+    "hp8": "6,72",
+    "keybcs2": "37,73",
+    "koi8r": "7,74",
+    "koi8u": "22,75",
+    "latin1": "5,8,15,31,47-49,94",
+    "latin2": "2,9,21,27,77",
+    "latin5": "30,78",
+    "latin7": "20,41-42,79",
+    "macce": "38,43",
+    "macroman": "39,53",
+    "sjis": "13,88",
+    "swe7": "10,82",
+    "tis620": "18,89",
+    "ucs2": "35,90,128-151,159",
+    "ujis": "12,91",
+    "utf16": "54-55,101-124",
+    "utf16le": "56,62",
+    "utf32": "60-61,160-183",
+    "utf8mb3": "33,76,83,192-215,223",
+    "utf8mb4": "45-46,224-247,255-323",
+}
+
+
+def _collation_ids() -> dict[int, str]:
+    ids: dict[int, str] = {}
+    for charset, ranges in _COLLATIONS.items():
+        for part in ranges.split(","):
+            first, _, last = part.partition("-")
+            ids.update(dict.fromkeys(range(int(first), int(last or first) + 1), charset))
+    return ids
+
+
+_CHARSET_OF = _collation_ids()
+
+
+def charset_of(collation: int) -> str:
+    """Name of the character set of a collation id; DecodeError for an id that MySQL 9.7 lacks."""
+    try:
+        return _CHARSET_OF[collation]
+    except KeyError:
+        raise DecodeError(
+            f"collation {collation} is not one of MySQL 9.7's",
+            hint="convert the column to utf8mb4 on the source",
+        ) from None
+
+
+def to_text(value: bytes, charset: str) -> str:
+    """One value in ``charset`` as text; DecodeError for bytes that are not of the set."""
+    try:
+        if charset in UTF8:
+            return value.decode("utf-8")
+        table = one_byte_table(charset)
+        if table is None:
+            return decode_wide(value, charset)
+    except (UnicodeDecodeError, KeyError) as error:
+        raise _undecodable(value, charset) from error
+    text = value.decode("latin-1").translate(dict(enumerate(table)))
+    if NONE in text:
+        raise _undecodable(value, charset)
+    return text
+
+
+def _undecodable(value: bytes, charset: str) -> DecodeError:
+    return DecodeError(
+        f"bytes {value[:32].hex()} are not text in character set {charset}",
+        hint="repair the value on the source, or change the column to a binary type",
+    )

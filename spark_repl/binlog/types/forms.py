@@ -1,0 +1,45 @@
+"""Forms: how values are kept that Arrow and Delta have no type of their own for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..definition import DATE_TYPES, TIME_TYPES, ColumnType, Form, TableDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The choices of the configuration's [target], under the same names."""
+
+    zero_dates: str = "error"
+    """what a date is that no calendar has: "error", "null", or "string": all dates are text"""
+    time_as: str = "string"
+    """or "microseconds\""""
+    geometry_as: str = "struct"
+    """or "binary": four bytes of SRID, then WKB"""
+    json_as: str = "string"
+    """or "variant\""""
+
+    def of(self, kind: int) -> Form:
+        """``Column.form`` for a type."""
+        if kind in DATE_TYPES and self.zero_dates == "string":
+            return Form.TEXT
+        if kind in TIME_TYPES and self.time_as == "microseconds":
+            return Form.MICROSECONDS
+        if kind == ColumnType.GEOMETRY and self.geometry_as == "binary":
+            return Form.BYTES
+        if kind == ColumnType.JSON and self.json_as == "variant":
+            return Form.VARIANT
+        return Form.USUAL
+
+    def apply(self, definition: TableDefinition) -> TableDefinition:
+        """The definition with every column in its form."""
+        columns = tuple(
+            column if column.form == self.of(column.type) else replace(column, form=form)
+            for column in definition.columns
+            for form in (self.of(column.type),)
+        )
+        return definition if columns == definition.columns else replace(definition, columns=columns)
+
+
+USUAL = Forms()

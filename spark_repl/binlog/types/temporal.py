@@ -1,0 +1,239 @@
+"""DATE, DATETIME, TIMESTAMP and TIME (the formats since MySQL 5.6) -> Arrow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ..definition import Column, ColumnType
+from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
+from .values import Values, bitmap
+
+_DAYS_PER_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
+_MICROSECONDS_PER_SECOND = 1_000_000
+ZERO_DATES_HINT = (
+    'zero_dates = "null" reads them as NULL; "string" keeps all dates as text, in a new target'
+)
+
+
+def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
+    """(DATE as days, DATETIME and TIMESTAMP as microseconds since 1970; values made NULL).
+
+    A value that no calendar has (0000-00-00, a month or day of 0, 31 February, the year 0) is an
+    error, or NULL with zero_dates "null".
+    """
+    kernel = {ColumnType.DATE: dates, ColumnType.DATETIME: datetimes}.get(
+        ColumnType(column.type), timestamps
+    )
+    out = np.empty(len(values), np.int64)
+    real = np.empty(len(values), np.bool_)
+    replaced = kernel(values.buffer, values.offset, values.length, column.meta, out, real)
+    if replaced and zero_dates != "null":
+        raise DecodeError(
+            f"{replaced} zero or partial dates, the first {_first(column, values, real)}",
+            hint=ZERO_DATES_HINT,
+        )
+    if column.type == ColumnType.DATE:
+        out = out.astype(np.int32)
+    nulls = len(real) - int(np.count_nonzero(real))
+    validity = bitmap(real) if nulls else None
+    buffers = [validity, pa.py_buffer(out)]
+    return pa.Array.from_buffers(column.arrow_type, len(values), buffers, nulls), int(replaced)
+
+
+def _first(column: Column, values: Values, real: Bools) -> str:
+    """The first unreal date as the server prints it (without the time of day)."""
+    row = int(np.argmax(~real & (values.length >= 0)))
+    at, size = int(values.offset[row]), int(values.length[row])
+    raw = values.buffer[at : at + size].tobytes()
+    if column.type == ColumnType.TIMESTAMP:
+        return "0000-00-00"
+    if column.type == ColumnType.DATE:
+        packed = int.from_bytes(raw, "little")
+        year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
+    else:
+        packed = int.from_bytes(raw[:5], "big") - (1 << 39) >> 17
+        year, month, day = (packed >> 5) // 13, (packed >> 5) % 13, packed & 31
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def time_text(column: Column, values: Values) -> pa.Array:
+    """TIME as the server prints it: -838:59:59.000000 with the column's digits of fraction."""
+    digits = column.meta
+    out = np.empty(len(values) * (11 + digits), np.uint8)
+    offsets = np.empty(len(values) + 1, np.int32)
+    size = times(values.buffer, values.offset, values.length, digits, offsets, out)
+    buffers = [values.validity, pa.py_buffer(offsets), pa.py_buffer(out[:size].copy())]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers, values.null_count)
+
+
+def time_microseconds(column: Column, values: Values) -> pa.Array:
+    """TIME as signed microseconds: int64."""
+    out = np.empty(len(values), np.int64)
+    durations(values.buffer, values.offset, values.length, column.meta, out)
+    return values.array(pa.int64(), out)
+
+
+@jit
+def is_date(year: Int, month: Int, day: Int) -> bool:
+    if year < 1 or year > 9999 or month < 1 or month > 12 or day < 1:
+        return False
+    if month == 2 and day == 29:
+        return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return bool(day <= _DAYS_PER_MONTH[month])
+
+
+@jit
+def days(year: Int, month: Int, day: Int) -> Int:
+    """Days from 1970-01-01 to a date of the (proleptic) Gregorian calendar, year >= 1."""
+    year -= 1 if month <= 2 else 0
+    era = year // 400
+    year_of_era = year - era * 400
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return era * 146097 + day_of_era - 719468
+
+
+@jit
+def big_endian(buffer: Bytes, at: Int, width: Int) -> Int:
+    value: Int = np.int64(0)
+    for i in range(width):
+        value = value << 8 | np.int64(buffer[at + i])
+    return value
+
+
+@jit
+def microseconds(buffer: Bytes, at: Int, digits: Int) -> Int:
+    """The fraction stored in (digits + 1) // 2 bytes."""
+    width = (digits + 1) // 2
+    value = big_endian(buffer, at, width)
+    for _ in range(3 - width):
+        value *= 100
+    return value
+
+
+@jit
+def dates(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools) -> Int:
+    """Days since 1970; real = neither NULL nor zero nor partial; returns how many are unreal."""
+    unreal = 0
+    for r in range(offset.size):
+        out[r] = 0
+        real[r] = False
+        if length[r] < 0:
+            continue
+        at = offset[r]
+        packed = (
+            np.int64(buffer[at]) | np.int64(buffer[at + 1]) << 8 | np.int64(buffer[at + 2]) << 16
+        )
+        year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
+        if is_date(year, month, day):
+            out[r] = days(year, month, day)
+            real[r] = True
+        else:
+            unreal += 1
+    return unreal
+
+
+@jit
+def datetimes(
+    buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
+) -> Int:
+    """As ``dates``, in microseconds, of DATETIME(digits)."""
+    unreal = 0
+    for r in range(offset.size):
+        out[r] = 0
+        real[r] = False
+        if length[r] < 0:
+            continue
+        at = offset[r]
+        packed = big_endian(buffer, at, 5) - (1 << 39)
+        date, time = packed >> 17, packed & 0x1FFFF
+        month_of_all = date >> 5
+        year, month, day = month_of_all // 13, month_of_all % 13, date & 31
+        hour, minute, second = time >> 12, time >> 6 & 63, time & 63
+        if packed >= 0 and is_date(year, month, day):
+            seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
+            out[r] = seconds * _MICROSECONDS_PER_SECOND + microseconds(buffer, at + 5, digits)
+            real[r] = True
+        else:
+            unreal += 1
+    return unreal
+
+
+@jit
+def timestamps(
+    buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
+) -> Int:
+    """As ``datetimes``, of TIMESTAMP(digits); 0 is the zero date."""
+    unreal = 0
+    for r in range(offset.size):
+        out[r] = 0
+        real[r] = False
+        if length[r] < 0:
+            continue
+        seconds = big_endian(buffer, offset[r], 4)
+        fraction = microseconds(buffer, offset[r] + 4, digits)
+        if seconds:
+            out[r] = seconds * _MICROSECONDS_PER_SECOND + fraction
+            real[r] = True
+        else:
+            unreal += 1
+    return unreal
+
+
+@jit
+def put_digits(out: Bytes, at: Int, value: Int, count: Int) -> Int:
+    """Writes ``count`` decimal digits of ``value``; returns where they end."""
+    for i in range(count):
+        out[at + count - 1 - i] = 48 + value % 10
+        value //= 10
+    return at + count
+
+
+@jit
+def times(
+    buffer: Bytes, offset: Ints, length: Lengths, digits: Int, offsets: Lengths, out: Bytes
+) -> Int:
+    """Text of TIME(digits); offsets int32[n + 1]; returns the bytes written to ``out``."""
+    width = (digits + 1) // 2
+    to: Int = 0
+    offsets[0] = 0
+    for r in range(offset.size):
+        if length[r] >= 0:
+            packed = big_endian(buffer, offset[r], 3 + width) - (0x800000 << (8 * width))
+            if packed < 0:
+                out[to] = 45
+                to += 1
+                packed = -packed
+            whole = packed >> (8 * width)
+            fraction = packed & ((1 << (8 * width)) - 1)
+            hour = whole >> 12 & 1023
+            to = put_digits(out, to, hour, 3 if hour > 99 else 2)
+            out[to] = 58
+            to = put_digits(out, to + 1, whole >> 6 & 63, 2)
+            out[to] = 58
+            to = put_digits(out, to + 1, whole & 63, 2)
+            if digits:
+                out[to] = 46
+                to = put_digits(out, to + 1, fraction // (10 if digits & 1 else 1), digits)
+        offsets[r + 1] = to
+    return to
+
+
+@jit
+def durations(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints) -> None:
+    """Microseconds of TIME(digits); 0 for NULL."""
+    width = (digits + 1) // 2
+    for r in range(offset.size):
+        out[r] = 0
+        if length[r] < 0:
+            continue
+        packed = big_endian(buffer, offset[r], 3 + width) - (0x800000 << (8 * width))
+        size: Int = -packed if packed < 0 else packed
+        whole, fraction = size >> (8 * width), size & ((1 << (8 * width)) - 1)
+        for _ in range(3 - width):
+            fraction *= 100
+        seconds = ((whole >> 12 & 1023) * 60 + (whole >> 6 & 63)) * 60 + (whole & 63)
+        total = seconds * _MICROSECONDS_PER_SECOND + fraction
+        out[r] = -total if packed < 0 else total

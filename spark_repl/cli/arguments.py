@@ -1,0 +1,276 @@
+"""What the command line takes, and what ``--help`` says of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .. import __version__
+from ..config import Apply
+
+Run = Callable[[argparse.Namespace], int | None]
+
+_ABOUT = "Keeps Delta Lake tables equal to a MySQL server's, from its binary log."
+# The commands as --help lists them.
+_GROUPS: dict[str, dict[str, str]] = {
+    "To see it work": {
+        "setup": "once: check Java, fetch Delta's jars, make later starts quick",
+        "demo": "apply a recorded bank's log, with two kills on the way, and check every cut",
+    },
+    "From a folder of log files": {
+        "apply": "apply a folder of MySQL binary logs to Delta tables",
+        "relay": "look into log files: ls, dump, verify, purge",
+    },
+    "From a live server": {
+        "run": "copy all tables, then follow the server, until SIGTERM",
+        "snapshot": "copy tables: all of them into an empty target, or some anew",
+        "receive": "the receiver alone: from the server to the relay log",
+    },
+    "What is there": {
+        "status": "how far the applier is, and what it is doing",
+        "cut": "moments at which all tables can be read together: list, show",
+    },
+    "By hand": {
+        "skip": "leave out a transaction, on record",
+        "xa": "prepared XA branches: list, commit, rollback",
+    },
+    "How fast is it here": {
+        "bench": "decode, apply, receive, snapshot, latency",
+    },
+}
+_HELP = {name: text for group in _GROUPS.values() for name, text in group.items()}
+_EXAMPLES = """\
+Examples:
+  spark-repl setup
+  spark-repl demo
+  spark-repl apply --relay /var/log/mysql --target lake
+  spark-repl apply --relay /var/log/mysql --target s3://bucket/lake --follow
+  spark-repl run --config my.toml
+  spark-repl status --target lake
+  spark-repl cut show --at latest --target lake
+  spark-repl relay verify /var/log/mysql
+
+spark-repl COMMAND --help says what a command takes.
+Exit code 0: done; 1: stopped by an error of log, target or data; 2: bad usage or configuration."""
+
+
+def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
+    """The parser; ``run``: what carries out each command, by its words ("cut list")."""
+    lines = [""]
+    for title, group in _GROUPS.items():
+        lines += [f"{title}:", *(f"  {name:10}{text}" for name, text in group.items()), ""]
+    made = argparse.ArgumentParser(
+        prog="spark-repl",
+        usage="%(prog)s [--version] [--help] COMMAND ...",
+        description=_ABOUT + "\n" + "\n".join(lines).rstrip(),
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = _Commands(made, run)
+    for add in (_setup, _demo, _apply, _relay, _live, _status, _cut, _skip, _xa, _bench):
+        add(commands)
+    return made
+
+
+class _Commands:
+    """Commands of one parser; ``words`` are those before them."""
+
+    def __init__(
+        self, parent: argparse.ArgumentParser, run: Mapping[str, Run], words: str = ""
+    ) -> None:
+        self._run, self._words = run, words
+        self._parsers = parent.add_subparsers(
+            prog=f"spark-repl {words}".rstrip(),
+            dest="action" if words else "command",
+            required=True,
+            metavar="ACTION" if words else "COMMAND",
+            help=None if words else argparse.SUPPRESS,  # the description has them, in groups
+        )
+
+    def add(self, name: str, text: str = "") -> argparse.ArgumentParser:
+        text = text or _HELP[name]
+        made: argparse.ArgumentParser = self._parsers.add_parser(
+            name, help=text, description=_sentence(text)
+        )
+        made.set_defaults(run=self._run[self._words + name])
+        made.add_argument("--json", action="store_true", help="one JSON object as the last line")
+        return made
+
+    def below(self, name: str) -> _Commands:
+        text = _HELP[name]
+        parent = self._parsers.add_parser(name, help=text, description=_sentence(text))
+        return _Commands(parent, self._run, f"{name} ")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _options(parser: argparse.ArgumentParser, names: Sequence[str], **more: Any) -> None:
+    """Options that several commands have, said alike; ``more``: what add_argument takes."""
+    known: dict[str, dict[str, Any]] = {
+        "--relay": {"metavar": "DIR", "help": "folder of log files, or one file"},
+        "--target": {
+            "metavar": "DIR",
+            "help": "where the tables are, a folder or s3://bucket/prefix",
+        },
+        "--config": {
+            "metavar": "FILE",
+            "help": "TOML file; docs/configuration.md says what may stand in it",
+        },
+        "--workers": {
+            "type": int,
+            "metavar": "N",
+            "help": f"Spark partitions that decode and write side by side (default: "
+            f"{Apply().workers})",
+        },
+        "--writer": {
+            "choices": ("direct", "merge"),
+            "help": "direct, or Delta's MERGE, much slower (default: direct where it can be)",
+        },
+        "--master": {"metavar": "URL", "help": "Spark master (default: local[WORKERS])"},
+        "--take-over": {
+            "action": "store_true",
+            "help": "the applier that had this target is gone for good, and its host with it",
+        },
+        "--verbose": {"action": "store_true", "help": "say more on standard error"},
+        "--runs": {"type": int, "metavar": "N"},
+    }
+    for name in names:
+        parser.add_argument(name, **{**known[name], **more})
+
+
+def _setup(commands: _Commands) -> None:
+    setup = commands.add("setup")
+    setup.add_argument("--s3", action="store_true", help="fetch the jars for a target on S3 too")
+
+
+def _demo(commands: _Commands) -> None:
+    demo = commands.add("demo")
+    demo.add_argument(
+        "--keep", metavar="DIR", help="where to leave the tables (default: a new one)"
+    )
+    demo.add_argument("--log", metavar="DIR", help="another recording of the bank")
+
+
+def _apply(commands: _Commands) -> None:
+    apply = commands.add("apply")
+    _options(apply, ("--relay", "--target", "--config", "--workers", "--writer"))
+    apply.add_argument(
+        "--until",
+        metavar="U",
+        help="end there: before-gtids:SET, after-gtids:SET, source:FILE:POS or relay:FILE:POS",
+    )
+    apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
+    _options(apply, ("--master", "--take-over", "--verbose"))
+
+
+def _relay(commands: _Commands) -> None:
+    actions = commands.below("relay")
+    for name, text in (
+        ("ls", "files, their servers and transactions"),
+        ("dump", "every event"),
+        ("verify", "check checksums and transaction boundaries"),
+        ("purge", "remove the files that every table has passed"),
+    ):
+        made = actions.add(name, text)
+        made.add_argument("dir", metavar="DIR", help="folder of log files, or one file")
+        if name == "purge":
+            _options(made, ("--target", "--config"))
+
+
+def _live(commands: _Commands) -> None:
+    """The commands that talk to a server."""
+    run, copy, receive = (commands.add(name) for name in ("run", "snapshot", "receive"))
+    copy.add_argument(
+        "--table", metavar="DB.TABLE", action="append", default=[],
+        help="a new copy of this table, beside a running run or for its next start; again for more",
+    )  # fmt: skip
+    receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
+    receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
+    for parser in (run, copy, receive):
+        _options(parser, ("--config",), required=True)
+        _options(parser, ("--verbose",))
+    for parser in (run, copy):
+        _options(parser, ("--master", "--take-over"))
+
+
+def _status(commands: _Commands) -> None:
+    status = commands.add("status")
+    _options(status, ("--target", "--config"))
+    status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
+
+
+def _cut(commands: _Commands) -> None:
+    actions = commands.below("cut")
+    _options(actions.add("list", "all cuts, oldest first"), ("--target", "--config"))
+    show = actions.add("show", "one cut: the version of every table")
+    _options(show, ("--target", "--config"))
+    show.add_argument(
+        "--at", default="latest", metavar="GTID_SET|latest",
+        help="the first cut that holds these transactions (default: latest)",
+    )  # fmt: skip
+
+
+def _skip(commands: _Commands) -> None:
+    skip = commands.add("skip")
+    skip.add_argument("--gtid", required=True, metavar="GTID", help="one transaction, or a set")
+    _options(skip, ("--target",), required=True)
+
+
+def _xa(commands: _Commands) -> None:
+    branches = commands.below("xa")
+    for name, text in (
+        ("list", "prepared branches, as XA RECOVER shows them"),
+        ("commit", "end an orphan by hand: its rows appear when the applier starts next"),
+        ("rollback", "end an orphan by hand: its rows never appear"),
+    ):
+        made = branches.add(name, text)
+        _options(made, ("--target",), required=True)
+        if name != "list":
+            made.add_argument(
+                "--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]",
+                help="the branch, in hex as xa list shows it",
+            )  # fmt: skip
+
+
+def _bench(commands: _Commands) -> None:
+    kinds = commands.below("bench")
+    decode = kinds.add("decode", "decode log files, without Spark")
+    decode.add_argument("files", nargs="+", metavar="FILE", help="binary log files")
+    receive = kinds.add("receive", "the source's whole log, to a folder")
+    _options(receive, ("--config",), required=True)
+    _options(receive, ("--runs",), default=1, help="so many; the best one counts")
+    receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
+    receive.add_argument(
+        "--steady", type=int, default=0, metavar="SECONDS",
+        help="instead: from the source's commit to the published end, under its own load",
+    )  # fmt: skip
+    copy = kinds.add("snapshot", "copy all tables into fresh targets")
+    _options(copy, ("--config",), required=True)
+    _options(copy, ("--runs",), default=2, help="so many; the first one is cold")
+    latency = kinds.add("latency", "from the source's commit to the cut, under its own load")
+    _options(latency, ("--config",), required=True)
+    latency.add_argument("--seconds", type=int, default=60, metavar="N", help="for so long")
+    _bench_apply(kinds.add("apply", "apply a log into fresh targets"))
+
+
+def _bench_apply(apply: argparse.ArgumentParser) -> None:
+    usual = Apply()
+    _options(apply, ("--relay",), required=True)
+    _options(apply, ("--workers",), default=usual.workers)
+    _options(apply, ("--writer",), default="direct")
+    _options(apply, ("--runs",), default=2, help="so many; the last one is warm")
+    apply.add_argument("--prepared", metavar="U", help="as apply --until: not timed up to there")
+    apply.add_argument(
+        "--fresh-index", action="store_true", help="behind it the key index is made anew, timed"
+    )
+    for name, most in (
+        ("rows", usual.group_max_rows),
+        ("transactions", usual.group_max_transactions),
+        ("bytes", usual.group_max_bytes),
+    ):
+        text = f"bound of a group (default: {most:,})"
+        apply.add_argument(f"--group-{name}", type=int, default=most, metavar="N", help=text)

@@ -1,0 +1,224 @@
+"""The commands that only look: status, cuts, and log files. None of them starts Spark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..config import load
+from ..control.control import Control, Cut
+from ..control.cut import find_cut, published
+from ..control.layout import Layout
+from ..control.skips import check_absent
+from ..errors import ConfigError
+from ..gtid import GtidSet
+from ..observe.metrics import metrics
+from ..observe.status import position_text, status
+from ..relay.index import TransactionIndex, build_index
+from ..relay.log import RelayLog, open_log
+from ..relay.look import look
+from ..relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
+from ..runtime.user_cache import cache_index_folder
+
+if TYPE_CHECKING:
+    from ..apply.replica import Result  # Spark, which these commands do without
+
+
+def emit(found: Any, as_json: bool) -> None:
+    """JSON: one object on the last line of standard output. Else ``name: value`` lines."""
+    if as_json:
+        print(json.dumps(found, default=str))
+        return
+    for name, value in found.items():
+        print(f"{name}: {json.dumps(value, default=str) if isinstance(value, dict) else value}")
+
+
+def target_of(options: argparse.Namespace) -> str:
+    if options.target:
+        return str(options.target)
+    if options.config:
+        return load(options.config).target.path
+    raise ConfigError("--target is missing", hint="give it, or --config FILE")
+
+
+def print_result(result: Result, as_json: bool) -> None:
+    counted = result.counters
+    found = {
+        "transactions": counted.transactions,
+        "row_changes": counted.row_changes,
+        "groups": counted.groups,
+        "waves": counted.waves,
+        "cuts": counted.cuts,
+        "statements": counted.statements,
+        "seconds": round(result.seconds, 3),
+        "gtid_executed": result.gtid_executed,
+        "relay_position": result.relay_position,
+        "retries": counted.retries,
+        "task_retries": counted.task_retries,
+        "already_there": counted.already,
+        "skipped": counted.skipped,
+        "applied_at_start": counted.at_start,
+        "zero_dates": counted.zero_dates,
+        "warnings": counted.warnings,
+        "tail": result.tail,
+    }
+    if not as_json:
+        found = {name: value for name, value in found.items() if value not in (None, [])}
+    emit(found, as_json)
+    if result.tail and not as_json:
+        print(f"Not applied: {result.tail}", file=sys.stderr)
+
+
+def show_status(options: argparse.Namespace) -> int:
+    config = load(options.config) if options.config else None
+    relay, state = (config.relay.path, config.target.state_path) if config else (None, "")
+    found = status(target_of(options), relay, state)
+    if options.metrics:
+        print(metrics(found), end="")
+        return 0
+    if options.json:
+        emit(found, True)
+        return 0
+    owner = found["owner"]
+    if owner:
+        alive = "running" if owner["alive"] else "stopped"
+        print(f"applier: {alive}, pid {owner['pid']} on {owner['host']} since {owner['since']}")
+    applying = found["replication_applier_status_by_coordinator"]
+    workers = found["replication_applier_status_by_worker"]
+    states = [one.get("PROCESSLIST_STATE") for one in (*applying, *workers)]
+    for state in dict.fromkeys(filter(None, states)):
+        print(f"state: {state}")
+    for error in filter(None, (one.get("LAST_ERROR_MESSAGE") for one in applying)):
+        print(f"last error: {error}")
+    for one in found["replication_connection_status"]:
+        doing = f", {one['SERVICE_DOING']}" if one["SERVICE_DOING"] else ""
+        print(f"receiver: {one['SERVICE_STATE']}{doing}, source {one['SOURCE_HOST']},"
+              f" {one['SOURCE_LOG_FILE']}:{one['READ_SOURCE_LOG_POS']},"
+              f" received {one['RECEIVED_TRANSACTION_SET']}")  # fmt: skip
+        if one["LAST_ERROR_MESSAGE"]:
+            print(f"receiver's last error, {one['LAST_ERROR_TIMESTAMP']}: "
+                  f"{one['LAST_ERROR_MESSAGE']}")  # fmt: skip
+    print(f"gtid_executed: {found['gtid_executed']}")
+    if found["relay_position"]:
+        print(f"relay_position: {found['relay_position']}")
+    print(f"cuts: {found['cuts']}")
+    for branch in found["xa_recover"]:
+        old = " (old: is its XA COMMIT lost?)" if branch["old"] else ""
+        print(
+            f"prepared: {branch['gtrid']},{branch['bqual']},{branch['format_id']}"
+            f" {branch['bytes']} bytes, {branch['age_s']} s{old}"
+        )
+    if found["source"].get("file") and not found["replication_connection_status"]:
+        print(f"source: {found['source']['file']}:{found['source']['position']}")
+    rows = [(n, t["path"], str(t["version"]), t["position"]) for n, t in found["tables"].items()]
+    print_table(("table", "path", "version", "position"), rows)
+    return 0
+
+
+def skip(options: argparse.Namespace) -> int:
+    """Records GTIDs that are to be left out, as the target's owner: its applier must be stopped.
+    Raises TargetError for what some table has already."""
+    gtids = GtidSet.parse(options.gtid)
+    if not gtids:
+        raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
+    control = Control.existing(options.target)
+    check = partial(check_absent, control, Layout(options.target), gtids)
+    control.decide("skip", {}, check=check, gtid_executed=str(gtids))
+    emit({"skipped": str(control.skipped())}, options.json)
+    return 0
+
+
+def list_cuts(options: argparse.Namespace) -> int:
+    cuts = published(Control(Layout(target_of(options)).control).cuts(), target_of(options))
+    if options.json:
+        print(json.dumps({"cuts": [cut_json(found) for found in cuts]}, default=str))
+        return 0
+    rows = [
+        (str(found.at), position_text(found), found.gtid_executed, str(len(found.tables)))
+        for found in cuts
+    ]  # fmt: skip
+    print_table(("published", "position", "gtid_executed", "tables"), rows)
+    return 0
+
+
+def show_cut(options: argparse.Namespace) -> int:
+    target = target_of(options)
+    found = find_cut(Control(Layout(target).control).cuts(), options.at, target)
+    if options.json:
+        print(json.dumps(cut_json(found), default=str))
+        return 0
+    print(f"gtid_executed: {found.gtid_executed}")
+    print(f"position: {position_text(found)}")
+    rows = [(name, at.path, str(at.version)) for name, at in found.tables.items()]
+    print_table(("table", "path", "version"), rows)
+    return 0
+
+
+def cut_json(found: Cut) -> dict[str, Any]:
+    return {
+        "gtid_executed": found.gtid_executed,
+        "position": position_text(found),
+        "source": dict(found.source),
+        "at": found.at,
+        "tables": {
+            name: {"path": at.path, "version": at.version} for name, at in found.tables.items()
+        },
+    }
+
+
+def list_relay(options: argparse.Namespace) -> int:
+    def see(relay: RelayLog) -> tuple[TransactionIndex, list[dict[str, Any]]]:
+        index = build_index(relay, cache_index_folder(options.dir), up_to_damage=True)
+        return index, [asdict(line) for line in list_files(relay, index)]
+
+    _, (index, found) = look(options.dir, see)
+    if options.json:
+        print(json.dumps({"files": found}, default=str))
+    else:
+        names = (
+            "file", "bytes", "server_version", "transactions", "first_gtid", "last_gtid", "closed"
+        )  # fmt: skip
+        print_table(names, [tuple(str(line[name]) for name in names) for line in found])
+    if index.damage:
+        raise index.damage
+    if index.tail and not options.json:
+        print(f"tail: {index.tail.file}:{index.tail.offset}: {index.tail.reason}")
+    return 0
+
+
+def dump_relay(options: argparse.Namespace) -> int:
+    damaged = False
+    for line in dump(open_log(options.dir)):
+        damaged |= line.info.startswith(WRONG_CHECKSUM)
+        if options.json:
+            print(json.dumps(asdict(line), default=str))
+        else:
+            print(f"{line.file}:{line.offset:<10} {line.type:<22} {line.length:>9}  {line.info}")
+    return 1 if damaged else 0
+
+
+def verify_relay(options: argparse.Namespace) -> int:
+    _, checks = look(options.dir, lambda relay: list(verify_log(relay)))
+    bad = [check for check in checks if not check.ok]
+    if options.json:
+        print(json.dumps({"ok": not bad, "files": [asdict(c) for c in checks]}, default=str))
+    else:
+        for check in checks:
+            said = "ok" if check.ok else f"{check.problem} at {check.offset}"
+            print(f"{check.file}: {check.transactions} transactions, {check.bytes} bytes: {said}")
+            if check.note:
+                print(f"  {check.note}")
+    return 1 if bad else 0
+
+
+def print_table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """As wide as it needs to be: what is said here is copied, into another command or a mail."""
+    width = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    for row in (names, *rows):
+        cells = (cell.ljust(size) for cell, size in zip(row, width, strict=True))
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,260 @@
+"""The command line. Exit 0: done, 1: stopped by an error, 2: bad usage or configuration."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from ..config import Config, load
+from ..errors import ConfigError, SetupError, SparkReplError, extra_named
+from . import inspect, xa_command
+from .arguments import parser
+
+_PLACE = ("file", "position", "gtid", "table")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code."""
+    options = parser(_RUN).parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
+        format="%(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    # It says with a traceback how a batch ended, also that --until was reached.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    try:
+        with extra_named():
+            return int(options.run(options) or 0)
+    except (ConfigError, SetupError) as error:
+        report(error)
+        return 2
+    except SparkReplError as error:
+        report(error)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def report(error: SparkReplError) -> None:
+    """``Error:`` what and where, ``Try:`` what to do, on standard error."""
+    number = f" (MySQL error {error.number})" if error.number else ""
+    print(f"Error: {error.message}{number}", file=sys.stderr)
+    for name in _PLACE:
+        if (value := getattr(error, name)) is not None:
+            print(f"  {name + ':':10}{value}", file=sys.stderr)
+    if error.hint:
+        print(f"Try: {error.hint}", file=sys.stderr)
+
+
+def configuration(options: argparse.Namespace) -> Config:
+    """The file's settings with the command line's on top. Raises ConfigError."""
+    config = load(options.config) if options.config else Config()
+    given = {
+        "relay.path": options.relay,
+        "target.path": options.target,
+        "apply.workers": options.workers,
+        "apply.writer": options.writer,
+    }
+    if not options.config:
+        for name in ("relay", "target"):
+            if getattr(options, name) is None:
+                raise ConfigError(f"--{name} is missing", hint="give it, or --config FILE")
+    config = config.override({key: value for key, value in given.items() if value is not None})
+    config.check_supported()
+    return config
+
+
+def _apply(options: argparse.Namespace) -> int:
+    config = configuration(options)
+    from ..apply.replica import Replica
+    from ..observe.progress import Progress
+    from ..relay.log import open_log
+    from ..runtime.session import build_session
+    from ..schedule.stops import Until
+
+    until = Until.parse(options.until) if options.until else None
+    relay = open_log(config.relay.path)  # a wrong folder is said before Spark starts
+    if until is not None:
+        until.check(relay)
+    master = options.master or f"local[{config.apply.workers}]"
+    spark = build_session(master=master, target=config.target.path)
+    with Progress(config) as progress:
+        replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: replica.stop())
+        with replica:
+            progress.begin(replica)
+            result = replica.apply(follow=options.follow)
+    inspect.print_result(result, options.json)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    config.check_supported()
+    from ..service.following import run
+
+    result = run(config, options.config, master=options.master, take_over=options.take_over)
+    if result is not None:
+        inspect.print_result(result, options.json)
+    return 0
+
+
+def _snapshot(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    config.check_supported()
+    from ..service.following import snapshot
+
+    if odd := [name for name in options.table if not all(name.partition("."))]:
+        raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
+    found = snapshot(
+        config, tuple(options.table), master=options.master, take_over=options.take_over
+    )
+    if not found.seconds:
+        print("Nothing was copied: the first copy is done already", file=sys.stderr)
+    said = {
+        "tables": found.tables,
+        "rows": found.rows,
+        "seconds": round(found.seconds, 3),
+        "rows_per_s": found.rows_per_s,
+        "start": str(found.start),
+        "high_water_mark": str(found.until),
+    }
+    inspect.emit(said, options.json)
+    return 0
+
+
+def _receive(options: argparse.Namespace) -> int:
+    config = load(options.config)
+    config.check_supported()
+    from ..receiver.report import has_said
+    from ..service.following import receive
+
+    try:
+        found = receive(config, parent=options.supervised, from_end=options.from_end)
+    except SparkReplError as error:
+        if options.supervised and has_said(config.relay.path, error):
+            return 1  # the supervisor says it
+        raise
+    inspect.emit(found, options.json)
+    return 0
+
+
+def _purge(options: argparse.Namespace) -> int:
+    from ..control.control import Control
+    from ..service.following import purge_applied
+
+    config = load(options.config) if options.config else Config()
+    target = inspect.target_of(options)
+    Control.existing(target)
+    found = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
+    inspect.emit({"files": list(found.files), "bytes": found.bytes}, options.json)
+    return 0
+
+
+def _setup(options: argparse.Namespace) -> int:
+    from .setup import run
+
+    return run(s3=options.s3, as_json=options.json)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from ..demo.bank_demo import run
+
+    return run(options.keep, log=options.log, as_json=options.json)
+
+
+def _bench_decode(options: argparse.Namespace) -> int:
+    from ..bench.recorded import bench_decode
+
+    inspect.emit(bench_decode(options.files), options.json)
+    return 0
+
+
+def _bench_receive(options: argparse.Namespace) -> int:
+    from ..bench.live import bench_receive, bench_steady
+
+    config = load(options.config)
+    if options.steady:
+        found = bench_steady(config, options.config, options.steady)
+    else:
+        found = bench_receive(config, options.mysqlbinlog, options.runs)
+    inspect.emit(found, options.json)
+    return 0
+
+
+def _bench_snapshot(options: argparse.Namespace) -> int:
+    from ..bench.live import bench_snapshot
+
+    config = load(options.config)
+    config.check_supported()
+    inspect.emit(bench_snapshot(config, options.runs), options.json)
+    return 0
+
+
+def _bench_latency(options: argparse.Namespace) -> int:
+    from ..bench.live import bench_latency
+
+    config = load(options.config)
+    config.check_supported()
+    inspect.emit(bench_latency(config, options.config, options.seconds), options.json)
+    return 0
+
+
+def _bench_apply(options: argparse.Namespace) -> int:
+    from ..bench.recorded import bench_apply
+    from ..schedule.stops import Until
+
+    if options.fresh_index and not options.prepared:
+        raise ConfigError("--fresh-index needs --prepared: a new target has no index")
+    settings = {
+        "workers": options.workers,
+        "writer": options.writer,
+        "group_max_rows": options.group_rows,
+        "group_max_transactions": options.group_transactions,
+        "group_max_bytes": options.group_bytes,
+    }
+    prepared = Until.parse(options.prepared) if options.prepared else None
+    found = bench_apply(
+        options.relay, settings, options.runs, prepared, fresh_index=options.fresh_index
+    )
+    inspect.emit(found, options.json)
+    return 0
+
+
+_RUN = {
+    "setup": _setup,
+    "demo": _demo,
+    "apply": _apply,
+    "run": _run,
+    "snapshot": _snapshot,
+    "receive": _receive,
+    "status": inspect.show_status,
+    "cut list": inspect.list_cuts,
+    "cut show": inspect.show_cut,
+    "relay ls": inspect.list_relay,
+    "relay dump": inspect.dump_relay,
+    "relay verify": inspect.verify_relay,
+    "relay purge": _purge,
+    "skip": inspect.skip,
+    "xa list": xa_command.show,
+    "xa commit": xa_command.end_by_hand,
+    "xa rollback": xa_command.end_by_hand,
+    "bench decode": _bench_decode,
+    "bench receive": _bench_receive,
+    "bench snapshot": _bench_snapshot,
+    "bench latency": _bench_latency,
+    "bench apply": _bench_apply,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Set-up, once: Java is checked, Delta's jars are fetched, the class archive is made.
+
+``spark-repl setup``; every later start is offline and quick. ``--s3`` fetches the jars for a target
+on S3 too, which else the first start with such a target does. The module itself, called with two
+paths, is the run whose JVM archives its classes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ..errors import SetupError
+from ..runtime.java import archive, check_java, delta_jars, jar_folder, s3_jars
+from ..runtime.user_cache import cache_folder
+
+_TRAINING = Path(__file__).parents[1] / "demo" / "bank"
+
+
+def make_archive() -> Path:
+    """Runs the applier once on the demo's log; Java writes down the classes that it loaded."""
+    place = archive()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as work:
+        made = os.path.join(work, "classes.jsa")
+        command = [sys.executable, "-m", "spark_repl.cli.setup", made, os.path.join(work, "lake")]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode or not os.path.exists(made):
+            raise SetupError(
+                "Java could not write its class archive: "
+                + "\n".join(ran.stderr.splitlines()[-8:]),
+                hint="the applier also works without it, each start takes some seconds longer",
+            )
+        os.replace(made, place)
+    return place
+
+
+def train(made: str, target: str) -> None:
+    """A run whose JVM archives its classes when it ends."""
+    from pyspark import SparkContext
+
+    from ..apply.replica import Replica
+    from ..config import Config
+    from ..runtime.session import build_session
+
+    quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+    spark = build_session(
+        master="local[2]", java_options=f"-XX:ArchiveClassesAtExit={made} {quiet}"
+    )
+    config = Config.from_mapping({"relay": {"path": str(_TRAINING)}, "target": {"path": target}})
+    with Replica(spark, config) as replica:
+        replica.apply()
+    spark.stop()
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.proc.stdin.close()  # the JVM ends with its input; the archive is written meanwhile
+    gateway.proc.wait()
+
+
+def run(*, s3: bool, as_json: bool) -> int:
+    """Says what was found and made. Raises SetupError without Java or jars; exit code 0."""
+    found = {"java": check_java(), "delta_jars": len(delta_jars()), "folder": str(jar_folder())}
+    print(f"Java {found['java']}, {found['delta_jars']} Delta jars in {found['folder']}")
+    if s3:
+        found["s3_jars"] = len(s3_jars())
+        print(f"{found['s3_jars']} jars of S3A in {cache_folder() / 'jars'}")
+    if not archive().exists():
+        try:
+            print(f"Class archive {make_archive()}")
+        except SetupError as error:
+            print(f"Warning: {error.message}\nTry: {error.hint}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(found | {"archive": str(archive()) if archive().exists() else None}))
+    return 0
+
+
+if __name__ == "__main__":
+    train(*sys.argv[1:])

@@ -1,0 +1,64 @@
+"""``spark-repl xa``: prepared branches as XA RECOVER shows them, and their ends by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ..control.control import Control
+from ..errors import ConfigError, TargetError
+from ..observe.status import prepared_branches
+from ..schedule.branches import Xid
+from .inspect import emit, print_table
+
+_UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}
+
+
+def show(options: argparse.Namespace) -> int:
+    control = Control.existing(options.target)
+    decided = {}
+    for row in control.rows("xa"):
+        decision = json.loads(row["detail"])
+        decided[decision["position"]] = {
+            "by_hand": decision["action"],
+            "decided_by": f"{decision['user']}@{decision['host']}",
+            "decided_at": str(row["at"]),
+        }
+    found = [
+        {**branch, **decided.get(packed, _UNDECIDED)}
+        for packed, branch in prepared_branches(control.cuts())
+    ]
+    if options.json:
+        emit({"prepared": found}, True)
+        return 0
+    names = ("format_id", "gtrid", "bqual", "gtid", "position", "bytes", "prepared_at", *_UNDECIDED)
+    print_table(names, [tuple(str(line[name] or "") for name in names) for line in found])
+    return 0
+
+
+def end_by_hand(options: argparse.Namespace) -> int:
+    """Records the decision, who took it and when, as the target's owner: its applier must be
+    stopped, and carries it out when it starts next. Raises ConfigError, TargetError, FencedError.
+    """
+    try:
+        xid = Xid.of_hex(options.xid)
+    except ValueError as error:
+        raise ConfigError(
+            f"--xid {options.xid} is not GTRID[,BQUAL[,FORMAT_ID]] in hex",
+            hint="spark-repl xa list shows the branches",
+        ) from error
+    control = Control.existing(options.target)
+    branches = prepared_branches(control.cuts())
+    position = next((at for at, one in branches if Xid.of_json(one) == xid), None)
+    if position is None:
+        raise TargetError(
+            f"XAER_NOTA: Unknown XID {xid}",
+            file=options.target,
+            number=1397,
+            hint="spark-repl xa list shows the branches",
+        )
+    action = options.action.upper()
+    detail = {**xid.to_json(), "position": position, "action": action}
+    control.decide("xa", detail, position=position)
+    emit({"xid": str(xid), "action": action, "when": "at the applier's next start"}, options.json)
+    return 0

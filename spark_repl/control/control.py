@@ -1,0 +1,384 @@
+"""The control table, ``<target>/_repl/control``: owner, histories, tables and cuts.
+
+A small Delta table of its own, written through delta-rs: a commit takes 3 ms where a Spark job
+takes 200, and the status needs no Spark at all. Every commit carries the ``txn`` of the owner epoch
+and is made on the version that we saw last, so that Delta's conflict check is the fence: an applier
+that slept through a takeover can't publish anything. A commit that failed is looked for first: it
+may have landed, somebody may have tidied the table up, or storage has failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import hashlib
+import json
+import logging
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from .. import formats
+from ..delta import storage
+from ..delta.delta_rs import delta_rs, meaning
+from ..delta.log_replay import commits_after
+from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
+from ..gtid import GtidSet
+from .layout import Layout
+from .owner import Owner
+
+log = logging.getLogger(__name__)
+
+_OWNER_APP = "spark_repl:owner"
+_MARK = "spark_repl:row"
+_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),  # owner, history, table, cut, skip, xa
+        ("epoch", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("position", pa.int64()),
+        ("gtid_executed", pa.string()),
+        ("detail", pa.string()),  # JSON
+    ]
+)
+_FORMAT = 1
+"""of the rows' ``detail``"""
+_CHECKPOINT_EVERY = 64
+_PRUNE_EVERY = 500
+_READ, _WRITE = "read the control table", "write the control table"
+_HINT = "give the folder that apply or run was given as its target"
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """A table at a cut: ``path`` is relative to the target, ``position`` its own, packed."""
+
+    path: str
+    version: int
+    metadata_id: str
+    position: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """All tables at one point of the source's history: together one committed state."""
+
+    position: int
+    gtid_executed: str
+    log_id: str
+    source: Mapping[str, Any]
+    tables: Mapping[str, TableVersion]
+    at: datetime | None = None
+    counts: Mapping[str, int] | None = None
+    prepared: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # XA branches (schedule/branches), as JSON has them
+    group: str = ""  # GTIDs of the group that ends here, for the tables' commits
+
+    def to_detail(self) -> str:
+        tables = {name: asdict(version) for name, version in self.tables.items()}
+        counts = dict(self.counts or {})
+        detail = {"log_id": self.log_id, "source": dict(self.source), "tables": tables}
+        return json.dumps({**detail, "counts": counts, "prepared": list(self.prepared)})
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Cut:
+        detail = json.loads(row["detail"])
+        tables = {name: TableVersion(**found) for name, found in detail["tables"].items()}
+        return cls(
+            row["position"],
+            row["gtid_executed"],
+            detail["log_id"],
+            detail["source"],
+            tables,
+            row["at"],
+            detail["counts"],
+            tuple(detail.get("prepared", ())),
+        )
+
+
+def _needed(rows: pa.Table, epoch: int, oldest: datetime) -> pa.Table:
+    """Without cuts before ``oldest`` (but the last one), and owners of epochs before the last."""
+    kind, at = rows.column("kind"), rows.column("at")
+    cut = pc.equal(kind, "cut")
+    last = pc.max(at.filter(cut))
+    old = pc.and_(cut, pc.and_(pc.less(at, pa.scalar(oldest, at.type)), pc.less(at, last)))
+    former = pc.and_(pc.equal(kind, "owner"), pc.less(rows.column("epoch"), epoch - 1))
+    return rows.filter(pc.invert(pc.or_(pc.fill_null(old, False), former)))
+
+
+class Control:
+    """Reads the control table; writes it after ``claim``. Safe to call from several threads.
+
+    ``channel``: the one that it has to be; "": whichever it is."""
+
+    def __init__(self, path: str, channel: str = "") -> None:
+        self.path, self.channel, self.epoch = path, channel, 0
+        self._options = storage.options(path)
+        self.took_over = False  # from an owner that may be alive
+        self._claim = ""  # in the mark of each commit that is made under it
+        self._handle: DeltaTable | None = None
+        self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
+        self._pruned = 0  # the version
+        self._lock = threading.Lock()
+
+    @classmethod
+    def existing(cls, target: str) -> Control:
+        """Of a target that an applier has worked on. Raises TargetError for any other folder."""
+        control = cls(Layout(target).control)
+        if not control.exists():
+            raise TargetError(
+                "nothing has been applied to this target yet", file=target, hint=_HINT
+            )
+        return control
+
+    def exists(self) -> bool:
+        with delta_rs(_READ, self.path):
+            return DeltaTable.is_deltatable(self.path, storage_options=self._options)
+
+    def _open(self) -> DeltaTable:
+        with delta_rs(_READ, self.path):
+            return DeltaTable(self.path, storage_options=self._options)
+
+    def rows(self, kind: str) -> list[dict[str, Any]]:
+        """All rows of one kind, oldest first. Empty when there is no control table yet. Raises
+        OSError, which may pass, TargetError, and FormatError when any row was written by a version
+        whose rows this one doesn't know."""
+        try:
+            table = self._open()
+        except TableNotFoundError:
+            return []
+        version, rows = self._read
+        if version != table.version():  # a start asks for every kind, and each row is a file
+            rows = self._rows_of(table).to_pylist()
+            for row in rows:
+                row["detail"] = formats.unstamp(row["detail"], _FORMAT, "this target", self.path)
+            rows.sort(key=lambda row: (row["at"], row["position"]))
+            self._read = table.version(), rows
+        return [row for row in rows if row["kind"] == kind]
+
+    def _rows_of(self, table: DeltaTable) -> pa.Table:
+        """Through Arrow's own file system: delta-rs' is a Python object, which a thread of Arrow's
+        may let go when the interpreter has ended, and that aborts the process."""
+        with delta_rs(_READ, self.path):
+            return table.to_pyarrow_table(filesystem=storage.below(self.path))
+
+    def owner(self) -> tuple[int, Owner] | None:
+        rows = self.rows("owner")
+        if not rows:
+            return None
+        newest = max(rows, key=lambda row: (row["epoch"], row["at"]))
+        return newest["epoch"], Owner(**json.loads(newest["detail"]))
+
+    def cuts(self) -> list[Cut]:
+        """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the
+        later one last."""
+        found = [Cut.of(row) for row in self.rows("cut")]
+        return sorted(found, key=lambda cut: cut.position)
+
+    def skipped(self) -> GtidSet:
+        """The transactions that somebody told the applier to leave out."""
+        found = GtidSet()
+        for row in self.rows("skip"):
+            found = found.union(GtidSet.parse(row["gtid_executed"]))
+        return found
+
+    def makes_rows_differ(self) -> bool:
+        """Whether somebody left a transaction out, or committed an XA branch, by hand: tables may
+        have rows then that the source doesn't have."""
+        decided = [json.loads(row["detail"])["action"] for row in self.rows("xa")]
+        return bool(self.rows("skip")) or "COMMIT" in decided
+
+    def claim(self, *, take_over: bool = False) -> int:
+        """Makes this process the owner; returns the new epoch.
+
+        Raises FencedError, naming the first, when another one is or may be alive, TargetError when
+        the target is another channel's.
+        """
+        storage.check_bucket(self.path)
+        storage.make_folder(self.path)
+        if not self.exists():
+            try:
+                with delta_rs("create the control table", self.path):
+                    write_deltalake(
+                        self.path, _SCHEMA.empty_table(), mode="error",
+                        storage_options=self._options,
+                    )  # fmt: skip
+            except (TargetError, OSError):
+                if not self.exists():  # else somebody else was first
+                    raise
+        self._handle = self._open()
+        held = self.owner()
+        if held is not None and not (take_over or held[1].is_dead):
+            first = held[1]
+            raise FencedError(
+                f"another applier owns this target: pid {first.pid} on host {first.host},"
+                f" since {first.since}",
+                file=self.path,
+                hint="stop it first; if that host is gone for good, use --take-over",
+            )
+        self._take_channel(held[1].channel if held else "")
+        self.took_over = held is not None and not held[1].is_dead
+        self.epoch, self._claim = (held[0] if held else 0) + 1, uuid.uuid4().hex
+        self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel))))
+        return self.epoch
+
+    def _take_channel(self, recorded: str) -> None:
+        if self.channel and recorded not in ("", self.channel):
+            raise TargetError(
+                f'the target belongs to the channel "{recorded}", not "{self.channel}"',
+                file=self.path,
+                hint=f'write channel = "{recorded}", or give each channel a target of its own',
+            )
+        self.channel = self.channel or recorded
+
+    def check_owner(self) -> None:
+        """Raises FencedError when another one has taken over since ``claim``."""
+        if not self.is_owner():
+            raise self._fenced()
+
+    def is_owner(self) -> bool:
+        """Whether nobody has taken the target over since ``claim``."""
+        held = self.owner()
+        return held is None or held[0] == self.epoch
+
+    def release(self) -> None:
+        """Lets the next one in, also in this process; nothing can be written any more."""
+        if not self.epoch:  # never claimed, or fenced off when it tried
+            return
+        released = replace(Owner.me(self.channel), released=True)
+        with contextlib.suppress(FencedError):  # taken over meanwhile: nothing to release
+            self.write("owner", detail=json.dumps(asdict(released)))
+        self._handle = None
+
+    def write(
+        self, kind: str, *, position: int = 0, gtid_executed: str = "", detail: str = "{}"
+    ) -> None:
+        """Appends one row as the owner; called again after an error, not a second time.
+
+        Raises FencedError when another one took over, OSError and ConcurrentChangeError for what
+        may pass, TargetError for what storage said otherwise.
+        """
+        row = {
+            "kind": kind,
+            "epoch": self.epoch,
+            "at": datetime.now(UTC),
+            "position": position,
+            "gtid_executed": gtid_executed,
+            "detail": formats.stamp(detail, _FORMAT),
+        }
+        said = f"{kind} {position} {gtid_executed} {detail}"
+        with self._lock:
+            self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), said, "append")
+            self._checkpoint()
+
+    def prune(self, hours: int) -> bool:
+        """Forgets cuts that were promised for ``hours`` and are older, and owners before this one;
+        many small files become one. Returns whether it was time for that. Raises as ``write``."""
+        with self._lock:
+            if self._handle is None or self._handle.version() < self._pruned + _PRUNE_EVERY:
+                return False
+            rows = self._rows_of(self._handle)
+            oldest = datetime.now(UTC) - timedelta(hours=hours)
+            self._commit(_needed(rows, self.epoch, oldest), f"prune {rows.num_rows}", "overwrite")
+            self._pruned = self._handle.version()
+            with delta_rs("tidy up the control table", self.path):
+                self._handle.create_checkpoint()
+                self._handle.cleanup_metadata()
+                # Somebody may be reading the files of a version before.
+                self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
+            return True
+
+    def _commit(self, rows: pa.Table, said: str, mode: Literal["append", "overwrite"]) -> None:
+        self._read = (-1, [])
+        if self._handle is None:
+            raise FencedError("this process does not own the target", file=self.path)
+        mark = f"{self._claim}:{hashlib.sha256(said.encode()).hexdigest()}"
+        fence = CommitProperties(
+            app_transactions=[Transaction(_OWNER_APP, self.epoch, int(time.time() * 1000))],
+            custom_metadata={_MARK: mark},
+            max_commit_retries=0,
+        )
+        try:
+            write_deltalake(self._handle, rows, mode=mode, commit_properties=fence)
+        except (DeltaError, OSError) as error:
+            self._look(mark, error)
+
+    def _look(self, mark: str, error: Exception) -> None:
+        """Returns when the commit that failed has landed all the same; raises what it was."""
+        assert self._handle is not None
+        before, self._handle = self._handle.version(), self._open()
+        newer = commits_after(self.path, before, self._handle.version())
+        owned = [c for c in newer if any(a.get("txn", {}).get("appId") == _OWNER_APP for a in c)]
+        marks = [next((str(a["commitInfo"].get(_MARK)) for a in c if "commitInfo" in a), "")
+                 for c in owned]  # fmt: skip
+        if not all(one.startswith(self._claim) for one in marks):  # perhaps behind ours
+            self._handle = None
+            raise self._fenced() from error
+        if mark in marks:
+            return
+        if newer:
+            raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
+        with storage.named(self.path):
+            raise meaning(error, _WRITE, self.path) from error
+
+    def _fenced(self) -> FencedError:
+        return FencedError(
+            "another applier has taken this target over" + self._who(self.owner()),
+            file=self.path,
+            hint="only one applier may work on a channel",
+        )
+
+    @staticmethod
+    def _who(held: tuple[int, Owner] | None) -> str:
+        by = held[1] if held else None
+        return f": pid {by.pid} on host {by.host}, since {by.since}" if by else ""
+
+    def named(self, error: SparkReplError) -> SparkReplError:
+        """A FencedError says who owns the target now, when that is another one; others stay."""
+        if isinstance(error, FencedError) and "pid" not in error.message:
+            held = self.owner()
+            error.message += self._who(held) if held and held[0] != self.epoch else ""
+        return error
+
+    def _checkpoint(self) -> None:
+        assert self._handle is not None
+        if self._handle.version() % _CHECKPOINT_EVERY == 0:
+            try:
+                self._handle.create_checkpoint()
+            except (DeltaError, OSError) as error:  # it only makes reading quicker
+                log.warning("no checkpoint of the control table: %s", error)
+
+    def decide(
+        self,
+        kind: str,
+        detail: Mapping[str, Any],
+        check: Callable[[], None] = lambda: None,
+        **place: Any,
+    ) -> None:
+        """Records what somebody decided by hand, and who it was: as the target's owner, so its
+        applier must be stopped. Raises FencedError when it is not, and what ``check`` does, which
+        looks at the target while no applier can change it."""
+        by = {"user": getpass.getuser(), "host": socket.gethostname()}
+        self.claim()
+        try:
+            check()
+            self.write(kind, detail=json.dumps({**detail, **by}), **place)
+        finally:
+            self.release()
+
+    def publish(self, cut: Cut) -> None:
+        """Publishes a cut: after the last table of its group has landed."""
+        self.write(
+            "cut", position=cut.position, gtid_executed=cut.gtid_executed, detail=cut.to_detail()
+        )

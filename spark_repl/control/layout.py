@@ -1,0 +1,115 @@
+"""Where things lie: tables at ``<target>/<database>/<table>``, our own state in ``_repl``.
+
+What must not be lost is the target's: tables, control table, bytes of prepared XA branches. All
+else is working state, in ``state_path``: it may be lost at any time, needs rename and mmap, and is
+local where the target is on an object store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ..config import Target
+from ..delta import storage
+from ..runtime.object_store import canonical, is_remote, key_of
+from ..runtime.user_cache import cache_folder
+
+SAFE = "$-_."  # besides letters and digits, which quote() never touches
+
+
+def encode(name: str) -> str:
+    """A database or table name as a folder: UTF-8, percent-encoded but for letters, digits, -_.$"""
+    encoded = quote(name, safe=SAFE).replace("~", "%7E")
+    # These two are not names of folders, and _-names are hidden from Delta.
+    if encoded in (".", ".."):
+        return encoded.replace(".", "%2E")
+    return "%5F" + encoded[1:] if encoded.startswith("_") else encoded
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Absolute paths, or URIs, of one target. Raises ConfigError for what can't be one."""
+
+    target: str
+    state: str = ""
+    """folder of the working state"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", canonical(self.target))
+        object.__setattr__(self, "state", os.path.abspath(self.state or self._usual_state()))
+
+    @classmethod
+    def of(cls, target: Target) -> Layout:
+        return cls(target.path, target.state_path)
+
+    def _usual_state(self) -> str:
+        if is_remote(self.target):
+            return str(cache_folder() / "state" / key_of(self.target))
+        return os.path.join(self.target, "_repl")
+
+    def table(self, path: str) -> str:
+        return os.path.join(self.target, path)
+
+    @staticmethod
+    def path_of(database: str, table: str) -> str:
+        """The path of a table, relative to the target."""
+        return f"{encode(database)}/{encode(table)}"
+
+    def fresh_path(self, database: str, table: str, used: Container[str] = ()) -> str:
+        """A path of the table where nothing is yet: with @2, @3, ... behind one that was used."""
+        path = first = self.path_of(database, table)
+        number = 1
+        while path in used or storage.exists(self.table(path)):
+            number += 1
+            path = f"{first}@{number}"
+        return path
+
+    @property
+    def control(self) -> str:
+        return os.path.join(self.target, "_repl", "control")
+
+    @property
+    def index(self) -> str:
+        return os.path.join(self.state, "index")
+
+    def checkpoint(self, epoch: int) -> str:
+        """The stream's, under this owner."""
+        return os.path.join(self.state, "checkpoint", str(epoch))
+
+    @property
+    def requests(self) -> str:
+        """Folder of what the running applier is asked to do."""
+        return os.path.join(self.state, "requests")
+
+    @property
+    def xa(self) -> str:
+        """Folder of the prepared XA branches' bytes."""
+        return os.path.join(self.target, "_repl", "xa")
+
+    @property
+    def xa_here(self) -> str:
+        """Where workers read them: the same folder, but of an object store a copy."""
+        return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa
+
+    @property
+    def status(self) -> str:
+        return os.path.join(self.state, "status.json")
+
+    def staging(self, epoch: int) -> str:
+        """Folder of what this owner has in work."""
+        return os.path.join(self.state, "staging", str(epoch))
+
+    def vacuumed(self, path: str) -> str:
+        """A file whose time is that of the table's last VACUUM."""
+        return os.path.join(self.state, "vacuumed", path)
+
+    def replaced(self, path: str) -> str:
+        """A file whose time is when it was first seen that nothing names the table."""
+        return os.path.join(self.state, "replaced", path)
+
+    def keys(self, path: str) -> str:
+        """Folder of the key index of one table."""
+        return os.path.join(self.state, "keys", path)

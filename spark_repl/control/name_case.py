@@ -1,0 +1,103 @@
+"""NameCase: whether the source tells names of databases and tables apart by upper and lower case.
+
+A live source has been asked (lower_case_table_names), or the configuration says it; else the log
+shows it: a TABLE_MAP with an upper-case letter is of a source that tells them apart, one whose name
+a statement has written with other letters is of one that doesn't. The control table keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection
+
+from ..ddl.effect import Effect, Statement
+from ..ddl.lower_names import fold, folded
+from ..errors import SchemaError, StatementError
+from .control import Control
+
+log = logging.getLogger(__name__)
+
+KIND, KEY = "names", "lower_case_table_names"
+ASK = -1
+_HINT = (
+    f"set source.{KEY} to what the source has: 0 (names of other letters are other tables), 1 or 2"
+)
+
+
+def record(control: Control, value: int) -> None:
+    """What a live source has, as the owner."""
+    control.write(KIND, detail=json.dumps({KEY: value}))
+
+
+class NameCase:
+    """``value``: of lower_case_table_names; ASK: nobody has said yet."""
+
+    def __init__(self, control: Control, configured: int = ASK) -> None:
+        self._control, self.value = control, configured
+
+    def load(self) -> None:
+        rows = self._control.rows(KIND)
+        if self.value == ASK and rows:
+            self.value = json.loads(rows[-1]["detail"])[KEY]
+
+    @property
+    def folds(self) -> bool:
+        return self.value > 0
+
+    def of(self, name: str) -> str:
+        """A name as it is kept here."""
+        return fold(name) if self.folds else name
+
+    def statement(self, found: Statement, tables: Collection[str]) -> Statement:
+        """The statement with names as they are kept here. ``tables``: those of the target. Raises
+        StatementError where it is not known which of them a name means."""
+        if self.folds:
+            return folded(found)
+        if self.value == ASK:
+            self._ask(found, tables)
+        return found
+
+    def _ask(self, found: Statement, tables: Collection[str]) -> None:
+        names, have = found.tables, set(tables)
+        if found.effect == Effect.DROP_DATABASE:
+            names, have = (found.database,), {name.partition(".")[0] for name in tables}
+        elif found.effect == Effect.NO_EFFECT and not found.changes_definition:
+            return
+        for name in names:
+            others = [one for one in have if one != name and fold(one) == fold(name)]
+            if not others or name in have:
+                continue
+            if found.effect == Effect.CREATE_TABLE and not found.if_not_exists:
+                self._conclude(0, name)  # elsewhere that had been an error
+                return
+            raise StatementError(
+                f"{found.verb} names {name}, the target has {others[0]}: nobody knows whether the"
+                " source takes them for the same",
+                table=name,
+                hint=_HINT,
+            )
+
+    def logged(self, name: str, tables: Collection[str]) -> bool:
+        """Takes in the name of a TABLE_MAP; whether the names of all tables have to be folded from
+        here on. Raises SchemaError when it contradicts what is known."""
+        lower = fold(name)
+        if lower != name and self.folds:
+            raise SchemaError(
+                f"the log has rows of {name}, but {KEY} is said to be {self.value}: such a source"
+                " logs names in lower case",
+                table=name,
+                hint=_HINT,
+            )
+        if self.value != ASK:
+            return False
+        if lower != name:
+            self._conclude(0, name)
+        elif name not in tables and any(fold(one) == name for one in tables):
+            self._conclude(1, name)
+        return self.folds
+
+    def _conclude(self, value: int, name: str) -> None:
+        log.warning("the log's %s shows that the source has %s = %d", name, KEY, value)
+        record(self._control, value)
+        self.value = value

@@ -1,0 +1,86 @@
+"""Skips: transactions that somebody wants left out. What some table has already can't be: a cut
+would show half of it.
+
+What a table holds beyond the last cut (a run was cut off between two tables' commits, or tables
+advance apart) stands in its own commits: each names the transactions of its group. A group that
+holds a transaction has landed in a table only if all of the group fitted, so such a table may have
+it; any other table has not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+
+from ..delta.log_replay import Action, commits_after
+from ..delta.storage import names
+from ..errors import TargetError
+from ..gtid import GtidSet
+from .control import Control
+from .copies import current_paths, standing
+from .layout import Layout
+
+_OURS = "spark_repl:"
+_HINT = (
+    "start the applier without it: what is half there is completed; where that stops, mend the rows"
+    " or copy the table that is without it again (snapshot --table)"
+)
+
+
+def check_absent(control: Control, layout: Layout, gtids: GtidSet) -> None:
+    """Raises TargetError when a cut shows some of the transactions, or a table may have some."""
+    wanted = gtids.subtract(control.skipped())
+    cut = standing(control).cut
+    if cut is not None and (shown := wanted.intersect(GtidSet.parse(cut.gtid_executed))):
+        raise TargetError(
+            f"{shown} has been applied: the last cut shows it",
+            hint="only what has not been applied can be left out",
+        )
+    had: dict[str, GtidSet] = {}
+    for name, path in current_paths(control).items():
+        at = cut.tables.get(name) if cut else None
+        version = at.version if at and at.path == path else -1
+        had[name] = wanted.intersect(_landed(layout.table(path), version))
+    if found := {name: gtids for name, gtids in had.items() if gtids}:
+        said = ", ".join(f"{name} ({gtids})" for name, gtids in sorted(found.items()))
+        raise TargetError(f"some tables have their part of it already: {said}", hint=_HINT)
+    _check_copy(control, wanted)
+
+
+def _check_copy(control: Control, wanted: GtidSet) -> None:
+    """Rows of a copy that no cut shows yet are of any moment up to its end."""
+    copy = standing(control).copy
+    if copy is None:
+        return
+    tables = ", ".join(sorted(copy.paths or copy.bounds))
+    if copy.until is None:
+        raise TargetError(
+            f"a copy is under way, which may have read rows of it: {tables}",
+            hint="finish the copy first (spark-repl snapshot)",
+        )
+    if held := wanted.intersect(copy.until):
+        raise TargetError(
+            f"a copy may have read rows of it: {tables} ({held})",
+            hint="only what is behind the copy's end can be left out; or copy again",
+        )
+
+
+def _landed(folder: str, version: int) -> GtidSet:
+    """The transactions of all groups that came to a table behind a version."""
+    stems = [os.path.splitext(name)[0] for name in names(os.path.join(folder, "_delta_log"))]
+    newest = max((int(stem) for stem in stems if stem.isdigit()), default=-1)
+    found = GtidSet()
+    for actions in commits_after(folder, version, newest):
+        found = found.union(_group(actions))
+    return found
+
+
+def _group(actions: Sequence[Action]) -> GtidSet:
+    """The transactions of the group that a commit is of; none of a commit that is no group's."""
+    if not any(a.get("txn", {}).get("appId", "").startswith(_OURS) for a in actions):
+        return GtidSet()
+    said = next((a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a), None)
+    found = json.loads(said or "{}")
+    # Versions before this one did not name the group: all up to its end may be in it.
+    return GtidSet.parse(found.get("group", found.get("gtid_executed", "")))

@@ -1,0 +1,129 @@
+"""XaStore: the bytes of prepared XA branches, below ``_repl/xa``, each in a file of its own.
+
+Invariant: a branch that a published cut names has its file, whole and synced; the file goes only
+after a cut without the branch was published. Where the target is on an object store the file is
+there, and here a copy for the workers to read, fetched again when it is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterable
+
+from .. import formats
+from ..crash_points import reach
+from ..delta import storage
+from ..errors import TargetError
+from ..schedule.branches import Branch
+
+_COPY_BYTES = 16 << 20
+_FORMAT = 1
+"""the branch's events as they are in the relay log; a later one's number follows ``.events``"""
+_LATER = re.compile(r"\d+\.events(\d+)")
+
+
+class XaStore:
+    """Copies of spans of the relay log; memory is bounded whatever a branch's size."""
+
+    def __init__(self, folder: str, here: str = "", *, keep_all: bool = False) -> None:
+        self.folder, self.here = folder, here or folder
+        self.keep_all = keep_all  # the applier will go back to an earlier cut
+
+    def path(self, position: int) -> str:
+        return os.path.join(self.here, f"{position:020d}.events")
+
+    def keep(self, branch: Branch) -> Branch:
+        """The branch with its bytes durable here. Raises OSError, and TargetError when the relay
+        log ends before the branch does."""
+        os.makedirs(self.here, exist_ok=True)
+        place = self.path(branch.position)
+        fresh = f"{place}.{uuid.uuid4().hex}.new"
+        with open(branch.path, "rb") as source, open(fresh, "wb") as out:
+            source.seek(branch.start)
+            left = branch.size
+            while left:
+                data = source.read(min(left, _COPY_BYTES))
+                if not data:
+                    raise TargetError(
+                        "the relay log is shorter than when it was indexed", file=branch.path
+                    )
+                out.write(data)
+                left -= len(data)
+            out.flush()
+            os.fsync(out.fileno())
+        reach("xa_keeping")
+        os.replace(fresh, place)
+        folder = os.open(self.here, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        if self._apart:
+            with open(place, "rb") as source, storage.open_output(self._kept(place)) as out:
+                shutil.copyfileobj(source, out, _COPY_BYTES)
+        reach("xa_kept")
+        return branch.kept(place)
+
+    @property
+    def _apart(self) -> bool:
+        return self.here != self.folder
+
+    def _kept(self, path: str) -> str:
+        """Where the bytes are durable that lie at ``path`` here."""
+        return os.path.join(self.folder, os.path.basename(path))
+
+    def _fetch(self, path: str) -> None:
+        os.makedirs(self.here, exist_ok=True)
+        fresh = f"{path}.{uuid.uuid4().hex}.new"
+        with contextlib.suppress(FileNotFoundError):
+            with storage.open_input(self._kept(path)) as source, open(fresh, "wb") as out:
+                shutil.copyfileobj(source, out, _COPY_BYTES)
+            os.replace(fresh, path)
+
+    def check(self, branches: Iterable[Branch]) -> None:
+        """Raises TargetError when the bytes of a prepared branch are gone."""
+        for branch in branches:
+            if _size(branch.path) != branch.size:
+                self._fetch(branch.path)
+            if _size(branch.path) != branch.size:
+                raise TargetError(
+                    f"the bytes of the prepared XA branch {branch.xid} are gone",
+                    file=branch.path,
+                    gtid=branch.gtid,
+                    hint="restore the file, or end the branch by hand: spark-repl xa rollback",
+                )
+
+    def forget(self, branches: Iterable[Branch]) -> None:
+        """Removes the files of branches that have ended."""
+        for branch in () if self.keep_all else branches:
+            if branch.path.startswith(self.here):
+                reach("xa_forget")
+                self._remove(branch.path)
+
+    def clean(self, branches: Iterable[Branch]) -> None:
+        """At start: removes what no branch of the last cut needs; the log brings it again."""
+        if self.keep_all:
+            return
+        wanted = {os.path.basename(branch.path) for branch in branches}
+        for name in {*storage.names(self.folder), *storage.names(self.here)}:
+            if name not in wanted:
+                if later := _LATER.fullmatch(name):
+                    formats.check(
+                        int(later[1]),
+                        _FORMAT,
+                        "a prepared XA branch",
+                        os.path.join(self.folder, name),
+                    )
+                self._remove(os.path.join(self.here, name))
+
+    def _remove(self, path: str) -> None:
+        for place in {path, self._kept(path)}:
+            storage.remove_if_there(place)
+
+
+def _size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else -1

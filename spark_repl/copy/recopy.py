@@ -1,0 +1,214 @@
+"""A new copy of some tables: asked for by one process, made by the one that owns the target.
+
+The applier goes on meanwhile. When all rows are there it goes back to the cut behind which the copy
+began, and what follows is applied to the copied tables alone; then a cut shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import SparkSession
+
+from .. import formats
+from ..apply.replica import Replica
+from ..config import Config
+from ..control.control import Control
+from ..control.copies import Copy, last_copy, record_copy, standing
+from ..control.layout import Layout
+from ..errors import (
+    ConcurrentChangeError,
+    FencedError,
+    JvmEndedError,
+    SourceLostError,
+    SparkReplError,
+    TargetError,
+)
+from ..gtid import GtidSet
+from ..relay.index_file import replace_file
+from ..runtime.companion import Companion
+from ..runtime.retry import Stopped, disk_full, first_line, temporary
+from ..runtime.workers import Workers
+from .first_copy import CopyResult, FirstCopy, plan_again
+
+log = logging.getLogger(__name__)
+
+_NAME = "thread of new copies"
+_FORMAT = 1
+"""of a request"""
+_POLL_S = 0.5
+_TOLD_S = 10.0
+
+
+def ask(config: Config, tables: tuple[str, ...]) -> str:
+    """Leaves a request for the applier that owns the target; ``on_foreign_change`` may, too.
+    Returns its name."""
+    folder = Path(Layout.of(config.target).requests)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{time.time_ns()}-{os.getpid()}.json"
+    said = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
+    replace_file(folder / name, said.encode())
+    return name
+
+
+def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
+    """Until a cut shows the copied tables. Raises TargetError when the applier gave it up, or has
+    ended."""
+    began = time.perf_counter()
+    control = Control(Layout(config.target.path).control, config.channel)
+    asked = ask(config, tables)
+    while True:
+        time.sleep(_POLL_S)
+        copy = last_copy(control)
+        if copy and copy.asked == asked:
+            if copy.error:
+                raise TargetError(f"the copy was given up: {copy.error}", file=config.target.path)
+            if copy.until is not None and standing(control).copy is None:
+                seconds = time.perf_counter() - began
+                return CopyResult(len(copy.bounds), copy.rows, seconds, copy.start, copy.until)
+        held = control.owner()
+        if held is None or held[1].is_dead:
+            raise TargetError(
+                "the applier has ended before a cut shows the copy", file=config.target.path,
+                hint="start it again: it goes on with the copy",
+            )  # fmt: skip
+
+
+def copy_stopped(
+    config: Config, tables: tuple[str, ...], session: Callable[[], SparkSession], *, take_over: bool
+) -> CopyResult:
+    """In this process, while no applier runs; the next one applies what follows. A copy that was
+    begun before goes on first."""
+    control = Control(Layout(config.target.path).control, config.channel)
+    control.claim(take_over=take_over)
+    try:
+        before = standing(control).copy
+        if before is None or before.is_done:
+            plan_again(config, control, tables)
+        return _copy(session(), config, control)
+    finally:
+        control.release()
+
+
+def _copy(
+    spark: SparkSession, config: Config, control: Control, stop: threading.Event | None = None
+) -> CopyResult:
+    told = [time.monotonic()]
+
+    def tell(rows: int, expected: int) -> None:
+        if time.monotonic() - told[0] > _TOLD_S:
+            told[0] = time.monotonic()
+            log.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
+
+    run = Workers(spark, config.apply.workers).run
+    return FirstCopy(spark, config, run, tell, control, stop).copy()
+
+
+class Recopier(Companion):
+    """Carries out requests beside a running applier, one after the other. A copy that is in work
+    when it ends goes on behind its last chunk at the next start."""
+
+    def __init__(self, spark: SparkSession, config: Config, applier: Replica) -> None:
+        attempts = config.apply.transaction_retries
+        super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
+        self.spark, self.config, self.applier = spark, config, applier
+        self.folder = Path(Layout.of(config.target).requests)
+        self._more = True  # left by a run before this one, perhaps
+
+    def _next(self) -> bool:
+        try:
+            if self._more or self._requests():
+                self._more = self._one()
+        except FencedError:  # the applier has ended, and gave the target back
+            return False
+        except SourceLostError as error:
+            log.warning("copying again: %s", error)
+            self._more = True
+        return True
+
+    def _requests(self) -> list[Path]:
+        return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
+
+    def _one(self) -> bool:
+        """One copy, if there is one to be made; returns whether there may be more to do."""
+        control = self.applier.control
+        copy = standing(control).copy
+        if copy is None:
+            requests = self._requests()
+            if not requests:
+                return False
+            tables, last = _tables(requests[0]), last_copy(control)
+            # Killed behind the row that answers it, or nothing that asks.
+            if not tables or (last and last.asked == requests[0].name):
+                requests[0].unlink(missing_ok=True)
+                return True
+            # From here on no XA branch's bytes are removed: the applier will need them again.
+            self.applier.coordinator.xa.store.keep_all = True
+            copy = self._begin(control, requests[0], tables)
+            requests[0].unlink(missing_ok=True)
+        if copy.behind is None or copy.is_done:
+            return True  # the applier has to show it first
+        log.warning("copying again: %s", ", ".join(copy.bounds))
+        try:
+            _copy(self.spark, self.config, control, self.stop)
+        except Exception as error:  # whatever makes it fail for good, the applier does without it
+            if _not_the_copys(error):
+                raise
+            self._give_up(control, copy, error)
+        else:
+            self.applier.take_in()
+        return True
+
+    def _begin(self, control: Control, request: Path, tables: tuple[str, ...]) -> Copy:
+        try:
+            formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
+            copy = plan_again(self.config, control, tables, request.name)
+            # Once more: the applier may have gone back meanwhile, with branches of its own.
+            self.applier.coordinator.xa.store.keep_all = True
+            return copy
+        except SparkReplError as error:
+            if _not_the_copys(error):
+                raise
+            copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, asked=request.name)
+            self._give_up(control, copy, error)
+            return copy
+
+    def _give_up(self, control: Control, copy: Copy, error: Exception) -> None:
+        """Tells whoever asked."""
+        known = isinstance(error, SparkReplError)
+        log.error("not copied again: %s", error, exc_info=None if known else error)
+        text = str(error) if known else f"{type(error).__name__}: {first_line(error)}"
+        record_copy(control, replace(copy, error=text))
+        self.applier.coordinator.xa.store.keep_all = False
+
+
+def _not_the_copys(error: Exception) -> bool:
+    """What may pass, and what ends the applier too."""
+    passes = isinstance(error, SourceLostError) or temporary(error) or disk_full(error)
+    return passes or isinstance(
+        error,
+        FencedError
+        | JvmEndedError
+        | Stopped
+        | ConnectionError
+        | Py4JNetworkError
+        | ConcurrentChangeError,
+    )
+
+
+def _tables(request: Path) -> tuple[str, ...]:
+    """What ``ask`` has asked for; () where it was not ``ask`` that wrote the file."""
+    try:
+        found = json.loads(request.read_text("utf-8"))["tables"]
+        return tuple(str(name) for name in found)
+    except (ValueError, KeyError, TypeError):
+        log.error("%s asks for no tables: it is removed", request)
+        return ()

@@ -1,0 +1,29 @@
+"""Names as a source with lower_case_table_names = 1 or 2 compares them: in lower case, as they also
+stand in its TABLE_MAPs; statements are logged as they were written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..binlog.definition import TableDefinition
+from .effect import Statement
+
+
+def fold(name: str) -> str:
+    """In lower case as MySQL has it: one character becomes one."""
+    return "".join(char.lower()[0] for char in name)
+
+
+def folded_definition(definition: TableDefinition) -> TableDefinition:
+    return replace(definition, database=fold(definition.database), table=fold(definition.table))
+
+
+def folded(statement: Statement) -> Statement:
+    """The statement with the names of its databases and tables folded."""
+    definition = statement.definition
+    return replace(
+        statement,
+        tables=tuple(map(fold, statement.tables)),
+        database=fold(statement.database),
+        definition=definition and folded_definition(definition),
+    )

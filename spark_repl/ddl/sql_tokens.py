@@ -1,0 +1,226 @@
+"""The words of one logged SQL statement, and a cursor over them.
+
+Only what telling statements apart and reading CREATE TABLE needs. Version comments
+(``/*!80016 ... */``) count as SQL, as they did on the source; other comments are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..binlog.events.query_status import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from ..errors import StatementError
+
+WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
+
+_SPACE = re.compile(r"(?:\s|#[^\n]*|--(?=[\s\x00-\x1f]|$)[^\n]*)+")
+_NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$])")
+_WORD = re.compile(r"[\w$\u0080-\U0010ffff]+")
+_VERSION = re.compile(r"/\*!(\d{5,6})?")
+_QUOTED = {
+    "`": re.compile(r"`((?:[^`]|``)*)`"),
+    "'": re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL),
+    '"': re.compile(r'"((?:[^"\\]|""|\\.)*)"', re.DOTALL),
+}
+_PLAIN = {mark: re.compile(f"{mark}((?:[^{mark}]|{mark}{mark})*){mark}") for mark in "'\""}
+"""strings in which a backslash is a letter"""
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
+# No server has executed the content of a comment for this version or a later one.
+_NO_VERSION = 99_999
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """``text`` is upper case for words, without quotes for names and strings."""
+
+    kind: str
+    text: str
+    raw: str
+
+
+def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
+    """The tokens of ``statement``; StatementError if a quote or a comment has no end. ``sql_mode``:
+    the session's, which says what quotes and backslashes mean."""
+    out: list[Token] = []
+    at, inside = 0, False
+    while at < len(statement):
+        if space := _SPACE.match(statement, at):
+            at = space.end()
+        elif statement.startswith("/*", at):
+            version = _VERSION.match(statement, at)
+            if version and not inside and int(version[1] or 0) < _NO_VERSION:
+                at, inside = version.end(), True
+            else:
+                at = _comment_end(statement, at)
+        elif inside and statement.startswith("*/", at):
+            at, inside = at + 2, False
+        else:
+            token, at = _token(statement, at, sql_mode)
+            out.append(token)
+    if inside:
+        raise StatementError("a comment in the statement has no end")
+    return out
+
+
+def _comment_end(statement: str, at: int) -> int:
+    """Behind the comment that starts at ``at``; one left out may hold another."""
+    versioned = statement.startswith("/*!", at)
+    end = statement.find("*/", at + 2)
+    inner = statement.find("/*", at + 2)
+    while versioned and 0 <= inner < end:
+        after = statement.find("*/", inner + 2)
+        end, inner = statement.find("*/", after + 2), statement.find("/*", after + 2)
+    if end == -1:
+        raise StatementError("a comment in the statement has no end")
+    return end + 2
+
+
+def _token(statement: str, at: int, sql_mode: int) -> tuple[Token, int]:
+    mark = statement[at]
+    if mark in _QUOTED:
+        names = mark == "`" or (mark == '"' and bool(sql_mode & ANSI_QUOTES))
+        plain = mark != "`" and (names or bool(sql_mode & NO_BACKSLASH_ESCAPES))
+        match = (_PLAIN if plain else _QUOTED)[mark].match(statement, at)
+        if not match:
+            raise StatementError(f"a {mark} in the statement is not closed")
+        text = match[1].replace(mark * 2, mark)
+        if not (names or plain):
+            text = _ESCAPE.sub(_unescape, text)
+        return Token(NAME if names else STRING, text, match[0]), match.end()
+    if match := _NUMBER.match(statement, at):
+        return Token(NUMBER, match[0], match[0]), match.end()
+    if match := _WORD.match(statement, at):
+        return Token(WORD, match[0].upper(), match[0]), match.end()
+    return Token(MARK, mark, mark), at + 1
+
+
+def _unescape(match: re.Match[str]) -> str:
+    char = match[1]
+    return "\\" + char if char in "%_" else _ESCAPED.get(char, char)
+
+
+class Cursor:
+    """Reads tokens from left to right. What is expected and not there is a StatementError."""
+
+    def __init__(self, items: list[Token]) -> None:
+        self._items = items
+        self._at = 0
+
+    def again(self) -> Cursor:
+        """Another cursor over what is left."""
+        return Cursor(self._items[self._at :])
+
+    def peek(self, ahead: int = 0) -> Token | None:
+        at = self._at + ahead
+        return self._items[at] if at < len(self._items) else None
+
+    def next(self) -> Token:
+        token = self.peek()
+        if token is None:
+            raise StatementError("the statement ends too early")
+        self._at += 1
+        return token
+
+    def done(self) -> bool:
+        return self._at >= len(self._items)
+
+    def rest(self) -> str:
+        """The next few words, for messages."""
+        return " ".join(t.raw for t in self._items[self._at : self._at + 4]) or "its end"
+
+    def at(self, *words: str) -> bool:
+        """Whether the next token is one of these unquoted words."""
+        token = self.peek()
+        return token is not None and token.kind == WORD and token.text in words
+
+    def word(self, *words: str) -> str:
+        """Takes the next token if it is one of these unquoted words; else ''."""
+        return self.next().text if self.at(*words) else ""
+
+    def phrase(self, text: str) -> bool:
+        """Takes these words if all of them come next."""
+        wanted = text.split()
+        found = [self.peek(i) for i in range(len(wanted))]
+        if any(
+            t is None or t.kind != WORD or t.text != w for t, w in zip(found, wanted, strict=True)
+        ):
+            return False
+        self._at += len(wanted)
+        return True
+
+    def at_mark(self, mark: str) -> bool:
+        token = self.peek()
+        return token is not None and token.kind == MARK and token.text == mark
+
+    def mark(self, mark: str) -> bool:
+        """Takes the next token if it is this mark."""
+        if self.at_mark(mark):
+            self._at += 1
+            return True
+        return False
+
+    def expect(self, what: str) -> None:
+        """Takes this mark or unquoted word, or fails."""
+        if not (self.mark(what) or self.word(what)):
+            raise StatementError(f"{what} expected before {self.rest()}")
+
+    def name(self) -> str:
+        """An identifier; one in double quotes too, where sql_mode is not known."""
+        token = self.next()
+        if token.kind == WORD:
+            return token.raw
+        if token.kind == NAME or token.raw[0] == '"':
+            return token.text
+        raise StatementError(f"a name expected, not {token.raw}")
+
+    def table(self, database: str) -> str:
+        """``db.table`` of a table's name, with ``database`` for one without."""
+        first = "" if self.mark(".") else self.name()
+        if first and not self.mark("."):
+            if not database:
+                raise StatementError(f"table {first} is named without a database")
+            return f"{database}.{first}"
+        second = self.name()
+        return f"{first or database}.{second}"
+
+    def number(self) -> int:
+        token = self.next()
+        if token.kind != NUMBER or not token.text.isdigit() or len(token.text) > 18:
+            raise StatementError(f"a number expected, not {token.raw}")
+        return int(token.text)
+
+    def string(self) -> str:
+        """A string literal; ones side by side are one."""
+        token = self.next()
+        if token.kind == WORD and (token.text == "N" or token.text[0] == "_"):
+            token = self.next()
+        if token.kind != STRING:
+            raise StatementError(f"a string expected, not {token.raw}")
+        text = token.text
+        while (more := self.peek()) is not None and more.kind == STRING:
+            text += self.next().text
+        return text
+
+    def parentheses(self) -> Cursor:
+        """Takes ``( ... )``, whatever is in it; returns a cursor over that."""
+        self.expect("(")
+        start, depth = self._at, 1
+        while depth:
+            token = self.next()
+            if token.kind == MARK:
+                depth += (token.text == "(") - (token.text == ")")
+        return Cursor(self._items[start : self._at - 1])
+
+    def parts(self) -> list[Cursor]:
+        """A cursor over each part between the commas outside parentheses."""
+        out: list[Cursor] = []
+        start = self._at
+        while not self.done():
+            if self.at_mark("("):
+                self.parentheses()
+            elif self.next().raw == ",":
+                out.append(Cursor(self._items[start : self._at - 1]))
+                start = self._at
+        return [*out, Cursor(self._items[start:])]

@@ -1,0 +1,133 @@
+"""Changes that a foreign key carries on to other tables, where the source does not log these.
+
+Up to MySQL 9.5, and later with innodb_native_foreign_keys=ON, ON DELETE and ON UPDATE are the
+storage engine's: the log holds the parent's row only. Where the server does them itself, every rows
+event says so (USE_SQL_FOREIGN_KEY), and the children's rows stand in the log too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..binlog.definition import ForeignKey, TableDefinition
+from ..binlog.kernels.jit import DELETE, FLAGS, KIND, REFERRED_FK_DB, TRANSACTION
+from ..binlog.rows.row_images import RowImages
+from ..ddl.lower_names import fold
+from ..errors import DecodeError
+from ..position import RelayPosition
+
+_NAMED_MAX = 5
+_HINT = (
+    "have the source log such changes (MySQL 9.6 or newer, innodb_native_foreign_keys=OFF), or take"
+    " the action out of the foreign key; then copy the tables again, from behind this transaction"
+)
+_UNKNOWN_HINT = (
+    "if no foreign key that references the table has ON DELETE or ON UPDATE with CASCADE, SET NULL"
+    " or SET DEFAULT, name it in source.without_cascades; else " + _HINT
+)
+
+
+@dataclass(frozen=True)
+class Cascades:
+    """``keys``: table -> (referencing table, its key with an action) of the target's tables, by its
+    name in lower case, as ``harmless``: how the source compares names is not always known.
+    ``unknown``: tables of the target whose keys no statement and no copy has told."""
+
+    keys: Mapping[str, tuple[tuple[str, ForeignKey], ...]] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    harmless: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, tables: Mapping[str, tuple[ForeignKey, ...] | None], harmless: Collection[str]
+    ) -> Cascades:
+        """``tables``: each one's own keys; ``harmless``: tables that somebody has said no action is
+        about."""
+        keys: dict[str, list[tuple[str, ForeignKey]]] = {}
+        for child, own in tables.items():
+            for key in own or ():
+                if key.on_delete or key.on_update:
+                    keys.setdefault(fold(key.parent), []).append((child, key))
+        found = {name: tuple(children) for name, children in keys.items()}
+        unknown = sorted(name for name, own in tables.items() if own is None)
+        return cls(found, tuple(unknown), frozenset(map(fold, harmless)))
+
+    def check(
+        self, images: RowImages, positions: npt.NDArray[np.int64], done: Any = None
+    ) -> int | None:
+        """Raises DecodeError for the first change that cascades; gives the position of the first
+        that may, as far as its TABLE_MAP says. ``positions`` and ``done`` (already in the table)
+        are those of the transactions."""
+        name = images.definition.name
+        lower = fold(name)
+        if lower in self.harmless:
+            return None
+        events = images.left_to_the_engine()
+        if done is not None:
+            events = events[~done[events[:, TRANSACTION]]]
+        if not len(events):
+            return None
+        found = [
+            (int(positions[events[at, TRANSACTION]]), child, key)
+            for child, key in self.keys.get(lower, ())
+            if (at := _first(images, events, key)) is not None
+        ]
+        if found:
+            at, child, key = min(found, key=lambda one: one[0])
+            raise _refusal(name, at, child, key)
+        referred = np.flatnonzero(events[:, FLAGS] & REFERRED_FK_DB)
+        return int(positions[events[referred[0], TRANSACTION]]) if len(referred) else None
+
+
+def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) -> int | None:
+    """Index of the first event that the key carries on."""
+    found = []
+    if key.on_delete:
+        found += np.flatnonzero(events[:, KIND] == DELETE)[:1].tolist()
+    if key.on_update:
+        columns = _columns(images.definition, key)
+        updates = np.flatnonzero(events[:, KIND] != DELETE)
+        at = images.first_update(events[updates], columns) if len(updates) else None
+        found += [] if at is None else [int(updates[at])]
+    return min(found, default=None)
+
+
+def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
+    """The referenced columns; all of them where that is not known."""
+    names = [column.name.lower() for column in definition.columns]
+    wanted = [name.lower() for name in key.referenced]
+    if set(wanted) <= set(names):
+        return [names.index(name) for name in wanted] or list(definition.primary_key)
+    return list(range(len(names)))
+
+
+def _refusal(name: str, at: int, child: str, key: ForeignKey) -> DecodeError:
+    actions = [
+        f"ON {verb} {action}"
+        for verb, action in (("DELETE", key.on_delete), ("UPDATE", key.on_update))
+        if action
+    ]
+    return DecodeError(
+        f"the source has changed rows of {child} with this change, by the foreign key {key.name}"
+        f" ({' '.join(actions)}), and its log does not hold them",
+        table=name,
+        position=RelayPosition.unpack(at),
+        hint=_HINT,
+    )
+
+
+def unknown_refusal(name: str, at: int, unknown: Sequence[str]) -> DecodeError:
+    """Of a change of a table that is referenced by foreign keys nobody knows."""
+    return DecodeError(
+        "the source may have changed rows of other tables with this change, by a foreign key, and"
+        " its log does not hold them: the log does not tell the foreign keys of"
+        f" {', '.join(unknown[:_NAMED_MAX])}{', ...' * (len(unknown) > _NAMED_MAX)}",
+        table=name,
+        position=RelayPosition.unpack(at),
+        hint=_UNKNOWN_HINT,
+    )

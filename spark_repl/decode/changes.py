@@ -1,0 +1,139 @@
+"""Net changes: what a run of row changes amounts to, one change per key.
+
+A change carries three bits: EXISTED (there was a row before it), EXISTS (there is one after it) and
+CERTAIN (its outcome doesn't depend on the row being there: an INSERT or a DELETE under MySQL's
+replica_exec_mode=IDEMPOTENT, where an UPDATE of a missing row is ignored).
+
+Workers hold runs of successive waves, so one worker's changes of a key may lie between another's.
+A worker therefore hands on, per key, its last image and the whole chain of its (position, flags);
+the fold runs once, over all chains of a key in log order. The last change of all is the last of its
+worker, so the image that survives is always one that was decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.kernels.jit import jit_allocating
+
+EXISTED, EXISTS, CERTAIN = 1, 2, 4
+CHANGE_BITS = EXISTED | EXISTS | CERTAIN
+
+
+@dataclass(frozen=True)
+class EveryTable:
+    """All names of tables: exec_mode is idempotent. ``copied``: those that would be idempotent
+    anyway, as they catch up with their copy, where a row that isn't there yet may come."""
+
+    copied: Container[str] = frozenset()
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+Bits = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+MISSING_ROW, DUPLICATE_KEY = 1032, 1062
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """One entry per key that is left with something to do.
+
+    ``entry``: the change whose image survives; ``flags``: the net bits; ``count``: rows to add
+    (> 0) or take away (< 0) in a table without a key, else 1; ``first``: the change that met the
+    key first. ``breaks``: (change, MySQL's error number) where the log contradicts itself.
+    """
+
+    entry: Longs
+    flags: Bits
+    count: Longs
+    first: Longs
+    breaks: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """Changes by key, in log order inside one: key i's are ``order[edges[i]:edges[i+1]]``."""
+
+    order: Longs
+    edges: Longs
+
+    @property
+    def last(self) -> Longs:
+        return self.order[self.edges[1:] - 1]
+
+
+def chains(key: pa.Array) -> Chains:
+    code, distinct = codes(key)
+    edges = np.zeros(distinct + 1, np.int64)
+    np.cumsum(np.bincount(code, minlength=distinct), out=edges[1:])
+    return Chains(np.argsort(code, kind="stable"), edges)
+
+
+def certain(flags: Bits) -> Bits:
+    """Adds the CERTAIN bit to single changes: INSERT and DELETE have it, UPDATE has not."""
+    out = flags.copy()
+    out[flags != (EXISTED | EXISTS)] |= CERTAIN
+    return out
+
+
+def codes(key: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
+    """Numbers 0..n-1 for the distinct keys, equal only for equal bytes (no hash is trusted)."""
+    encoded = pc.dictionary_encode(key)
+    return encoded.indices.to_numpy().astype(np.int32), len(encoded.dictionary)
+
+
+def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits) -> Net:
+    """Net change per key code, of changes in log order. ``code`` and ``flags`` are [n]."""
+    entry, net, first, broken = _fold(code, flags, distinct)
+    keep = np.flatnonzero(net)
+    breaks = [
+        (int(at), MISSING_ROW if flags[at] & EXISTED else DUPLICATE_KEY)
+        for at in broken[broken > 0]
+    ]
+    return Net(entry[keep], net[keep], np.ones(len(keep), np.int64), first[keep], breaks)
+
+
+def fold_bag(code: npt.NDArray[np.int32], distinct: int, count: Longs) -> Net:
+    """Net count per image of a table without a key: +1 for each row added, -1 for each one gone."""
+    total = np.zeros(distinct, np.int64)
+    np.add.at(total, code, count)
+    first = np.full(distinct, len(code), np.int64)
+    np.minimum.at(first, code, np.arange(len(code)))
+    keep = np.flatnonzero(total)
+    flags = np.where(total[keep] > 0, EXISTS, EXISTED).astype(np.uint8)
+    return Net(first[keep], flags, total[keep], first[keep], [])
+
+
+@jit_allocating
+def _fold(code: Any, flags: Any, distinct: int) -> Any:
+    entry = np.full(distinct, -1, np.int64)
+    first = np.full(distinct, -1, np.int64)
+    net = np.zeros(distinct, np.uint8)
+    broken = np.zeros(distinct, np.int64)  # 0: never, as no key's first change is
+    for i in range(code.size):
+        k = code[i]
+        now = flags[i]
+        if entry[k] < 0:
+            entry[k] = i
+            first[k] = i
+            net[k] = now
+            continue
+        was = net[k]
+        if ((was >> 1) & 1) != (now & 1) and not broken[k]:
+            broken[k] = i
+        if not now & 4 and was & 4 and not was & 2:
+            continue  # an UPDATE of a row that is surely gone: ignored in idempotent mode
+        entry[k] = i
+        net[k] = (was & 1) | (now & 2) | ((was | now) & 4)
+    # No bits left: inserted and deleted again. CERTAIN alone: remove whatever is there.
+    return entry, net, first, broken

@@ -1,0 +1,72 @@
+"""One transaction that is larger than memory may be: its events window by window from the file."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ..binlog.events.event import CRC_LENGTH, HEADER_LENGTH, EventType, parse_header
+from ..binlog.events.payload import Payload
+from ..binlog.events.windows import read_exactly, windows
+from ..binlog.kernels.jit import Bytes
+from ..errors import DecodeError
+
+_PIECE_BYTES = 1 << 20
+
+
+def too_short() -> DecodeError:
+    return DecodeError(
+        "the file is shorter than when it was indexed",
+        hint="was it truncated or replaced while the applier ran?",
+    )
+
+
+def plain(
+    file: BinaryIO, start: int, end: int, checksum: bool, size: int
+) -> Iterator[tuple[Bytes, bool]]:
+    """(window of about ``size`` bytes, whether its events carry a CRC) of file[start:end]."""
+    if os.fstat(file.fileno()).st_size < end:
+        raise too_short()
+    file.seek(start)
+    for window in windows(file, end - start, size):
+        yield window, checksum
+
+
+def unpacked(
+    file: BinaryIO, start: int, end: int, checksum: bool, size: int
+) -> Iterator[tuple[Bytes, bool]]:
+    """The same of the events inside of a compressed transaction, which carry none. The payload's
+    own CRC is verified before anything is decompressed."""
+    if os.fstat(file.fileno()).st_size < end:
+        raise too_short()
+    at, tail = start, CRC_LENGTH if checksum else 0
+    while at + HEADER_LENGTH + tail <= end:
+        file.seek(at)
+        header = parse_header(file.read(HEADER_LENGTH))
+        length = header.length
+        if length < HEADER_LENGTH + tail or at + length > end:
+            break
+        if checksum:
+            _verify(file, at, length - tail)
+        if header.type == EventType.TRANSACTION_PAYLOAD:
+            file.seek(at + HEADER_LENGTH)
+            payload = Payload(file, length - HEADER_LENGTH - tail)
+            for window in windows(payload, payload.uncompressed, size):
+                yield window, False
+            payload.check_end()
+            return
+        at += length
+    raise DecodeError("a compressed transaction has no payload")
+
+
+def _verify(file: BinaryIO, at: int, size: int) -> None:
+    """CRC32 of an event whose CRC stands behind ``size`` bytes."""
+    file.seek(at)
+    crc, left = 0, size
+    while left:
+        piece = read_exactly(file, min(left, _PIECE_BYTES))
+        crc, left = zlib.crc32(piece, crc), left - len(piece)
+    if crc != int.from_bytes(file.read(CRC_LENGTH), "little"):
+        raise DecodeError("an event's CRC32 is wrong")

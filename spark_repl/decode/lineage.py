@@ -1,0 +1,95 @@
+"""Where each column of a row comes from, when images lack columns (MINIMAL, NOBLOB, JSON diffs).
+
+A change's row is what its image holds, over the row that the change met: an earlier change of the
+same key, the row of the old key when an UPDATE changes it, the target's row before the group, or
+(an INSERT) the columns' defaults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..binlog.kernels.jit import jit_allocating
+
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+TARGET, DEFAULT, LOST = -1, -2, -3
+"""Instead of a change: the target's row, the default, an image that was folded away."""
+MOVED = 8
+"""Flag of an UPDATE's second half, behind its first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Of n changes in log order: the change each one builds upon (or TARGET, DEFAULT), and the
+    first change of its row: the one whose key the row has in the target."""
+
+    previous: Longs
+    root: Longs
+
+
+def lineage(code: npt.NDArray[np.int32], distinct: int, flags: npt.NDArray[np.uint8]) -> Lineage:
+    """``code``: key of each change; ``flags``: EXISTED, EXISTS, CERTAIN and MOVED. All [n]."""
+    return Lineage(*_lineage(code, distinct, flags))
+
+
+def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
+    """The change whose image gives a column's value after each change; or TARGET, DEFAULT, LOST.
+
+    holds: whether the change's image holds the column; image: whether it was kept at all.
+    """
+    found: Longs = _sources(line.previous, holds, image)
+    return found
+
+
+@jit_allocating
+def along(previous: Any, mine: Any) -> Any:
+    """How many of ``mine`` lie on the way from each change to its row's root: int64[n]."""
+    total = mine.astype(np.int64)
+    for i in range(total.size):
+        if previous[i] >= 0:
+            total[i] += total[previous[i]]
+    return total
+
+
+@jit_allocating
+def _lineage(code: Any, distinct: int, flags: Any) -> Any:
+    previous = np.empty(code.size, np.int64)
+    root = np.empty(code.size, np.int64)
+    last = np.full(distinct, TARGET, np.int64)
+    net = np.zeros(distinct, np.uint8)
+    for i in range(code.size):
+        k, now = code[i], flags[i]
+        was = net[k]
+        if now & MOVED:
+            previous[i] = i - 1
+        elif now & 3 == 2:
+            previous[i] = DEFAULT
+        else:
+            previous[i] = last[k]
+        root[i] = root[previous[i]] if previous[i] >= 0 else i
+        if not now & 4 and was & 4 and not was & 2:
+            continue  # an UPDATE of a row that is surely gone, as ``changes.fold`` has it
+        last[k] = i
+        net[k] = (now & 2) | ((was | now) & 4)
+    return previous, root
+
+
+@jit_allocating
+def _sources(previous: Any, holds: Any, image: Any) -> Any:
+    out = np.empty(previous.size, np.int64)
+    for i in range(previous.size):
+        if not image[i]:
+            out[i] = LOST
+        elif holds[i]:
+            out[i] = i
+        elif previous[i] >= 0:
+            out[i] = out[previous[i]]
+        else:
+            out[i] = previous[i]
+    return out

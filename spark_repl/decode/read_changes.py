@@ -1,0 +1,191 @@
+"""read_changes: the row changes of recorded binary logs as Arrow record batches, without Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.events.event import Query
+from ..binlog.types.forms import Forms
+from ..ddl.schema_history import SchemaHistory
+from ..errors import LogError, SparkReplError, StatementError
+from ..position import OFFSET_MASK, RelayPosition
+from ..relay.file_head import RelayFile
+from ..relay.gtid_column import gtid_column
+from ..relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
+from ..relay.log import open_log
+from ..relay.statement import read_statement
+from ..schedule.branches import Xid
+from .row_batches import table_batches
+from .spans import Span, read_images, slices
+
+Longs = npt.NDArray[np.int64]
+
+log = logging.getLogger(__name__)
+
+_WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.DDL_ROWS)
+_STATEMENT_HINT = "set binlog_format=ROW on the source: a statement's rows are not in the log"
+
+
+def read_changes(
+    path: str,
+    *,
+    tables: Collection[str] | None = None,
+    zero_dates: str = "error",
+    time_as: str = "string",
+    geometry_as: str = "struct",
+    rows_query: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Row changes of a folder of binary logs (or one file, or an index file), a batch per table.
+
+    Columns: ``table`` ("db.table"), ``operation`` (INSERT, UPDATE, DELETE), ``gtid`` ("" for an
+    anonymous transaction), ``position`` (packed, as in the stream of transactions),
+    ``commit_time``, ``before`` and ``after`` (structs with the table's columns, NULL where there
+    is none). Of images without all columns (binlog_row_image MINIMAL, NOBLOB)
+    ``before_absent`` and ``after_absent`` list the columns that are NULL because the log does not
+    hold them, ``after_diffs`` the JSON diffs whose document is not there; else NULL.
+
+    Batches of one table come in the log's order, those of several tables by turns: to merge them,
+    sort by ``position``. An XA transaction's rows come where it is committed.
+    Only row changes: TRUNCATE, DROP and ALTER TABLE are statements and don't show.
+    tables: only these. zero_dates, time_as, geometry_as: as in the configuration's [target].
+    JSON is text always: Arrow has no variant type, and the text loses nothing.
+    rows_query: a column of that name has the statement's text, where the server logged it.
+    Raises LogError, DecodeError and StatementError, with file, position and GTID. What the last
+    file has behind its last whole transaction is not read: that is logged as a warning, since a
+    server may be writing it just now.
+    """
+    relay = open_log(path)
+    state, forms = _State(), Forms(zero_dates, time_as, geometry_as)
+    index = None
+    for index in file_indexes(relay):
+        for run in _runs(relay.file(index.number), index.records, state):
+            yield from _run_batches(run, state.history, tables, forms, rows_query)
+    if tail := tail_of(relay, index):
+        log.warning("not read: %s", tail)
+
+
+@dataclass
+class _State:
+    """What statements so far have left: definitions, and prepared XA transactions by XID."""
+
+    history: SchemaHistory = field(default_factory=SchemaHistory)
+    prepared: dict[Xid, tuple[RelayFile, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Transactions of rows with no statement between them, all plain or all compressed."""
+
+    file: RelayFile
+    records: Any
+    span: Span
+
+    @cached_property
+    def gtids(self) -> pa.Array:
+        return gtid_column(self.records).fill_null("")
+
+
+def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
+    rows = np.isin(records["kind"], _WITH_ROWS)
+    # What is compressed is read by itself, so that the order of a table's changes stays.
+    packed = rows & (records["flags"] & Flag.COMPRESSED != 0)
+    for (with_rows, _), group in groupby(zip(rows.tolist(), packed.tolist(), strict=True)):
+        count = len(list(group))
+        chosen, records = records[:count], records[count:]
+        if with_rows:
+            yield from _parts(file, chosen, state)
+        else:
+            for i in range(count):
+                yield from _statement(file, chosen[i : i + 1], state)
+
+
+def _parts(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
+    """CREATE TABLE ... SELECT is a statement and rows in one transaction."""
+    first = 0
+    for at in np.flatnonzero(records["kind"] == Kind.DDL_ROWS).tolist():
+        if at > first:
+            yield _run(file, records[first:at])
+        state.history.see(_query(file, records[at], b"CREATE"))
+        first = at
+    yield _run(file, records[first:])
+
+
+def _run(file: RelayFile, records: Any) -> _Run:
+    return _Run(file, records, Span.of(file.path, file.number, records))
+
+
+def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
+    """What a transaction without rows of its own means; ``records`` is that one alone."""
+    record = records[0]
+    kind = Kind(int(record["kind"]))
+    if kind == Kind.QUERY and state.history.see(_query(file, record, b"")).changes_rows:
+        kind = Kind.STATEMENT
+    if kind == Kind.XA_PREPARE:
+        state.prepared[_xid(file, record)] = file, records
+    elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
+        found = state.prepared.pop(_xid(file, record), None)
+        if found is None:
+            log.warning("%s ends an XA transaction that this log does not hold", gtid_name(record))
+        elif kind == Kind.XA_COMMIT:
+            yield replace(_run(*found), records=records)
+    elif kind in (Kind.STATEMENT, Kind.INCIDENT):
+        raise _refusal(kind).at(
+            file=file.path,
+            position=RelayPosition.unpack(int(record["position"])),
+            gtid=gtid_name(record),
+        )
+
+
+def _refusal(kind: Kind) -> SparkReplError:
+    if kind == Kind.INCIDENT:
+        return LogError(
+            "an incident occurred on the source: it may have lost events",
+            number=13119,
+            hint="copy the tables anew from behind this event",
+        )
+    return StatementError("the transaction changes rows by statements", hint=_STATEMENT_HINT)
+
+
+def _query(file: RelayFile, record: Any, start: bytes) -> Query:
+    offset, checksum = int(record["position"]) & OFFSET_MASK, record["flags"] & Flag.CHECKSUM
+    return read_statement(file.path, offset, checksum=bool(checksum), start=start)
+
+
+def _xid(file: RelayFile, record: Any) -> Xid:
+    return Xid.parse(_query(file, record, b"XA ").statement)
+
+
+def _run_batches(
+    run: _Run,
+    history: SchemaHistory,
+    tables: Collection[str] | None,
+    forms: Forms,
+    rows_query: bool,
+) -> Iterator[pa.RecordBatch]:
+    for first, last in slices(run.span):
+        ordinal = np.arange(first, last)
+        try:
+            for images, ordinals, _ in read_images(
+                run.span, first, last, ordinal, known=history.definitions, forms=forms, pairs=True
+            ):
+                if tables is None or images.definition.name in tables:
+                    args = images, run.records, run.gtids, ordinals, forms.zero_dates
+                    yield from table_batches(*args, rows_query=rows_query)
+        except SparkReplError as error:
+            raise _placed(error, run) from error
+
+
+def _placed(error: SparkReplError, run: _Run) -> SparkReplError:
+    error.at(file=run.file.path)
+    if error.position is not None:
+        error.at(gtid=gtid_name(run.records[holding(run.records, error.position)]))
+    return error

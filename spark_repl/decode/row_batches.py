@@ -1,0 +1,125 @@
+"""Row changes as Arrow record batches: what ``read_changes`` gives, one table at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.json.diff import describe
+from ..binlog.rows.partial_rows import PartialImages, pending_diffs
+from ..binlog.rows.row_images import RowImages
+from ..errors import DecodeError
+from ..position import RelayPosition
+from .lineage import MOVED
+
+Longs = npt.NDArray[np.int64]
+
+_BATCH_ROWS = 1 << 16
+_WORDS = pa.array(["INSERT", "UPDATE", "DELETE"])
+_NAMES = (
+    "table", "operation", "gtid", "position", "commit_time", "before", "after", "before_absent",
+    "after_absent", "after_diffs",
+)  # fmt: skip
+
+
+def table_batches(
+    images: RowImages,
+    records: Any,
+    gtids: pa.Array,
+    ordinals: Longs,
+    zero_dates: str,
+    *,
+    rows_query: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Pairs of entries (``walk``, pairs) become one row with both images. ``records`` and ``gtids``
+    (StringArray) are those of all transactions, of which ``ordinals`` are the images'."""
+    names = [*_NAMES, "rows_query"] if rows_query else list(_NAMES)
+    heads = np.flatnonzero(images.flags & MOVED == 0)
+    paired = np.append(images.flags[1:] & MOVED != 0, False)[heads]
+    for at in range(0, len(heads), _BATCH_ROWS):
+        head, pair = heads[at : at + _BATCH_ROWS], paired[at : at + _BATCH_ROWS]
+        inserted = images.flags[head] == 2
+        after = np.where(inserted, head, np.where(pair, head + 1, -1))
+        before = np.where(inserted, -1, head)
+        owner = ordinals[images.transaction[head]]
+        operation = pa.array(np.where(inserted, 0, np.where(pair, 1, 2)).astype(np.int8))
+        new = np.append(True, owner[1:] != owner[:-1])  # they come in the log's order
+        gtid, place = gtids.take(pa.array(owner[new])), np.cumsum(new) - 1
+        try:
+            old, old_absent, _ = _side(images, before, zero_dates)
+            new, new_absent, diffs = _side(images, after, zero_dates)
+        except DecodeError as error:
+            if error.row is not None:
+                start = records["position"][owner[error.row]]
+                error.at(position=RelayPosition.unpack(int(start)))
+            raise
+        yield pa.RecordBatch.from_arrays(
+            [
+                _constant(images.definition.name, len(head)),
+                pa.DictionaryArray.from_arrays(operation, _WORDS),
+                pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), gtid),
+                pa.array(records["position"][owner].astype(np.int64)),
+                pa.array(records["commit_time"][owner].astype(np.int64)).cast(
+                    pa.timestamp("us", "UTC")
+                ),
+                old, new, old_absent, new_absent, diffs,
+                *([images.rows_query(head)] if rows_query else []),
+            ],
+            names=names,
+        )  # fmt: skip
+
+
+def _constant(text: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int8)), pa.array([text]))
+
+
+def _side(
+    images: RowImages, entries: Longs, zero_dates: str
+) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """(struct of the images of ``entries``, -1 for none; absent columns; JSON diffs), [n] each."""
+    fields = [field.with_nullable(True) for field in images.definition.arrow_schema()]
+    none = entries < 0
+    if none.all():
+        rows = pa.nulls(len(entries), pa.struct(fields))
+    else:
+        mask = pa.array(none) if none.any() else None
+        arrays = images.values(entries, zero_dates)
+        rows = pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+    if not isinstance(images, PartialImages):
+        nothing = pa.nulls(len(entries), pa.list_(pa.string()))
+        return rows, nothing, nothing
+    there = np.flatnonzero(~none)
+    absent, diffs = _lacks(images, entries[there])
+    index = np.zeros(len(entries), np.int64)
+    index[there] = np.arange(len(there))
+    back = pa.array(index, mask=none)
+    return rows, absent.take(back), diffs.take(back)
+
+
+def _lacks(images: PartialImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
+    """Names of the columns that images lack, and the JSON diffs in words; NULL for none."""
+    columns = images.definition.columns
+    held, packed = images.held(entries)
+    names = np.array([column.name for column in columns], object)
+    distinct = held.dictionary_encode()
+    lists = [_absent(bitmap, names) for bitmap in distinct.dictionary.to_pylist()]
+    found = pa.array(lists, pa.list_(pa.string())).take(distinct.indices)
+    words: list[list[str] | None] = [None] * len(entries)
+    for row in np.flatnonzero(np.asarray(packed.is_valid())):
+        words[row] = [
+            text
+            for column, data in pending_diffs(packed[int(row)].as_py())
+            for text in describe(data, columns[column].name)
+        ]
+    return found, pa.array(words, pa.list_(pa.string()))
+
+
+def _absent(bitmap: bytes, names: Any) -> Sequence[str] | None:
+    present = np.unpackbits(
+        np.frombuffer(bitmap, np.uint8), count=len(names), bitorder="little"
+    ).astype(bool)
+    return None if present.all() else list(names[~present])

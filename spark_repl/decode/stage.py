@@ -1,0 +1,315 @@
+"""Staging: a worker's part of a group, from the log to net changes in Arrow, nothing visible yet.
+
+The first phase of WL#3970's two here. A worker re-reads its spans, verifies and decodes them, folds
+the changes of each key and hands on one Arrow IPC stream per (table, shard): in memory for a tiny
+group, else in one file below the staging folder. It is told nothing by the driver but numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.definition import TableDefinition
+from ..binlog.rows.partial_rows import PartialImages
+from ..binlog.rows.row_images import RowImages
+from ..binlog.rows.twins import has_twins
+from ..binlog.types.forms import USUAL, Forms
+from ..errors import DecodeError, SparkReplError
+from ..position import RelayPosition
+from .cascades import Cascades
+from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
+from .key_hash import hash_binary
+from .lineage import MOVED
+from .spans import Span, read_images, slices
+
+__all__ = ["EXTRA", "Part", "Span", "StageTask", "Staged", "same_shape", "stage"]
+
+Longs = npt.NDArray[np.int64]
+
+_BUFFER_BYTES = 1 << 18
+_BATCH_ROWS = 1 << 17
+# Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
+# and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
+# image without all columns those it holds, and its JSON diffs (``PartialImages.held``).
+EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """``idempotent``: tables where missing rows and duplicate keys are no errors.
+    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
+    ``skip``: per table, which of the task's transactions (over all spans) it already has.
+    ``cascades``: what is known of foreign keys."""
+
+    worker: int
+    spans: tuple[Span, ...]
+    shards: int
+    folder: str | None
+    idempotent: Container[str] = frozenset()
+    forms: Forms = USUAL
+    known: Mapping[str, TableDefinition] = field(default_factory=dict)
+    skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    cascades: Cascades = field(default_factory=Cascades)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
+
+    ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
+    ``asks``: and what becomes of them depends on the target's rows (``moves``).
+    ``twins``: rows of different bytes may be one value (``binlog.twins``).
+    """
+
+    table: str
+    shard: int
+    rows: int
+    path: str | None = None
+    offset: int = 0
+    length: int = 0
+    blob: bytes | None = None
+    whole: bool = False
+    asks: bool = False
+    twins: bool = False
+
+    def read(self) -> pa.Table:
+        if self.blob is not None:
+            return pa.ipc.open_stream(self.blob).read_all()
+        with open(self.path or "", "rb") as file:
+            file.seek(self.offset)
+            return pa.ipc.open_stream(file.read(self.length)).read_all()
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
+    tables that foreign keys may reference -> position of the first change that may cascade."""
+
+    worker: int
+    definitions: dict[str, TableDefinition]
+    parts: list[Part]
+    changes: dict[str, int]
+    decoded_bytes: int
+    zero_dates: int = 0
+    referred: dict[str, int] = field(default_factory=dict)
+
+
+def stage(task: StageTask) -> Staged:
+    """Runs a task. Raises DecodeError and LogError with file and position."""
+    out = _Output(task)
+    before = 0
+    for span in task.spans:
+        for first, last in slices(span):
+            ordinal = before + np.arange(first, last)
+            try:
+                for images, ordinals, positions in read_images(
+                    span, first, last, ordinal, known=task.known, forms=task.forms
+                ):
+                    out.add(images, ordinals, positions)
+            except SparkReplError as error:
+                raise error.at(file=span.path) from error
+        before += len(span)
+    return out.close()
+
+
+class _Output:
+    """Collects streams: one file per worker, the parts one behind the other."""
+
+    def __init__(self, task: StageTask) -> None:
+        self.task = task
+        self.definitions: dict[str, TableDefinition] = {}
+        self.parts: list[Part] = []
+        self.changes: dict[str, int] = {}
+        self.referred: dict[str, int] = {}
+        self.bytes = self.zero_dates = 0
+        self.path = self.file = None
+        if task.folder is not None:
+            self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
+            # A batch is written buffer by buffer, most of them small.
+            self.file = pa.BufferedOutputStream(pa.OSFile(self.path, "wb"), _BUFFER_BYTES)
+
+    def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
+        name = images.definition.name
+        known = self.definitions.setdefault(name, images.definition)
+        if known is not images.definition and not same_shape(known, images.definition):
+            raise DecodeError(
+                "the table's definition changes without a DDL statement between",
+                table=name,
+                position=RelayPosition.unpack(int(positions[images.transaction[0]])),
+            )
+        entries = np.arange(len(images.flags))
+        skipped = self.task.skip.get(name)
+        done = None
+        if skipped is not None:
+            done = skipped[ordinals]
+            entries = np.flatnonzero(~done[images.transaction])
+        at_first = self.task.cascades.check(images, positions, done)
+        if at_first is not None:
+            self.referred[name] = min(at_first, self.referred.get(name, at_first))
+        share = len(entries) / max(1, len(images.flags))
+        self.changes[name] = self.changes.get(name, 0) + round(images.changes * share)
+        if not len(entries):
+            return
+        at = positions[images.transaction[entries]]
+        if isinstance(images, PartialImages) or self._asks(name, images, entries):
+            self._keep(name, images, entries, at)
+        else:
+            self._fold(name, images, entries, at)
+        self.zero_dates += images.zero_dates
+
+    def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
+        """Whether rows move between keys, and only the target says if they do."""
+        if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
+            return False
+        return bool((images.flags[entries] & MOVED).any())
+
+    def _fold(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
+        key = _taken(images.key(), entries)
+        flags = images.flags[entries] & np.uint8(CHANGE_BITS)
+        if name in self.task.idempotent:
+            flags = certain(flags)
+        found = chains(key)
+        if images.definition.primary_key:
+            count = np.ones(len(found.edges) - 1, np.int64)
+        else:
+            step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
+            count = np.add.reduceat(step[found.order], found.edges[:-1])
+        edges = pa.array(found.edges.astype(np.int32))
+        extra = {
+            "flags": pa.ListArray.from_arrays(edges, pa.array(flags[found.order])),
+            "positions": pa.ListArray.from_arrays(edges, pa.array(at[found.order])),
+            "count": pa.array(count),
+            "key": _taken(key, found.last).cast(pa.large_binary()),
+            "held": pa.nulls(len(count), pa.binary()),
+            "diffs": pa.nulls(len(count), pa.binary()),
+        }
+        # Where nothing goes, twins that come are as good two entries as one.
+        twins = bool((count < 0).any()) and has_twins(images.definition, self.task.forms)
+        for number, chosen in self._shards(extra["key"], whole=twins):
+            last = found.last[chosen]
+            rows = self._decode(images, entries[last], at[last])
+            picked = {name: _taken(values, chosen) for name, values in extra.items()}
+            self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, picked)
+
+    def _keep(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
+        """Every change by itself: the columns of a row may come from several of them, and from
+        those of other workers."""
+        key, flags = _taken(images.key(), entries), images.flags[entries]
+        lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
+        if lenient and not _by_choice(name, self.task.idempotent):
+            _check_copied(images, entries[flags & MOVED != 0], positions=at[flags & MOVED != 0])
+        keyed = bool(images.definition.primary_key)
+        whole = not keyed or bool((flags & MOVED).any())
+        bits = flags & np.uint8(CHANGE_BITS)
+        if lenient:
+            bits = certain(bits)
+        bits |= flags & np.uint8(MOVED)
+        step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
+        edges = pa.array(np.arange(len(entries) + 1, dtype=np.int32))
+        extra = {
+            "flags": pa.ListArray.from_arrays(edges, pa.array(bits)),
+            "positions": pa.ListArray.from_arrays(edges, pa.array(at)),
+            "count": pa.array(np.ones_like(step) if keyed else step),
+            "key": key.cast(pa.large_binary()),
+        }
+        for number, chosen in self._shards(extra["key"], whole=whole):
+            rows = self._decode(images, entries[chosen], at[chosen])
+            picked = {name: _taken(values, chosen) for name, values in extra.items()}
+            picked["held"], picked["diffs"] = images.held(entries[chosen])
+            self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
+
+    def _decode(self, images: RowImages, entries: Longs, at: Longs) -> pa.RecordBatch:
+        try:
+            return images.decode(entries, self.task.forms.zero_dates)
+        except DecodeError as error:
+            if error.row is not None:
+                error.at(position=RelayPosition.unpack(int(at[error.row])))
+            raise
+
+    def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
+        """(shard, indexes of its keys) in batches."""
+        if self.task.shards == 1 or whole:
+            for chosen in _batches(np.arange(len(key))):
+                yield 0, chosen
+            return
+        shard = (hash_binary(key) >> 17) % self.task.shards
+        for number in np.unique(shard):
+            for chosen in _batches(np.flatnonzero(shard == number)):
+                yield int(number), chosen
+
+    def _write(self, part: Part, rows: pa.RecordBatch, extra: dict[str, Any]) -> None:
+        """``part`` is told where it lies."""
+        names = [str(i) for i in range(rows.num_columns)] + list(extra)
+        batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
+        sink = self.file or pa.BufferOutputStream()
+        begin = sink.tell()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        size = sink.tell() - begin
+        if self.file is None:
+            part = replace(part, blob=sink.getvalue().to_pybytes())
+        else:
+            part = replace(part, path=self.path, offset=begin, length=size)
+        self.parts.append(part)
+        self.bytes += size
+
+    def close(self) -> Staged:
+        if self.file is not None:
+            self.file.close()
+        return Staged(
+            self.task.worker,
+            self.definitions,
+            self.parts,
+            self.changes,
+            self.bytes,
+            self.zero_dates,
+            self.referred,
+        )
+
+
+def _taken(values: pa.Array, rows: Longs) -> pa.Array:
+    """``values.take``, at once where that is all of them in their order: rows of one insert."""
+    if len(rows) == len(values) and np.array_equal(rows, np.arange(len(rows))):
+        return values
+    return values.take(pa.array(rows))
+
+
+def _batches(entries: Longs) -> Iterator[Longs]:
+    for at in range(0, len(entries), _BATCH_ROWS):
+        yield entries[at : at + _BATCH_ROWS]
+
+
+def _by_choice(name: str, idempotent: Container[str]) -> bool:
+    """Whether the table is idempotent by exec_mode alone, not as it catches up with its copy."""
+    return isinstance(idempotent, EveryTable) and name not in idempotent.copied
+
+
+def _check_copied(images: RowImages, moved: Longs, *, positions: Longs) -> None:
+    """Of a table that is catching up with its copy: a row under a new key needs its old columns,
+    which the copy may have passed over under both keys."""
+    if not len(moved):
+        return
+    count = len(images.definition.columns)
+    held, _ = images.held(moved)  # a bitmap each
+    bits = np.frombuffer(held.buffers()[2], np.uint8).reshape(len(moved), -1)
+    whole = np.unpackbits(bits, axis=1, bitorder="little")[:, :count].all(axis=1)
+    lacking = np.flatnonzero(~whole)
+    if len(lacking):
+        raise DecodeError(
+            "a row's key changes, by an image without all columns, while its table is copied",
+            table=images.definition.name,
+            position=RelayPosition.unpack(int(positions[lacking[0]])),
+            hint="set binlog_row_image=FULL in every session, and copy the table again",
+        )
+
+
+def same_shape(one: TableDefinition, other: TableDefinition) -> bool:
+    """Whether rows of both go into one Delta table: names, types and key are equal."""
+    return one.primary_key == other.primary_key and one.arrow_schema().equals(other.arrow_schema())

@@ -1,0 +1,86 @@
+"""What a table's protocol and properties ask of its writers: honoured, or refused by name.
+
+Others may switch features on (ALTER TABLE ... SET TBLPROPERTIES) or make tables on which they are.
+A feature that this module doesn't know is refused: its rules would be broken in silence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import TargetError
+from .partitions import MATERIALIZED
+from .table_log import Snapshot
+
+HONOURED = frozenset(
+    {
+        # what data files and marks follow: delta/columns, write/commit, write/direct
+        "deletionVectors", "columnMapping", "timestampNtz", "changeDataFeed",
+        "typeWidening", "typeWidening-preview", "variantType", "variantType-preview",
+        # what Delta's own transaction sees to: row ids, timestamps, versions of the log
+        "rowTracking", "domainMetadata", "inCommitTimestamp", "inCommitTimestamp-preview",
+        "v2Checkpoint", "checkpointProtection", "vacuumProtocolCheck",
+        # every column is always written; clustering is done by OPTIMIZE
+        "allowColumnDefaults", "clustering", MATERIALIZED,
+        # refused where they are in use, see ``_uses``
+        "appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns",
+    }
+)  # fmt: skip
+_IN_USE = {
+    "delta.generationExpression": "generatedColumns",
+    "delta.identity.start": "identityColumns",
+    "delta.invariants": "invariants",
+}
+_ELSEWHERE = ("catalogManaged", "catalogOwned", "coordinatedCommits", "managedCommit")
+
+
+def check(snapshot: Snapshot, *, direct: bool, table: str | None = None) -> None:
+    """Raises TargetError naming every feature that the writer can't keep to. ``direct``: the direct
+    writer; else Delta's MERGE keeps to most of them by itself."""
+    wrong = sorted(set(_listed(snapshot) if direct else _elsewhere(snapshot)))
+    if wrong:
+        raise TargetError(
+            f"the Delta table uses what this writer can't keep to: {', '.join(wrong)}",
+            table=table,
+            file=snapshot.folder,
+            hint="take it off (ALTER TABLE ... DROP FEATURE, DROP CONSTRAINT, UNSET TBLPROPERTIES)"
+            + (' or set apply.writer = "merge"' if direct and not _elsewhere(snapshot) else ""),
+        )
+
+
+def _listed(snapshot: Snapshot) -> Iterator[str]:
+    yield from (name for name in snapshot.features if name not in HONOURED)
+    yield from _uses(snapshot)
+
+
+def _elsewhere(snapshot: Snapshot) -> list[str]:
+    """Features that keep commits out of the table's own log, where positions are read."""
+    return [name for name in snapshot.features if name.startswith(_ELSEWHERE)]
+
+
+def _uses(snapshot: Snapshot) -> Iterator[str]:
+    found = snapshot.configuration
+    if snapshot.has("delta.appendOnly"):
+        yield "appendOnly"
+    if snapshot.has("delta.enableRowTracking") and not snapshot.has("delta.enableDeletionVectors"):
+        yield "rowTracking without deletion vectors"  # a file written anew has new row ids
+    if any(name.startswith("delta.constraints.") for name in found):
+        yield "checkConstraints"
+    if snapshot.partition_columns and MATERIALIZED not in snapshot.features:
+        yield f"partitions ({', '.join(snapshot.partition_columns)}) without {MATERIALIZED}"
+    yield from _marked(json.loads(snapshot.schema_string))
+
+
+def _marked(node: Any) -> Iterator[str]:
+    """Features that fields of a schema, at any depth, are marked with."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _marked(item)
+    elif isinstance(node, dict):
+        for name, value in node.items():
+            if name == "metadata":
+                yield from (feature for key, feature in _IN_USE.items() if key in value)
+            else:
+                yield from _marked(value)

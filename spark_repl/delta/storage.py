@@ -1,0 +1,163 @@
+"""Storage: a table's files, on a mounted file system or on an object store.
+
+A local path goes to the system's own calls, as if this module were not there. On an object store
+a new object is there as a whole, and durable, once its writer has closed it; an old one is never
+written again. What fails there is an OSError, FileNotFoundError where that is the reason, and what
+a new attempt can't cure (``named``) a TargetError.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, cast
+from urllib.parse import unquote
+
+import pyarrow.fs
+
+from ..errors import TargetError
+from ..runtime.object_store import delta_rs_options, file_system, is_remote, key_of
+
+_NO_BUCKET = re.compile(r"NO_SUCH_BUCKET|NoSuchBucket")
+_REFUSED = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN|MISSING_AUTH"
+    r"|EXPIRED_TOKEN|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken"
+    r"|HTTP response code 40[13]|40[13] (Forbidden|Unauthorized)|credential"
+)
+
+
+_MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
+
+
+def data_file(folder: str, path: str) -> str:
+    """Where a file lies that the log of the table at ``folder`` names: by a URI, in which Spark
+    writes a percent sign of a partition's folder as %25."""
+    return os.path.join(folder, unquote(path))
+
+
+def open_input(path: str) -> BinaryIO:
+    """A file to read: whole, from a place (seek), or through pyarrow. Raises FileNotFoundError."""
+    if not is_remote(path):
+        return open(path, "rb")
+    return cast(BinaryIO, file_system().open_input_file(key_of(path)))
+
+
+def open_output(path: str) -> BinaryIO:
+    """A new object; it is there when it is closed."""
+    # Small ones go in one request, and so do larger ones in parts of 10 MB.
+    return cast(BinaryIO, file_system().open_output_stream(key_of(path)))
+
+
+def parquet_source(path: str) -> Any:
+    """What pyarrow's Parquet reader takes."""
+    return path if not is_remote(path) else file_system().open_input_file(key_of(path))
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or a folder."""
+    if not is_remote(path):
+        return os.path.exists(path)
+    found = file_system().get_file_info(key_of(path))
+    return bool(found.type != pyarrow.fs.FileType.NotFound)
+
+
+def is_gone(error: BaseException, folder: str) -> bool:
+    """Whether an error says that a file below ``folder`` isn't there: Python's, pyarrow's of an
+    object store, or Spark's."""
+    text = str(error)
+    missing = isinstance(error, FileNotFoundError) or _MISSING_JAVA.search(text)
+    place = os.path.join(key_of(folder) if is_remote(folder) else folder, "")
+    return bool(missing) and any(place in told for told in (text, unquote(text)))
+
+
+def remove(path: str) -> None:
+    """Raises FileNotFoundError where there is no such file."""
+    if not is_remote(path):
+        os.remove(path)
+    else:
+        file_system().delete_file(key_of(path))
+
+
+def remove_if_there(path: str) -> None:
+    with suppress(FileNotFoundError):
+        remove(path)
+
+
+def remove_folder(path: str) -> None:
+    """With all that is in it."""
+    if not is_remote(path):
+        shutil.rmtree(path)
+    else:
+        file_system().delete_dir(key_of(path))
+
+
+def names(folder: str) -> list[str]:
+    """The files of a folder; empty where there is no folder."""
+    if not is_remote(folder):
+        return os.listdir(folder) if os.path.isdir(folder) else []
+    chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
+    return [found.base_name for found in file_system().get_file_info(chosen)]
+
+
+def make_folder(path: str) -> None:
+    """An object store has none."""
+    if not is_remote(path):
+        os.makedirs(path, exist_ok=True)
+
+
+def below(folder: str) -> pyarrow.fs.FileSystem:
+    """The file system whose root is ``folder``."""
+    if is_remote(folder):
+        return pyarrow.fs.SubTreeFileSystem(key_of(folder), file_system())
+    return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
+
+
+def options(folder: str) -> dict[str, str] | None:
+    """delta-rs' storage_options for a table."""
+    return delta_rs_options() if is_remote(folder) else None
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Raises TargetError for what an object store refuses, whoever asked it."""
+    try:
+        yield
+    except OSError as error:
+        if not is_remote(path) or error.errno:
+            raise
+        if _NO_BUCKET.search(str(error)):
+            raise _no_bucket(path) from error
+        if _REFUSED.search(str(error)):
+            raise TargetError(
+                f"the object store refuses: {said(str(error))}",
+                file=path,
+                hint="give credentials that may read, write, list and delete there, as the AWS"
+                " tools take them (AWS_ACCESS_KEY_ID, ...), and the endpoint and region"
+                " (AWS_ENDPOINT_URL, AWS_REGION)",
+            ) from error
+        raise
+
+
+def check_bucket(path: str) -> None:
+    """Raises TargetError when the bucket of an object store isn't there, or refuses us."""
+    if is_remote(path):
+        with named(path):
+            bucket = key_of(path).partition("/")[0]
+            if not exists(f"s3a://{bucket}"):
+                raise _no_bucket(path)
+
+
+def _no_bucket(path: str) -> TargetError:
+    return TargetError(
+        f"there is no bucket {key_of(path).partition('/')[0]}",
+        file=path,
+        hint="make it, or mend target.path; buckets of another endpoint need AWS_ENDPOINT_URL",
+    )
+
+
+def said(text: str) -> str:
+    """On one line what delta-rs draws as a tree."""
+    return " ".join(re.sub(r"\x1b\[\d+m|↳", "", text).split())[:300]

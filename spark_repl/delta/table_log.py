@@ -1,0 +1,122 @@
+"""What the sink asks of a table's Delta log; answered by ``delta_log`` (Delta's own transaction,
+for the direct writer) and by ``public_log`` (public APIs alone, for MERGE on other runtimes)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FencedError
+from .columns import quoted
+from .log_replay import Action
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
+"""A session's setting: a commit is tried on one version only. Left to try again, Delta would let it
+land over somebody else's INSERT, whose keys nobody has looked up."""
+
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+def fenced(table: str) -> FencedError:
+    """``table``: its name, or where that isn't known its folder."""
+    return FencedError(
+        "another applier has committed to this table",
+        table=table,
+        hint="only one applier may work on a channel: stop the other one",
+    )
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of one table."""
+
+    folder: str
+    version: int
+    metadata_id: str
+    schema_string: str
+    configuration: dict[str, str]
+    java: Any = field(repr=False, compare=False)
+    """Delta's own object, where there is one"""
+    features: frozenset[str] = frozenset()
+    partition_columns: tuple[str, ...] = ()
+
+    def has(self, property_name: str) -> bool:
+        """Whether a property is true."""
+        return self.configuration.get(property_name, "").lower() == "true"
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table's metadata. ``partition_columns``: names as in the schema."""
+
+    schema_string: str
+    configuration: dict[str, str]
+    partition_columns: tuple[str, ...] = ()
+
+
+class TableLog(ABC):
+    """Opens snapshots of tables and commits to them. One per Spark session. ``folder`` is a table's
+    place, ``app`` the appId of a ``txn`` action, ``position`` its version."""
+
+    direct: bool
+    """whether actions of our own making can be committed"""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @abstractmethod
+    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
+        """The newest version of the table at ``folder``, or that one; None when there is no
+        table."""
+
+    @abstractmethod
+    def version(self, folder: str) -> int:
+        """The newest version's number, as cheaply as the log allows; -1 when there is no table."""
+
+    @abstractmethod
+    def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
+        """The version of the last ``txn`` action of ``app``; None when it never committed."""
+
+    @abstractmethod
+    def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        """The snapshot of ``version``, a commit of ours on ``previous`` that changes no
+        metadata; others may have committed behind it."""
+
+    @abstractmethod
+    def files(self, snapshot: Snapshot) -> dict[str, Action]:
+        """The ``add`` actions that are live in a snapshot, by path."""
+
+    @abstractmethod
+    def create(
+        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
+    ) -> None:
+        """Version 0: protocol, metadata and position in one commit."""
+
+    @abstractmethod
+    def commit(
+        self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
+    ) -> int:
+        """Commits data and position; returns the version.
+
+        Raises FencedError when another applier committed meanwhile, ConcurrentChangeError when a
+        file that we remove or mark is gone.
+        """
+
+    @abstractmethod
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        """Commits other files with the same rows; returns the version. Raises as ``commit``."""
+
+    @abstractmethod
+    def checkpoint(self, snapshot: Snapshot) -> None:
+        """Has Delta write a checkpoint: a Spark job."""
+
+    def vacuum(self, folder: str) -> None:
+        """Removes files that no version within the table's retention needs. They are listed in as
+        many tasks as there are cores: Spark's default of 10,000 takes a third of a minute."""
+        session = self._spark.newSession()
+        session.conf.set(_LISTING, str(self._spark.sparkContext.defaultParallelism))
+        session.sql(f"VACUUM delta.{quoted(folder)}")

@@ -1,0 +1,87 @@
+"""The progress bar of long work: transactions, changes a second, what is left, both positions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from ..config import Config
+from ..position import RelayPosition
+from .applier_status import Counters
+
+if TYPE_CHECKING:
+    from ..apply.replica import Replica
+
+
+class CopyProgress:
+    """The first copy's bar: rows, rows a second, what is left."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bar = Bar(
+            TextColumn("copying"),
+            BarColumn(),
+            TextColumn("{task.fields[said]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task: Any = self._bar.add_task("copying", total=None, said="starting")
+        self._began = time.perf_counter()
+
+    def __enter__(self) -> CopyProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._bar.stop()
+
+    def told(self, rows: int, expected: int) -> None:
+        seconds = max(1e-3, time.perf_counter() - self._began)
+        said = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
+        self._bar.update(self._task, completed=rows, total=expected, said=said)
+
+
+class Progress:
+    """A bar on standard error; nothing but the bar where that is no terminal."""
+
+    def __init__(self, config: Config) -> None:
+        self._console = Console(stderr=True)
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[said]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task: Any = self._bar.add_task("applying", total=None, said="starting")
+        self._began = time.perf_counter()
+        self._replica: Replica | None = None
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._bar.stop()
+
+    def begin(self, replica: Replica) -> None:
+        self._replica = replica
+        self._began = time.perf_counter()
+        left = len(replica.index.slice(replica.coordinator.position, replica.index.end))
+        self._bar.update(self._task, total=left, said=f"{left} transactions to apply")
+
+    def group(self, counters: Counters, position: int) -> None:
+        seconds = max(1e-3, time.perf_counter() - self._began)
+        end = self._replica.index.end if self._replica else position
+        said = (
+            f"{counters.transactions} transactions,"
+            f" {counters.row_changes / seconds:,.0f} changes/s,"
+            f" applied {RelayPosition.unpack(position)} of {RelayPosition.unpack(end)}"
+        )
+        self._bar.update(self._task, completed=counters.transactions, said=said)

@@ -1,0 +1,117 @@
+"""Intake: what a dump stream says goes into the relay log, without a socket.
+
+The stream's own events (ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, HEARTBEAT) are understood
+here; a transaction that the source breaks off is dropped from the tail (mysql.md 1.1, 1.8).
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..binlog.events.event import (
+    CRC_LENGTH,
+    HEADER_LENGTH,
+    EventFlag,
+    EventType,
+    parse_format_description,
+    parse_rotate,
+)
+from ..errors import LogError, SourceError, SourceLostError
+from ..source.dump import has_checksum, parse_heartbeat, refusal
+from .packet import Batch, PacketSplitter, Special
+from .writer import RelayWriter
+
+
+class Intake:
+    """One connection's stream. ``take`` after each read; the rest are figures for the status."""
+
+    def __init__(self, writer: RelayWriter, *, semi_sync: bool = False) -> None:
+        self.writer = writer
+        self.splitter = PacketSplitter(semi_sync=semi_sync)
+        self.heartbeats = 0
+        self.last_heartbeat = 0.0
+        self.bytes = 0
+        self.ack = False
+        """the source waits for an acknowledgement of what was written"""
+        self._described = False
+
+    def take(self) -> None:
+        """Writes what the bytes received so far hold.
+
+        Raises SourceError (the source refused), SourceLostError (it ended the stream, or the
+        stream is broken), LogError (the relay log can't be written).
+        """
+        for found in self.splitter.take():
+            if isinstance(found, Batch):
+                self.bytes += len(found.data)
+                self.ack |= found.ack
+                self.writer.append(found)
+            elif isinstance(found, Special):
+                self._special(found)
+            else:
+                raise refusal(found.payload)
+
+    def _special(self, found: Special) -> None:
+        kind, event = found.type, found.event
+        if kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
+            self._heartbeat(event)
+        elif kind == EventType.FORMAT_DESCRIPTION:
+            self._describe(event)
+        elif kind == EventType.ROTATE:
+            self._rotate(event)
+        elif self.splitter.checksum and not has_checksum(event):
+            raise _damaged(kind)
+
+    def _drop_open(self) -> None:
+        if self.splitter.inside:
+            self.writer.drop_open()
+            self.splitter.forget_transaction()
+
+    def _describe(self, event: bytes) -> None:
+        described = parse_format_description(event)
+        if described.is_mariadb:
+            raise SourceError(
+                f"the source is MariaDB ({described.server_version}): its format is another one",
+                hint="MySQL 5.7 and later are supported",
+            )
+        if described.checksum and not has_checksum(event):
+            raise _damaged(EventType.FORMAT_DESCRIPTION)
+        self._drop_open()
+        self.splitter.checksum = described.checksum
+        self.writer.describe(event)
+        self._described = True
+
+    def _rotate(self, event: bytes) -> None:
+        checked = has_checksum(event)
+        place = parse_rotate(event[HEADER_LENGTH : len(event) - CRC_LENGTH * checked])
+        artificial = int.from_bytes(event[17:19], "little") & EventFlag.ARTIFICIAL
+        if artificial or not self._described:
+            self._drop_open()
+            self.writer.begin_source(place.name, place.position)
+            return
+        if self.splitter.checksum and not checked:
+            raise _damaged(EventType.ROTATE)
+        self._drop_open()
+        self.writer.append_rotate(event, place.name, place.position)
+
+    def _heartbeat(self, event: bytes) -> None:
+        found = parse_heartbeat(event)
+        here = self.writer
+        if found.file == here.source_file and found.position < here.source_position:
+            raise LogError(
+                "Unexpected source's heartbeat data: it is at"
+                f" {found.file}:{found.position}, behind {here.source_position}, which was"
+                " received already",
+                number=13118,
+                hint="was the source RESET? then begin with a new relay folder",
+            )
+        self.heartbeats += 1
+        self.last_heartbeat = time.time()
+
+
+def _damaged(kind: int) -> SourceLostError:
+    return SourceLostError(
+        "Replication event checksum verification failed while reading from network"
+        f" (a {EventType(kind).name} event)",
+        hint="it is fetched again; if it comes back, check the source's log",
+    )

@@ -1,0 +1,228 @@
+"""The compiled part of the packet splitter: packets in, events in a row out, state in an array."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..binlog.events.event import EventType
+from ..binlog.events.grammar import read_uint
+from ..binlog.events.scan import (
+    BEGUN,
+    DONE,
+    HEADED,
+    OUTSIDE,
+    STATE_CHECKSUM,
+    STATE_ENTRIES,
+    is_gtid,
+    open_row,
+    step,
+)
+from ..binlog.events.transaction import END, START
+from ..binlog.kernels.crc import crc32_update
+from ..binlog.kernels.jit import jit
+from ..binlog.kernels.loads import copy
+
+PACKET_MAX = 0xFFFFFF
+_HEADER, _CRC = 19, 4
+# Entries of the state array behind those of the grammar.
+(
+    AT_IN, AT_OUT, AT_PHASE, AT_INSIDE, AT_START, AT_EVENT_LEFT, AT_PACKET_LEFT, AT_MORE,
+    AT_SEQUENCE, AT_TYPE,
+    AT_SUM, AT_WANT, AT_SEMI_SYNC, AT_ACK, AT_COUNT, AT_END_LOG_POS,
+) = range(STATE_ENTRIES, STATE_ENTRIES + 16)  # fmt: skip
+ENTRIES = STATE_ENTRIES + 16
+
+
+# Why the kernel came back.
+OK = -1
+"""it does not: goes on"""
+NEED = 0
+"""all input is used but for the beginning of a packet"""
+FULL = 1
+"""the output or the arrays are full"""
+SPECIAL = 2
+"""an event that says something about the stream: out[AT_START:AT_OUT]"""
+REPLY = 3
+"""an error or EOF packet at AT_IN"""
+BAD_SEQUENCE, BAD_PACKET, BAD_CHECKSUM, BAD_GRAMMAR = 4, 5, 6, 7
+
+
+@jit
+def is_streamed(kind: int) -> bool:
+    """Events whose bodies the grammar does not read: they pass through in pieces."""
+    return (
+        kind == EventType.TABLE_MAP
+        or 23 <= kind <= 25
+        or 29 <= kind <= 32
+        or kind == EventType.PARTIAL_UPDATE_ROWS
+        or kind == EventType.TRANSACTION_PAYLOAD
+    )
+
+
+@jit
+def _is_special(kind: int) -> bool:
+    return (
+        kind == EventType.ROTATE
+        or kind == EventType.FORMAT_DESCRIPTION
+        or kind == EventType.PREVIOUS_GTIDS
+        or kind == EventType.HEARTBEAT
+        or kind == EventType.HEARTBEAT_V2
+    )
+
+
+@jit
+def split(
+    data: np.ndarray,
+    have: int,
+    out: np.ndarray,
+    state: np.ndarray,
+    numbers: np.ndarray,
+    uuids: np.ndarray,
+    tags: np.ndarray,
+) -> int:
+    while True:
+        if not state[AT_INSIDE] and (
+            state[AT_COUNT] == numbers.shape[0] - 1 or out.size - state[AT_OUT] < _HEADER
+        ):
+            return FULL
+        if state[AT_PACKET_LEFT] == 0 and (not state[AT_INSIDE] or state[AT_MORE]):
+            code = _begin_packet(data, have, state)
+            if code != OK:
+                return code
+        code = _copy(data, have, out, state)
+        if code != OK:
+            return code
+        if state[AT_EVENT_LEFT] == 0 and not state[AT_MORE]:
+            state[AT_INSIDE] = 0
+            code = _finish_event(out, state, numbers, uuids, tags)
+            if code != OK:
+                return code
+
+
+@jit
+def _begin_packet(data: np.ndarray, have: int, state: np.ndarray) -> int:
+    at = state[AT_IN]
+    if have - at < 4:
+        return NEED
+    length = read_uint(data, at, 3)
+    if not state[AT_INSIDE]:
+        prefix = 3 if state[AT_SEMI_SYNC] else 1
+        if length == 0:
+            return BAD_PACKET
+        if have - at < 4 + min(length, prefix + _HEADER):
+            return NEED
+        if data[at + 4] == 0xFF or (data[at + 4] == 0xFE and length < 9):
+            return NEED if have - at < 4 + length else REPLY
+    if state[AT_SEMI_SYNC] and not state[AT_INSIDE]:
+        state[AT_SEQUENCE] = data[at + 3]  # each acknowledgement makes the source count anew
+    if data[at + 3] != state[AT_SEQUENCE]:
+        return BAD_SEQUENCE
+    state[AT_SEQUENCE] = (state[AT_SEQUENCE] + 1) & 0xFF
+    if not state[AT_INSIDE]:
+        return _begin_event(data, at, length, prefix, state)
+    if length != min(state[AT_EVENT_LEFT], PACKET_MAX):
+        return BAD_PACKET
+    state[AT_IN] = at + 4
+    state[AT_PACKET_LEFT] = length
+    state[AT_MORE] = length == PACKET_MAX
+    return OK
+
+
+@jit
+def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.ndarray) -> int:
+    event = at + 4 + prefix
+    if length < prefix + _HEADER or data[at + 4] != 0:
+        return BAD_PACKET
+    if prefix == 3:
+        if data[at + 5] != 0xEF:
+            return BAD_PACKET
+        state[AT_ACK] |= data[at + 6] == 1
+    size = read_uint(data, event + 9, 4)
+    state[AT_TYPE] = data[event + 4]
+    if size < _HEADER + _CRC * state[STATE_CHECKSUM]:
+        return BAD_PACKET
+    if size + prefix != length and (length < PACKET_MAX or size + prefix < length):
+        return BAD_PACKET
+    state[AT_IN] = event
+    state[AT_END_LOG_POS] = read_uint(data, event + 13, 4)
+    state[AT_INSIDE] = 1
+    state[AT_START] = state[AT_OUT]
+    state[AT_EVENT_LEFT] = size
+    state[AT_PACKET_LEFT] = length - prefix
+    state[AT_MORE] = length == PACKET_MAX
+    state[AT_SUM] = 0
+    state[AT_WANT] = 0
+    return OK
+
+
+@jit
+def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> int:
+    """Copies what is there of the packet, and carries the checksum on."""
+    at = state[AT_IN]
+    to = state[AT_OUT]
+    count = min(state[AT_PACKET_LEFT], have - at)
+    if state[AT_PACKET_LEFT] and count == 0:
+        return NEED
+    room = out.size - to
+    if count > room:
+        count = room
+        if count == 0:
+            return FULL
+    copy(data, at, count, out, to)
+    if state[STATE_CHECKSUM]:
+        summed = min(count, max(0, state[AT_EVENT_LEFT] - _CRC))
+        state[AT_SUM] = crc32_update(state[AT_SUM], out, to, to + summed)
+        for i in range(to + summed, to + count):
+            state[AT_WANT] = state[AT_WANT] >> 8 | np.int64(out[i]) << 24
+    state[AT_IN] += count
+    state[AT_OUT] += count
+    state[AT_PACKET_LEFT] -= count
+    state[AT_EVENT_LEFT] -= count
+    return OK
+
+
+@jit
+def _finish_event(
+    out: np.ndarray, state: np.ndarray, numbers: np.ndarray, uuids: np.ndarray, tags: np.ndarray
+) -> int:
+    kind = state[AT_TYPE]
+    if _is_special(kind):  # made on the way, they may differ in checksums: see source/dump
+        return SPECIAL
+    if state[STATE_CHECKSUM] and state[AT_SUM] != state[AT_WANT]:
+        return BAD_CHECKSUM
+    n = state[AT_COUNT]
+    phase = state[AT_PHASE]
+    start = state[AT_START]
+    if is_streamed(kind):
+        phase = _streamed_step(kind, phase)
+    else:
+        end = state[AT_OUT] - _CRC * state[STATE_CHECKSUM]
+        begins = is_gtid(kind)
+        if begins and phase != OUTSIDE:
+            return BAD_GRAMMAR
+        opens = begins or kind == EventType.QUERY or kind == EventType.INCIDENT
+        if phase == OUTSIDE and opens:
+            if not open_row(out, start, end, state, numbers[n], uuids[n], tags[n]):
+                return BAD_GRAMMAR
+            phase = HEADED
+        if not begins:
+            phase = step(out, start, end, state[AT_OUT] - start, phase, state, numbers[n])
+    if phase < 0:
+        return BAD_GRAMMAR
+    if phase == DONE:
+        numbers[n, END] = state[AT_OUT]
+        numbers[n, START] = state[AT_END_LOG_POS]
+        state[AT_COUNT] += 1
+        phase = OUTSIDE
+    state[AT_PHASE] = phase
+    return OK
+
+
+@jit
+def _streamed_step(kind: int, phase: int) -> int:
+    """The phase behind an event that passed in pieces; -1 when it can't stand there."""
+    if kind == EventType.TRANSACTION_PAYLOAD:
+        return DONE if phase == HEADED else -1
+    if kind == EventType.ROWS_QUERY:
+        return phase
+    return BEGUN if phase == BEGUN else -1

@@ -1,0 +1,78 @@
+"""Purge of a relay log: files that the applier has passed are taken away, oldest first.
+
+The list is replaced before the files go, so whatever happens in between, no reader is sent to a
+file that is gone; what is left over is removed by the next purge or by the receiver's start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..crash_points import reach
+from ..errors import ConfigError
+from ..relay.index_file import NAME as LIST
+from ..relay.index_file import FileList, file_name, locked, read_list, write_list
+from ..relay.published import NAME as END
+from ..relay.published import read_end
+from .recovery import numbers_in
+
+_DECIDING = "relay.purge.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    files: tuple[str, ...]
+    bytes: int
+    """that are free now"""
+
+
+@contextmanager
+def deciding(folder: Path) -> Iterator[None]:
+    """Held by who decides how far to purge, and by who begins to need the log from some place on:
+    neither goes by what the other is about to change. Recorded files are never purged."""
+    if read_end(folder) is None:
+        yield
+        return
+    with locked(folder, _DECIDING):
+        yield
+
+
+def clear(folder: Path) -> None:
+    """Removes the whole log, which can't be gone on with: the receiver begins a new one. The
+    published end goes first, so whatever happens in between, no reader takes the rest for a log."""
+    with locked(folder):
+        for name in (END, LIST, *map(file_name, sorted(numbers_in(folder)))):
+            (folder / name).unlink(missing_ok=True)
+
+
+def purge(folder: Path, keep_from: int) -> Purged:
+    """Removes the files below number ``keep_from``; never the one that is written.
+
+    Raises ConfigError where no receiver has written a log: recorded files are nobody's to remove.
+    """
+    end = read_end(folder)
+    if end is None:
+        raise ConfigError(
+            "only a receiver's relay log can be purged", file=str(folder),
+            hint="remove recorded files by hand, with their lines in the index file",
+        )  # fmt: skip
+    with locked(folder):
+        listed = read_list(folder)
+        if listed is None or listed.log_id != end.log_id:
+            return Purged((), 0)
+        first = min(keep_from, end.position.file_no)
+        stay = tuple(number for number in listed.numbers if number >= first)
+        if stay != listed.numbers:
+            write_list(folder, FileList(listed.log_id, stay))
+            reach("relay_purged")
+        gone = sorted(number for number in numbers_in(folder) if number < stay[0])
+        size = 0
+        for number in gone:
+            path = folder / file_name(number)
+            with suppress(FileNotFoundError):  # removed by hand
+                size += path.stat().st_size
+                path.unlink()
+    return Purged(tuple(file_name(number) for number in gone), size)

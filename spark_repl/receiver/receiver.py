@@ -1,0 +1,278 @@
+"""Receiver: follows a source and keeps our relay log; one process, one connection at a time.
+
+It never waits for the applier (but for a full disk), and what it has published is safe whatever
+happens to it. After any break it goes on at the end of the last whole transaction: what lies
+behind that is dropped and fetched again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from ..config import Config, Source
+from ..errors import LogError, SourceError, SourceLostError
+from ..gtid import GtidSet
+from ..relay.index_file import replace_file
+from ..source.connection import (
+    DumpConnection,
+    Server,
+    addresses,
+    check_gtids,
+    check_identity,
+    check_source,
+)
+from ..source.dump import acknowledgement
+from .intake import Intake
+from .report import Report
+from .writer import Limits, RelayWriter
+
+log = logging.getLogger(__name__)
+
+_IDENTITY = "receiver.uuid"
+# While more is waiting already, ends are published in steps of at most this.
+_BURST_BYTES, _BURST_S = 16 << 20, 0.02
+_TICK_S = 0.5
+_FULL_CHECK_BYTES = 1 << 20
+_LOOKS_IN_SPACE = 16
+
+
+class Receiver:
+    """``start``: what a new relay log begins behind (what the target has); ``run`` until
+    ``stop()``, from any thread, or until the source refuses."""
+
+    def __init__(
+        self,
+        config: Config,
+        start: GtidSet | None = None,
+        *,
+        keep_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.config, self.source, self.start = config, config.source, start
+        self.folder = Path(config.relay.path)
+        limits = Limits(config.relay.segment_size_bytes, config.relay.space_limit_bytes)
+        self.writer = RelayWriter(self.folder, self.source.server_id, limits)
+        self.report = Report(self.folder, config.channel)
+        self._keep_on = keep_on
+        self._stop = threading.Event()
+        self._oldest = 0.0
+        self._burst_from = self._since_check = 0
+        self._full = False
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set() or not self._keep_on()
+
+    def run(self) -> None:
+        """Raises SourceError when the source refuses or stays away, LogError for the relay log."""
+        with self.writer:
+            self.uuid = _identity(self.folder)
+            self._prepare()
+            try:
+                self._follow()
+            except (SourceError, LogError) as error:
+                self.report.failed(error)
+                raise
+            finally:
+                self.report.write("OFF", self.writer)
+
+    def _prepare(self) -> None:
+        """What a new log begins with, or one whose published part was damaged."""
+        writer = self.writer
+        if writer.log_id and writer.lost is None:
+            return
+        if writer.log_id:
+            if not self.source.auto_position:
+                raise LogError(
+                    f"the relay log has lost what was published up to {writer.lost}",
+                    file=str(self.folder),
+                    hint="without auto_position nobody can tell what is missing: begin with a new"
+                    " target and relay folder",
+                )
+            log.warning("the relay log lost its published end: a new one is begun")
+        writer.renew(self.start or GtidSet())
+        if not self.source.auto_position:
+            writer.source_file = self.source.log_file
+            writer.source_position = self.source.log_position
+
+    def _follow(self) -> None:
+        places = addresses(self.source)
+        at = failures = 0
+        refused: dict[int, SourceError] = {}
+        while not self.stopping:
+            before = self.writer.transactions
+            try:
+                self._session(places[at])
+            except SourceLostError as error:
+                last: SourceError = error
+            except SourceError as error:
+                refused[at] = last = error
+                if len(refused) == len(places):
+                    raise
+            else:
+                return
+            finally:
+                self._settle()
+            if self.writer.transactions > before:
+                failures = 0
+                refused.clear()
+            failures += 1
+            if failures > self.source.connect_retry_count:
+                raise SourceError(
+                    f"gave up after {failures - 1} attempts: {last.message}", number=last.number,
+                    hint=last.hint,
+                )  # fmt: skip
+            log.warning("source %s:%d: %s", places[at].host, places[at].port, last)
+            self.report.failed(last)
+            if failures > 1 or at in refused:
+                at = (at + 1) % len(places)
+            self._pause(failures, len(places))
+
+    def _pause(self, failures: int, places: int) -> None:
+        """Twice as long after each round in vain; the first time at once."""
+        rounds = (failures - 1) // places
+        wait = min(
+            self.source.connect_retry_s * 2.0 ** min(rounds - 1, 30),
+            self.source.connect_retry_max_s,
+        )
+        until = time.monotonic() + (wait if rounds else 0.05)
+        self.report.write("CONNECTING", self.writer)
+        while not self.stopping and (left := until - time.monotonic()) > 0:
+            self._stop.wait(min(left, _TICK_S))
+
+    def _settle(self) -> None:
+        """Behind a connection: only whole transactions stay, all of them published."""
+        self.writer.drop_open()
+        if self.writer.log_id and self.writer.lost is None:
+            self.writer.sync()
+
+    def _session(self, source: Source) -> None:
+        """One connection, until it is lost (SourceLostError), refused, or ``stop``."""
+        connection = DumpConnection(source)
+        try:
+            server = connection.server()
+            self._check(connection, server)
+            self.report.connected(server)
+            writer = self.writer
+            connection.start(
+                self.uuid,
+                writer.received
+                if source.auto_position
+                else (writer.source_file, writer.source_position),
+            )
+            intake = Intake(writer, semi_sync=source.semi_sync)
+            self.report.write("ON", writer)
+            log.info("source %s: asked for what follows %s", server.host, writer.received)
+            self._receive(connection, intake)
+            connection.end_dump()
+        finally:
+            connection.close()
+
+    def _check(self, connection: DumpConnection, server: Server) -> None:
+        check_source(server, self.source)
+        check_identity(connection.replicas(), self.source.server_id, self.uuid)
+        if not self.source.auto_position:
+            return
+        have = self.writer.received
+        check_gtids(server, have)
+        if self.source.hosts and (lacking := have.subtract(server.executed)):
+            raise SourceLostError(
+                f"{server.host} lacks {lacking}, which was received already: it is behind, or has"
+                " gone another way",
+                hint="let it catch up; if it never will, remove it from source.hosts",
+            )
+
+    def _receive(self, connection: DumpConnection, intake: Intake) -> None:
+        heard = ticked = self._oldest = time.monotonic()
+        self._burst_from, self._since_check, waits = 0, -_FULL_CHECK_BYTES, False
+        while not self.stopping:
+            if self._is_full(intake):
+                if not waits:
+                    log.warning("relay.space_limit_bytes is reached: waiting for a purge")
+                waits = True
+                self.report.write("ON", self.writer, "waiting for space")
+                self._stop.wait(0.1)
+                heard = time.monotonic()
+                continue
+            waits = False
+            count = connection.read_into(intake.splitter.space(), self._patience())
+            now = time.monotonic()
+            if count:
+                heard = now
+                intake.splitter.received(count)
+                intake.take()
+            elif now - heard > self.source.net_timeout_s:
+                raise SourceLostError(
+                    f"no event and no heartbeat for {self.source.net_timeout_s} s", number=2013
+                )
+            self._sync_when_due(connection, intake)
+            if now - ticked >= _TICK_S:
+                ticked = now
+                self.report.heartbeats(intake)
+                self.report.write("ON", self.writer)
+
+    def _patience(self) -> float:
+        """Seconds to wait for bytes: until the next publishing is due, at most a tick."""
+        if not self._pending():
+            return _TICK_S
+        due = self._oldest + self.config.relay.sync_interval_ms / 1000 - time.monotonic()
+        return min(_TICK_S, max(0.0005, due))
+
+    def _pending(self) -> int:
+        return self.writer.transactions - self.writer.published_transactions
+
+    def _sync_when_due(self, connection: DumpConnection, intake: Intake) -> None:
+        pending, now = self._pending(), time.monotonic()
+        if not pending:
+            self._oldest = now
+            if intake.bytes - self._burst_from >= _BURST_BYTES:  # inside of a large transaction
+                self._burst_from = intake.bytes
+                self.writer.sync_beside()
+            return
+        relay = self.config.relay
+        every = relay.sync_every_transactions
+        waited = now - self._oldest
+        due = (every and pending >= every) or waited * 1000 >= relay.sync_interval_ms
+        if not (due or intake.ack):
+            return
+        if connection.has_more() and not intake.ack:
+            small = intake.bytes - self._burst_from < _BURST_BYTES and waited < _BURST_S
+            if small:
+                return
+            self.writer.sync_beside()
+        else:
+            self.writer.sync()
+        self._oldest, self._burst_from = now, intake.bytes
+        if intake.ack:
+            connection.send(acknowledgement(self.writer.source_file, self.writer.source_position))
+            intake.ack = False
+
+    def _is_full(self, intake: Intake) -> bool:
+        """Looks when enough was written to matter."""
+        limit = self.config.relay.space_limit_bytes
+        enough = min(_FULL_CHECK_BYTES, limit // _LOOKS_IN_SPACE)
+        if not limit or (intake.bytes - self._since_check < enough and not self._full):
+            return False
+        self._since_check = intake.bytes
+        self._full = self.writer.is_full()
+        if self._full and self._pending():
+            self.writer.sync()
+        return self._full
+
+
+def _identity(folder: Path) -> str:
+    """The UUID under which the source knows this receiver: a new connection ends an old one."""
+    path = folder / _IDENTITY
+    try:
+        return str(uuid.UUID(path.read_text("ascii").strip()))
+    except (OSError, ValueError):
+        made = str(uuid.uuid4())
+        replace_file(path, made.encode())
+        return made

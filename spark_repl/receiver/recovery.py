@@ -1,0 +1,249 @@
+"""What a relay log's files say after any end of their writer, and what is put right.
+
+The files are the truth. The tail is cut at the last whole transaction; a rotation or purge that
+was begun is finished; a list of files that is gone is made again from the files' own heads.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..binlog.events.event import (
+    CRC_LENGTH,
+    HEADER_LENGTH,
+    MAGIC_LENGTH,
+    EventFlag,
+    EventType,
+    parse_header,
+    parse_rotate,
+)
+from ..binlog.events.grammar import read_uint
+from ..binlog.events.scan import scan
+from ..binlog.events.transaction import GNO, Stop
+from ..binlog.kernels.crc import verify_events
+from ..binlog.kernels.jit import jit_allocating
+from ..errors import LogError
+from ..gtid import GtidSet
+from ..position import RelayPosition
+from ..relay.file_head import RelayFile, read_head
+from ..relay.index_file import STEM, FileList, file_name, locked, read_list, write_list
+from ..relay.published import End, read_end
+from .own_events import log_id_of
+
+_CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Where a writer goes on."""
+
+    files: FileList
+    size: int
+    """bytes of the last file, all of them whole transactions and what stands between them"""
+    received: GtidSet
+    """everything up to there: what the log was begun with, and what is in it"""
+    source: bytes
+    """the FORMAT_DESCRIPTION event of the source's file that the last event is from"""
+    source_file: str
+    source_position: int
+    """behind the last transaction, modulo 2**32 when the source's file is larger"""
+    checksum: bool
+    lost: RelayPosition | None = None
+    """set when bytes before this published end are gone: readers may have passed them, so the
+    log can't go on under its id"""
+
+
+def recover(folder: Path) -> Recovered | None:
+    """Puts the folder right, holding its writer's lock; None: no log here yet. An applier may
+    be purging it at the same time: one waits for the other.
+
+    Raises LogError for damage before the published end, which cutting would hide.
+    """
+    with locked(folder):
+        end = known_end(folder)
+        files = _list(folder, end)
+        if files is None:
+            return None
+        if end and end.log_id != files.log_id:
+            end = None
+        files, found = _last_file(folder, files, end)
+        if found is None:
+            return None
+        _remove_strays(folder, files)
+    if end and end.position > RelayPosition(files.numbers[-1], found.size):
+        found = replace(found, lost=end.position)
+    return found
+
+
+def known_end(folder: Path) -> End | None:
+    """The published end; None when there is none, or a torn record: only the files count then."""
+    try:
+        return read_end(folder)
+    except LogError:
+        return None
+
+
+def _list(folder: Path, end: End | None) -> FileList | None:
+    try:
+        listed = read_list(folder)
+    except LogError:
+        listed = None
+        if end is None:
+            raise
+    ours = numbers_in(folder)
+    if listed is None and ours:
+        log_id = end.log_id if end else _log_id_at(folder, max(ours))
+        numbers = sorted(n for n in ours if _log_id_at(folder, n) == log_id)
+        # Behind a gap lies the newest: what is before it was being purged.
+        while numbers and numbers != list(range(numbers[0], numbers[-1] + 1)):
+            numbers.pop(0)
+        listed = FileList(log_id or "", tuple(numbers)) if numbers and log_id else None
+        if listed:
+            write_list(folder, listed)
+    return listed
+
+
+def numbers_in(folder: Path) -> list[int]:
+    """The numbers of all files that look like ours, listed or not."""
+    found = []
+    for path in folder.glob(f"{STEM}.[0-9]*"):
+        if path.suffix[1:].isdigit():
+            found.append(int(path.suffix[1:]))
+    return found
+
+
+def _log_id_at(folder: Path, number: int) -> str | None:
+    try:
+        with (folder / file_name(number)).open("rb") as stream:
+            return log_id_of(stream.read(512)[MAGIC_LENGTH:])
+    except FileNotFoundError:
+        return None
+
+
+def _remove_strays(folder: Path, files: FileList) -> None:
+    """Files of a rotation that was not finished, of a purge that was, or of a log before."""
+    for number in numbers_in(folder):
+        if number not in files.numbers:
+            (folder / file_name(number)).unlink()
+
+
+def _last_file(folder: Path, files: FileList, end: End | None) -> tuple[FileList, Recovered | None]:
+    while files.numbers:
+        number = files.numbers[-1]
+        path = folder / file_name(number)
+        if not path.exists():
+            raise LogError(
+                f"{path.name} is listed in the index but missing", file=str(path),
+                hint="remove the whole relay folder: everything is fetched again",
+            )  # fmt: skip
+        published = end.position.offset if end and end.position.file_no == number else 0
+        found = _tail(path, files, published)
+        if found is not None:
+            return files, found
+        files = FileList(files.log_id, files.numbers[:-1])
+        if files.numbers:
+            write_list(folder, files)
+    return files, None
+
+
+def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
+    """Cuts the file behind its last whole transaction; None when not even its head is whole."""
+    try:
+        head = read_head(RelayFile(files.numbers[-1], path.name, str(path)))
+    except LogError:
+        return None
+    if head.source is head.own:
+        return None
+    buf = np.memmap(path, np.uint8, "r")
+    size = _whole(path, buf, published)
+    found = scan(buf[:size], head.length, head.source.checksum, relay=True)
+    if found.stop not in (Stop.END, *_CUT):
+        raise LogError(
+            "the relay log is damaged here", file=str(path), position=found.bad,
+            hint="remove the whole relay folder: everything is fetched again",
+        )  # fmt: skip
+    size = found.resume
+    source, name, position, rotate = _last_source(buf, size)
+    size = rotate or size
+    del buf
+    os.truncate(path, size)
+    received = head.previous_gtids.union(
+        GtidSet.from_arrays(
+            found.uuids.view("V16").reshape(-1),
+            found.numbers[:, GNO],
+            found.tags.view("S32").reshape(-1),
+        )
+    )
+    return Recovered(files, size, received, source, name, position, found.checksum)
+
+
+def _whole(path: Path, buf: np.ndarray, published: int) -> int:
+    """The bytes in front of the first wrong checksum. Damage of what was published is an
+    error: readers have it, and only a log without checksums could be trusted behind it."""
+    bad = int(verify_events(buf, MAGIC_LENGTH, buf.size)) if _all_checked(buf) else -1
+    if bad < 0:
+        return int(buf.size)
+    length = int.from_bytes(buf[bad + 9 : bad + 13].tobytes(), "little")
+    cut = bad + max(length, HEADER_LENGTH) > buf.size
+    if bad < published and not cut:
+        raise LogError(
+            "the checksum of an event is wrong", file=str(path), position=bad,
+            hint="remove the whole relay folder: everything is fetched again",
+        )  # fmt: skip
+    return bad
+
+
+def _all_checked(buf: np.ndarray) -> bool:
+    """Whether every FORMAT_DESCRIPTION of the file says CRC32."""
+    controls, _ = _controls(buf, buf.size)
+    kinds, ends = buf[controls[:, 0] + 4], controls.sum(axis=1)
+    return bool((buf[ends[kinds == EventType.FORMAT_DESCRIPTION] - 5] == 1).all())
+
+
+def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, str, int, int]:
+    """(FORMAT_DESCRIPTION, file, position) of the source at ``size``, and where a ROTATE of our
+    own begins that is the file's last event (0: there is none)."""
+    source, name, position, rotate, checksum = b"", "", MAGIC_LENGTH, 0, True
+    controls, last = _controls(buf, size)
+    for at, length in controls.tolist():
+        event = buf[at : at + length].tobytes()
+        head = parse_header(event)
+        own = bool(head.flags & EventFlag.RELAY_LOG)
+        if head.type == EventType.FORMAT_DESCRIPTION:
+            checksum = event[-5] == 1
+            source = source if own else event
+        elif own:
+            rotate = at if at + length == size else 0
+        else:
+            place = parse_rotate(event[HEADER_LENGTH : length - CRC_LENGTH * checksum])
+            name, position = place.name, place.position
+    return source, name, last or position, rotate
+
+
+@jit_allocating
+def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """(offset, length) of each whole FORMAT_DESCRIPTION and ROTATE event before ``size``, and the
+    end_log_pos of the last other event behind them (0: none)."""
+    out = np.zeros((16, 2), np.int64)
+    n = 0
+    pos: Any = np.int64(4)
+    last: Any = np.int64(0)
+    while pos + 19 <= size:
+        length = read_uint(buf, pos + 9, 4)
+        if length < 19 or pos + length > size:
+            break
+        kind = buf[pos + 4]
+        if kind == EventType.FORMAT_DESCRIPTION or kind == EventType.ROTATE:
+            if n == out.shape[0]:
+                out = np.concatenate((out, np.zeros_like(out)))
+            out[n, 0], out[n, 1] = pos, length
+            n, last = n + 1, np.int64(0)
+        else:
+            last = read_uint(buf, pos + 13, 4) or last
+        pos += length
+    return out[:n], last

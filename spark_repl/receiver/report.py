@@ -1,0 +1,113 @@
+"""What the receiver says about itself: a small file beside the relay log, for ``status``.
+
+Names are those of performance_schema.replication_connection_status (mysql.md 1.14).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import formats
+from ..errors import FormatError, SparkReplError
+from ..source.connection import Server
+from .intake import Intake
+from .writer import RelayWriter
+
+NAME = "receiver.json"
+_FORMAT = 1
+
+
+@dataclass
+class Report:
+    folder: Path
+    channel: str
+    server: Server | None = None
+    received_heartbeats: int = 0
+    last_heartbeat: float = 0.0
+    error: dict[str, Any] = field(default_factory=lambda: _said(SparkReplError(""), "", 0.0))
+    _counted: int = 0
+
+    def connected(self, server: Server) -> None:
+        self.server, self._counted = server, 0
+
+    def heartbeats(self, intake: Intake) -> None:
+        self.received_heartbeats += intake.heartbeats - self._counted
+        self._counted = intake.heartbeats
+        self.last_heartbeat = max(self.last_heartbeat, intake.last_heartbeat)
+
+    def failed(self, error: SparkReplError) -> None:
+        self.error = _said(error, type(error).__name__, datetime.now(UTC).timestamp())
+
+    def write(self, state: str, writer: RelayWriter, doing: str = "") -> None:
+        """``state``: ON, CONNECTING or OFF, as SERVICE_STATE."""
+        found = {
+            "CHANNEL_NAME": self.channel,
+            "SOURCE_UUID": self.server.uuid if self.server else "",
+            "SOURCE_HOST": self.server.host if self.server else "",
+            "THREAD_ID": os.getpid() if state != "OFF" else None,
+            "SERVICE_STATE": state,
+            "SERVICE_DOING": doing,
+            "COUNT_RECEIVED_HEARTBEATS": self.received_heartbeats,
+            "LAST_HEARTBEAT_TIMESTAMP": _text(self.last_heartbeat),
+            "RECEIVED_TRANSACTION_SET": str(writer.received),
+            **self.error,
+            "SOURCE_LOG_FILE": writer.source_file,
+            "READ_SOURCE_LOG_POS": writer.source_position,
+            "RELAY_LOG_ID": writer.log_id,
+            "RELAY_LOG_FILE": writer.number,
+            "RELAY_LOG_POS": writer.whole,
+            "RELAY_LOG_SPACE": writer.total_bytes(),
+        }
+        part = self.folder / f"{NAME}.{os.getpid()}.part"
+        part.write_text(formats.stamp(json.dumps(found), _FORMAT), "utf-8")
+        part.replace(self.folder / NAME)
+
+
+def _said(error: SparkReplError, kind: str, at: float) -> dict[str, Any]:
+    return {
+        "LAST_ERROR_NUMBER": error.number,
+        "LAST_ERROR_MESSAGE": str(error),
+        "LAST_ERROR_KIND": kind,
+        "LAST_ERROR_HINT": error.hint or "",
+        "LAST_ERROR_TIMESTAMP": _text(at),
+    }
+
+
+def read_report(folder: str | Path) -> dict[str, Any] | None:
+    """What the receiver said last; None where none ever ran, or one of a later version. A dead
+    process's is OFF."""
+    place = Path(folder) / NAME
+    try:
+        said = formats.unstamp(place.read_text("utf-8"), _FORMAT, "the receiver's report", place)
+        found: dict[str, Any] = json.loads(said)
+    except (OSError, ValueError, FormatError):
+        return None
+    pid = found["THREAD_ID"]
+    if pid is not None and not _alive(pid):
+        found |= {"THREAD_ID": None, "SERVICE_STATE": "OFF"}
+    return found
+
+
+def has_said(folder: str | Path, error: SparkReplError) -> bool:
+    """Whether the report's last error is this one."""
+    said = read_report(folder) or {}
+    return bool(said.get("LAST_ERROR_MESSAGE") == str(error))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _text(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds") if at else ""

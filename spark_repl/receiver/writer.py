@@ -1,0 +1,313 @@
+"""RelayWriter: our own relay log. Appends events, rotates, and publishes what is safely on disk.
+
+The one writer of a folder, held by a lock file. Nothing is published but ends of whole
+transactions, and only after their bytes are on disk: then readers of other processes may go there
+(relay/published). A transaction never spans two files.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..binlog.events.event import parse_format_description
+from ..crash_points import reach
+from ..errors import LogError
+from ..gtid import GtidSet
+from ..position import MAX_FILE_NO, RelayPosition
+from ..relay.index_file import (
+    FileList,
+    file_name,
+    locked,
+    read_list,
+    sync_folder,
+    write_list,
+)
+from ..relay.published import End, EndWriter
+from .own_events import file_head, normal, own_rotate, source_head
+from .packet import Batch
+from .recovery import Recovered, known_end, numbers_in, recover
+
+_LOCK = "relay.lock"
+# With a bounded disk only whole files can be purged, so several must fit.
+_FILES_IN_SPACE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``space_limit_bytes`` 0: none."""
+
+    segment_size_bytes: int = 1 << 30
+    space_limit_bytes: int = 0
+
+    @property
+    def file_bytes(self) -> int:
+        if not self.space_limit_bytes:
+            return self.segment_size_bytes
+        return min(self.segment_size_bytes, self.space_limit_bytes // _FILES_IN_SPACE)
+
+
+class RelayWriter:
+    """Use it as a context manager: it holds the folder's lock.
+
+    ``log_id`` is "" until the first file was begun, which takes the source's FORMAT_DESCRIPTION.
+    """
+
+    def __init__(self, folder: Path, server_id: int, limits: Limits | None = None) -> None:
+        self.folder, self.server_id = folder, server_id
+        self.limits = limits or Limits()
+        self.log_id = ""
+        self.number = self.size = self.whole = 0
+        self.transactions = self.published_transactions = 0
+        self.source_file, self.source_position = "", 4
+        self.lost: RelayPosition | None = None
+        self._received = GtidSet()
+        self._news: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        # The source's FORMAT_DESCRIPTION and file as the log says them last.
+        self._source, self._said, self._checksum = b"", "", True
+        self._fd = -1
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
+        self._syncing: Future[None] | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> RelayWriter:
+        """Recovers what is there. Raises LogError (another writer, damage, not our folder)."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._stack.enter_context(locked(self.folder, _LOCK, wait=False))
+        except BlockingIOError:
+            raise LogError(
+                "another receiver writes this relay log", file=str(self.folder),
+                hint="stop it, or give this one a relay.path of its own",
+            ) from None  # fmt: skip
+        found = recover(self.folder)
+        self._end = EndWriter(self.folder)
+        self._stack.callback(self._end.close)
+        if found is not None:
+            self._resume(found)
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._disk.shutdown()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._stack.close()
+
+    def _resume(self, found: Recovered) -> None:
+        self.log_id, self.number = found.files.log_id, found.files.numbers[-1]
+        self.size = self.whole = found.size
+        self.source_file, self.source_position = found.source_file, found.source_position
+        self.lost, self._received = found.lost, found.received
+        self._source, self._said, self._checksum = found.source, found.source_file, found.checksum
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        if self.lost is None:
+            self.sync()
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / file_name(self.number)
+
+    @property
+    def received(self) -> GtidSet:
+        """Everything up to the last whole transaction, and what the log was begun with."""
+        if self._news:
+            uuids, gnos, tags = (np.concatenate(part) for part in zip(*self._news, strict=True))
+            self._news.clear()
+            new = GtidSet.from_arrays(uuids.view("V16").reshape(-1), gnos, tags)
+            self._received = self._received.union(new)
+        return self._received
+
+    def renew(self, start: GtidSet) -> None:
+        """Gives the present log up: the next events begin a new one, behind ``start``."""
+        if self._fd >= 0:
+            self._finish_sync()
+            os.close(self._fd)
+        self.log_id, self._fd, self.lost = "", -1, None
+        self._received, self._source = start, b""
+        self._news.clear()
+        self.source_file, self.source_position = "", 4
+
+    def begin_source(self, name: str, position: int) -> None:
+        """The source says which of its files follows; its FORMAT_DESCRIPTION comes next."""
+        self.source_file, self.source_position = name, position
+
+    def describe(self, event: bytes) -> None:
+        """The source's FORMAT_DESCRIPTION. An open transaction was dropped before."""
+        event = normal(event)
+        if self._fd < 0:
+            self._begin_log(event)
+        elif (event, self.source_file) != (self._source, self._said):
+            head = source_head(
+                event, self.source_file, self.source_position, checksum=self._checksum
+            )
+            self._write(head)
+            self.whole = self.size
+        self._source, self._said = event, self.source_file
+        self._checksum = parse_format_description(event).checksum
+
+    def append(self, batch: Batch) -> None:
+        """Writes events as they are. What ends a file goes behind a whole transaction."""
+        data, ends, begin = batch.data, batch.ends, 0
+        while len(ends):
+            room = self.limits.file_bytes - self.size
+            fits = min(int(np.searchsorted(ends - begin, room)), len(ends) - 1)
+            full = int(ends[fits]) - begin >= room
+            stop = int(ends[fits])
+            self._write(data[begin:stop])
+            self.whole = self.size
+            count = fits + 1
+            self.transactions += count
+            first = len(batch.ends) - len(ends)
+            part = slice(first, first + count)
+            self._news.append((batch.uuids[part], batch.gnos[part], batch.tags[part]))
+            ends, begin = ends[count:], stop
+            self.source_position = int(batch.positions[first + fits])
+            if full:
+                self.rotate()
+        if begin < len(data):
+            self._write(data[begin:])
+
+    def append_rotate(self, event: bytes, name: str, position: int) -> None:
+        """The source's own ROTATE: the end of its file."""
+        self._write(event)
+        self.whole = self.size
+        self.source_file = self._said = name
+        self.source_position = position
+
+    def drop_open(self) -> None:
+        """Cuts off a transaction whose end never came; it will be fetched again."""
+        if self._fd >= 0:
+            os.ftruncate(self._fd, self.whole)
+            self.size = self.whole
+
+    def sync(self) -> None:
+        """Brings all whole transactions to disk, then publishes their end."""
+        if self._fd < 0:
+            return
+        self._finish_sync()
+        self._bring(self._fd, self._whole_end)
+
+    def sync_beside(self) -> None:
+        """Begins the same in a thread, unless it is at that already: what comes meanwhile is
+        written on, and the disk's time is not the wire's."""
+        if self._fd < 0 or (self._syncing and not self._syncing.done()):
+            return
+        self._finish_sync()
+        self._syncing = self._disk.submit(self._bring, self._fd, self._whole_end)
+
+    def _bring(self, fd: int, end: End) -> None:
+        reach("relay_written")
+        os.fdatasync(fd)
+        reach("relay_synced")
+        self._publish(end)
+
+    def _finish_sync(self) -> None:
+        """Whoever closes the file, or publishes himself, waits for the thread first."""
+        if self._syncing is not None:
+            syncing, self._syncing = self._syncing, None
+            syncing.result()
+
+    def rotate(self) -> None:
+        """Ends the file and begins the next; only behind a whole transaction."""
+        assert self.size == self.whole
+        if self.number == MAX_FILE_NO:
+            raise LogError(f"file number {self.number} is the last", file=str(self._path))
+        following = self.number + 1
+        self._write(
+            own_rotate(file_name(following), self.server_id, self.size, checksum=self._checksum)
+        )
+        self._finish_sync()
+        os.fsync(self._fd)
+        os.close(self._fd)
+        self._fd = -1
+        reach("relay_ended")
+        head = file_head(
+            self.log_id, self.server_id, self.received, self._source, self.source_file,
+            self.source_position,
+        )  # fmt: skip
+        self._begin_file(following, head)
+        reach("relay_begun")
+        self._said = self.source_file
+        with locked(self.folder):
+            listed = read_list(self.folder)
+            assert listed is not None
+            write_list(self.folder, FileList(self.log_id, (*listed.numbers, following)))
+        self._publish(self._whole_end)
+
+    def total_bytes(self) -> int:
+        """Of all files of the log; purge takes some away from outside."""
+        listed = read_list(self.folder)
+        numbers = listed.numbers if listed else ()
+        sizes = 0
+        for number in numbers:
+            try:
+                sizes += (self.folder / file_name(number)).stat().st_size
+            except FileNotFoundError:
+                continue
+        return sizes
+
+    def is_full(self) -> bool:
+        """Whether the space limit is reached and purging older files could help."""
+        limit = self.limits.space_limit_bytes
+        if not limit:
+            return False
+        total = self.total_bytes()
+        return total >= limit and total > self.size
+
+    def _begin_log(self, source: bytes) -> None:
+        """The first file of a new log, its number above all that were ever used here."""
+        before = read_list(self.folder)
+        numbers = [*(before.numbers if before else ()), *numbers_in(self.folder)]
+        end = known_end(self.folder)
+        if end is not None:
+            numbers.append(end.position.file_no)
+        self.log_id = uuid.uuid4().hex
+        number = max(numbers, default=0) + 1
+        head = file_head(
+            self.log_id, self.server_id, self.received, source, self.source_file,
+            self.source_position,
+        )  # fmt: skip
+        self._begin_file(number, head)
+        with locked(self.folder):
+            write_list(self.folder, FileList(self.log_id, (number,)))
+            self._publish(self._whole_end)
+            for old in numbers_in(self.folder):
+                if old != number:
+                    (self.folder / file_name(old)).unlink()
+
+    def _begin_file(self, number: int, head: bytes) -> None:
+        self.number = number
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o644)
+        self.size = 0
+        self._write(head)
+        self.whole = self.size
+        os.fsync(self._fd)
+        sync_folder(self.folder)
+
+    @property
+    def _whole_end(self) -> End:
+        return End(self.log_id, RelayPosition(self.number, self.whole), self.transactions)
+
+    def _publish(self, end: End) -> None:
+        self._end.publish(end)
+        self.published_transactions = end.transactions
+
+    def _write(self, data: bytes | memoryview) -> None:
+        left = memoryview(data)
+        while len(left):
+            try:
+                count = os.write(self._fd, left)
+            except OSError as error:
+                raise LogError(
+                    f"can't write the relay log: {error.strerror}", file=str(self._path),
+                    position=self.size, hint="make room, then start the receiver again",
+                ) from error  # fmt: skip
+            self.size += count
+            left = left[count:]

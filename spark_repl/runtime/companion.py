@@ -1,0 +1,69 @@
+"""Companion: a thread that runs beside the stream, and whose end somebody sees.
+
+An error that may pass is tried again, as the stream's own are; any other is handed to the owner,
+who stops by that name. So nothing waits for a thread that is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from ..errors import SparkReplError
+from .retry import Retries, Stopped, first_line
+
+log = logging.getLogger(__name__)
+
+
+class Companion:
+    """Calls ``turn`` again and again, ``pause_s`` after each, until it returns False or ``stop`` is
+    set, as at the end of the ``with`` block. ``failed`` hears, in this thread, why it ended
+    otherwise. ``attempts``: so many more after a temporary error."""
+
+    def __init__(
+        self,
+        name: str,
+        turn: Callable[[], bool],
+        failed: Callable[[SparkReplError], None],
+        *,
+        pause_s: float,
+        attempts: int,
+    ) -> None:
+        self.name, self.stop = name, threading.Event()
+        self._turn, self._failed, self._pause_s = turn, failed, pause_s
+        who = f"the {name} tried again"
+        self._retries = Retries(attempts, self.stop, lambda error, attempt, slot: None, who)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def __enter__(self) -> Companion:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.stop.set()
+
+    def join(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            while self._retries.run(self._turn) and not self.stop.wait(self._pause_s):
+                pass
+        except Stopped:
+            pass
+        except BaseException as error:  # nobody else would hear of it
+            if self.stop.is_set():
+                return  # what it worked with is gone: nobody waits for it
+            log.exception("the %s has ended", self.name)
+            self._failed(self._named(error))
+
+    def _named(self, error: BaseException) -> SparkReplError:
+        if isinstance(error, SparkReplError):
+            return error
+        found = SparkReplError(
+            f"the {self.name} has ended: {type(error).__name__}: {first_line(error)}",
+            hint="see the traceback above; start again: what was not committed is applied then",
+        )
+        found.__cause__ = error
+        return found

@@ -1,0 +1,81 @@
+"""Workers: Spark partitions that run one task each, or this process for a tiny group."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from ..errors import SparkReplError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Tasks beyond are done by one of Spark's after the other: each of those costs 20 ms.
+_BUNDLES = 4
+# Data files of so many bytes together are rewritten here rather than in a Spark job.
+HERE_BYTES = 1 << 20
+
+_warm = 0
+
+
+class Workers:
+    """Runs functions of importable modules on the executors; at most ``count`` tasks at a time.
+    ``task_retries``: attempts that Spark made anew, because an executor was lost."""
+
+    def __init__(self, spark: SparkSession, count: int) -> None:
+        self.spark, self.count, self.task_retries = spark, count, 0
+
+    def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
+        """Results in the order of the tasks, of which the heaviest should come first. ``here``: in
+        this process, where a Spark job would cost more than the work. Raises what a task raised,
+        first task first."""
+        if here or not tasks:
+            return [function(task) for task in tasks]
+        count = min(len(tasks), _BUNDLES * self.count)
+        bundles = [tasks[first::count] for first in range(count)]
+        guarded = _Guarded(function)
+        found = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
+        self.task_retries += sum(attempt for attempt, _ in found)
+        results = [found[i % count][1][i // count] for i in range(len(tasks))]
+        for result in results:
+            if isinstance(result, SparkReplError | OSError):
+                raise result
+        return results
+
+
+class _Guarded:
+    """Brings our own errors home as values: raised, Spark would turn them into text. Beside the
+    results stands which attempt of Spark's this was, from 0."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, tasks: Sequence[Any]) -> tuple[int, list[Any]]:
+        _settle()
+        context = TaskContext.get()
+        attempt = context.attemptNumber() if context else 0
+        try:
+            return attempt, [self._result(task) for task in tasks]
+        finally:
+            # Idle workers stay; what Arrow keeps for later tasks would count in each of them.
+            pa.default_memory_pool().release_unused()
+
+    def _result(self, task: Any) -> Any:
+        try:
+            return self.function(task)
+        except (SparkReplError, OSError) as error:
+            return error
+
+
+def _settle() -> None:
+    """pyspark runs a full gc.collect() after every task, 60 ms with numba's heap; frozen objects
+    are not visited."""
+    global _warm
+    _warm += 1
+    if _warm <= 6:
+        gc.freeze()

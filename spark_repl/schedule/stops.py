@@ -1,0 +1,148 @@
+"""Stops: where the applier is told to end (--until), to wait (delay_s), or to leave out (skip)."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ConfigError, LogError
+from ..gtid import GtidSet
+from ..position import OFFSET_BITS
+from ..relay.index import Kind, TransactionIndex
+from ..relay.log import RelayLog
+from ..relay.source_places import SourcePlaces, is_received
+
+Records = npt.NDArray[Any]
+_STATEMENTS = (Kind.QUERY, Kind.DDL_ROWS)
+
+_FORMS = "before-gtids:SET, after-gtids:SET, source:FILE:POS or relay:FILE:POS"
+_PLACE = re.compile(r"(.+):(\d+)")
+
+
+@dataclass(frozen=True)
+class Until:
+    """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS.
+
+    A position stops behind the transaction that reaches it. Of GTIDs to stop before, one that is
+    there already stops at once.
+    """
+
+    kind: str
+    gtids: GtidSet
+    file: str = ""
+    offset: int = 0
+    _places: SourcePlaces = field(default_factory=SourcePlaces, compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Until:
+        """Raises ConfigError for what is none of the four forms."""
+        kind, _, rest = text.partition(":")
+        if kind in ("before-gtids", "after-gtids") and rest:
+            return cls(kind, GtidSet.parse(rest))
+        place = _PLACE.fullmatch(rest)
+        if kind in ("source", "relay") and place:
+            return cls(kind, GtidSet(), place[1], int(place[2]))
+        raise ConfigError(f"--until {text}: not understood", hint=f"give {_FORMS}")
+
+    def check(self, relay: RelayLog) -> None:
+        """Raises LogError when the position's file is not in the log. Which files of the source a
+        relay log holds is seen when they come."""
+        if self.kind == "source" and is_received(relay):
+            return
+        if self.file and self.file not in {file.name for file in relay.files}:
+            raise LogError(
+                f"--until names the file {self.file}, which this log has not",
+                file=relay.path,
+                hint="spark-repl relay ls shows the files",
+            )
+
+    def take(self, records: Records, executed: GtidSet, relay: RelayLog, base: int) -> int | None:
+        """How many of the records come before the stop; None when it is not among them."""
+        if self.kind == "after-gtids":
+            return self._after(records, executed)
+        if self.kind == "before-gtids":
+            if self.gtids.intersect(executed):
+                return 0
+            hits = self.gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            found = np.flatnonzero(hits)
+            return int(found[0]) if len(found) else None
+        if self.kind == "source" and is_received(relay):
+            place = self.file, self.offset
+            reached, before = self._places.reached(records, relay, base, place)
+            found = np.flatnonzero(reached)
+            return int(found[0]) + int(before[found[0]]) if len(found) else None
+        packed = self._packed(relay, base)
+        found = np.flatnonzero(records["end"] >= packed)
+        return int(found[0]) + int(records["position"][found[0]] < packed) if len(found) else None
+
+    def met(
+        self, index: TransactionIndex, position: int, executed: GtidSet, relay: RelayLog
+    ) -> bool:
+        """Whether it is reached at ``position``, and no transaction is there that would show it:
+        with an idle source none may come."""
+        if len(index.slice(position, index.end)):
+            return False
+        if self.file and not (self.kind == "source" and is_received(relay)):
+            return index.end >= self._packed(relay, index.base)
+        return self.take(index.before(position), executed, relay, index.base) is not None
+
+    def _packed(self, relay: RelayLog, base: int) -> int:
+        number = next(f.number for f in relay.files if f.name == self.file) + base
+        return (number << OFFSET_BITS) + self.offset
+
+    def _after(self, records: Records, executed: GtidSet) -> int | None:
+        missing = self.gtids.subtract(executed)
+        if not missing:
+            return 0
+        wanted = missing.contains_arrays(records["uuid"], records["gno"], records["tag"])
+        if int(np.count_nonzero(wanted)) < missing.count():
+            return None
+        return int(np.flatnonzero(wanted)[-1]) + 1
+
+
+def left_out(records: Records, skip: GtidSet) -> tuple[Records, int]:
+    """(the records with those of ``skip`` made empty, how many that are): they take their slots,
+    and change nothing."""
+    if not skip:
+        return records, 0
+    hits = skip.contains_arrays(records["uuid"], records["gno"], records["tag"])
+    if hits.any():
+        records = records.copy()
+        records["kind"][hits] = Kind.EMPTY
+    return records, int(np.count_nonzero(hits))
+
+
+def copied(records: Records, held: GtidSet) -> Records:
+    """The records of a log that begins before a copy: what ``held`` changed is in the copy. What
+    leaves an XA branch prepared counts, and what commits one only ends it."""
+    if not held:
+        return records
+    hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
+    if hits.any():
+        records = records.copy()
+        kind = records["kind"]
+        kind[hits & (kind == Kind.XA_COMMIT)] = Kind.XA_ROLLBACK
+        kind[hits & ~np.isin(kind, (Kind.XA_PREPARE, Kind.XA_ROLLBACK))] = Kind.EMPTY
+    return records
+
+
+def replayed(records: Records, position: int) -> Records:
+    """The records where only copied tables are behind ``position``: statements up to there have
+    been carried out."""
+    hits = (records["end"] <= position) & np.isin(records["kind"], _STATEMENTS)
+    if hits.any():
+        records = records.copy()
+        records["kind"][hits] = Kind.EMPTY
+    return records
+
+
+def due_in(records: Records, delay_s: int) -> float:
+    """Seconds until the last of the records was committed ``delay_s`` ago; 0 when it was."""
+    if not delay_s:
+        return 0.0
+    return max(0.0, int(records["commit_time"][-1]) / 1e6 + delay_s - time.time())

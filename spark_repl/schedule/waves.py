@@ -1,0 +1,254 @@
+"""Waves, workers and groups: which transactions may run beside each other, where, and how many.
+
+Arrays in, arrays out: a batch may hold 170,000 transactions. Rules of LOGICAL_CLOCK as MySQL has
+them (sql/rpl_mta_submode.cc, ``schedule_next_event``), for transactions in log order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..binlog.kernels.jit import jit, jit_allocating
+from ..errors import ConfigError
+
+Ints = npt.NDArray[np.int64]
+
+_ISOLATED = (
+    " There may be a bug in how these timestamps were generated."
+    " Transaction will be applied in isolation"
+)
+_STAMPS = (
+    "Transaction is tagged with inconsistent logical timestamps:"
+    " sequence_number ({}) <= last_committed ({})."
+) + _ISOLATED
+_SEQUENCE = (
+    "Transaction's sequence number is inconsistent with that of a preceding one:"
+    " sequence_number ({}) <= previous sequence_number ({})."
+) + _ISOLATED
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """The bounds of one group: transactions, estimated rows, uncompressed bytes."""
+
+    transactions: int
+    rows: int
+    bytes: int
+
+    def __post_init__(self) -> None:
+        for name in ("transactions", "rows", "bytes"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"a group's bound on {name} must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class RowEstimate:
+    """Row changes per uncompressed byte of the log, learned from the groups that were decoded.
+
+    Counting rows needs decoding; an index record only has bytes. ``weight`` is the bytes that the
+    rate rests on: capped, so that a log whose rows grow is followed within a few groups.
+    """
+
+    rate: float = 1 / 200
+    weight: float = 1 << 20
+    memory: float = 1 << 28
+
+    def observe(self, size: int, rows: int) -> RowEstimate:
+        """The estimate corrected by ``rows`` changes that were found in ``size`` bytes."""
+        total = self.weight + size
+        rate = (self.rate * self.weight + rows) / total
+        return RowEstimate(rate, min(total, self.memory), self.memory)
+
+    def rows(self, uncompressed: Ints) -> npt.NDArray[np.float64]:
+        """float64[n]: the rows that transactions of these sizes should have."""
+        return np.asarray(uncompressed, np.float64) * self.rate
+
+
+def waves(
+    file_no: npt.ArrayLike,
+    last_committed: npt.ArrayLike,
+    sequence_number: npt.ArrayLike,
+    barrier: npt.ArrayLike | None = None,
+) -> tuple[npt.NDArray[np.int32], list[tuple[int, str]]]:
+    """Numbers the commit-parent groups: (int32[n] ascending from 0, warnings (index, text)).
+
+    A wave is a maximal run in which every ``last_committed`` is below the first one's
+    ``sequence_number``. A new file, an unset stamp (0), a gap in the sequence and its new beginning
+    (0, 1: the source's next file, inside of one file of a relay log) start one.
+    Stamps that contradict themselves or the one before put the transaction in a wave of its own,
+    with MySQL's warning; so does ``barrier``, without.
+    """
+    parent = np.ascontiguousarray(last_committed, np.int64)
+    number = np.ascontiguousarray(sequence_number, np.int64)
+    alone = np.zeros(len(number), np.bool_) if barrier is None else np.asarray(barrier, np.bool_)
+    files = np.ascontiguousarray(file_no, np.int64)
+    wave, complaint, previous = _waves(files, parent, number, alone)
+    warnings = []
+    for i in np.flatnonzero(complaint).tolist():
+        if complaint[i] == 1:
+            warnings.append((i, _STAMPS.format(number[i], parent[i])))
+        else:
+            warnings.append((i, _SEQUENCE.format(number[i], previous[i])))
+    return wave, warnings
+
+
+@jit_allocating
+def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
+    n = len(number)
+    wave = np.zeros(n, np.int32)
+    complaint = np.zeros(n, np.uint8)
+    before = np.zeros(n, np.int64)
+    first = np.int64(0)  # sequence number of the wave's first transaction
+    previous = np.int64(0)
+    current = -1
+    for i in range(n):
+        lc, sn = parent[i], number[i]
+        before[i] = previous
+        fresh = i == 0 or files[i] != files[i - 1]
+        if not fresh:
+            if lc != 0 and sn <= lc:
+                complaint[i] = 1
+                lc, sn = 0, 0
+            elif 1 < sn <= previous:  # 1: the source's next file
+                complaint[i] = 2
+                lc, sn = 0, 0
+        if alone[i]:
+            lc = 0
+        barred = fresh or lc == 0 or sn > previous + 1
+        if barred or lc >= first or alone[i - 1]:
+            current += 1
+            first = sn
+        wave[i] = current
+        previous = sn
+    return wave, complaint, before
+
+
+def assign(wave: npt.ArrayLike, length: npt.ArrayLike, workers: int) -> npt.NDArray[np.int32]:
+    """int32[n]: the worker of each transaction; none has length 0.
+
+    A wave is cut into at most ``workers`` contiguous runs of about equal bytes, each for another
+    worker; the heaviest run goes to the least loaded worker, so the workers' totals never differ
+    by more than twice the largest transaction.
+    """
+    if workers < 1:
+        raise ConfigError("there must be at least 1 worker")
+    numbers = np.ascontiguousarray(wave, np.int64)
+    worker: npt.NDArray[np.int32] = _assign(
+        numbers, np.ascontiguousarray(length, np.int64), workers
+    )
+    return worker
+
+
+@jit_allocating
+def _assign(wave: Any, length: Any, workers: Any) -> Any:
+    n = len(wave)
+    worker = np.zeros(n, np.int32)
+    load = np.zeros(workers, np.int64)
+    size = np.zeros(workers, np.int64)
+    place = np.zeros(workers, np.int32)
+    taken = np.zeros(workers, np.bool_)
+    start = 0
+    while start < n:
+        stop, total = start, np.int64(0)
+        while stop < n and wave[stop] == wave[start]:
+            total += length[stop]
+            stop += 1
+        # A transaction belongs to the run in which the middle of its bytes falls.
+        size[:] = 0
+        done = np.int64(0)
+        for i in range(start, stop):
+            run = (done + length[i] // 2) * workers // total
+            worker[i] = run
+            size[run] += length[i]
+            done += length[i]
+        _place(size, load, place, taken)
+        for i in range(start, stop):
+            worker[i] = place[worker[i]]
+        start = stop
+    return worker
+
+
+@jit
+def _place(size: Any, load: Any, place: Any, taken: Any) -> None:
+    """Heaviest run to the least loaded worker, the next to the next; adds to ``load``."""
+    taken[:] = False
+    for _ in range(len(size)):
+        heaviest = np.argmax(size)
+        if size[heaviest] <= 0:
+            break
+        lightest = -1
+        for w in range(len(load)):
+            if not taken[w] and (lightest < 0 or load[w] < load[lightest]):
+                lightest = w
+        taken[lightest] = True
+        place[heaviest] = lightest
+        load[lightest] += size[heaviest]
+        size[heaviest] = 0
+
+
+def groups(
+    barrier: npt.ArrayLike, uncompressed: npt.ArrayLike, rows: npt.ArrayLike, limits: GroupLimits
+) -> Ints:
+    """int64[k+1] ascending from 0 to n: group g is the transactions [b[g], b[g+1]).
+
+    A transaction with ``barrier`` (DDL) and one that is above the bounds by itself are groups of
+    their own; no other group exceeds a bound. ``rows`` are estimates.
+    """
+    boundaries: Ints = _groups(
+        np.ascontiguousarray(barrier, np.bool_),
+        np.ascontiguousarray(uncompressed, np.int64),
+        np.ascontiguousarray(rows, np.float64),
+        limits.transactions,
+        float(limits.rows),
+        limits.bytes,
+    )
+    return boundaries
+
+
+def first_group(
+    barrier: npt.NDArray[np.bool_],
+    uncompressed: Ints,
+    rows: npt.NDArray[np.float64],
+    limits: GroupLimits,
+) -> int:
+    """Where the first group ends. What is left before the next barrier is cut in the middle where
+    it makes two groups: the few transactions of a small last one cost as many commits as many do.
+    """
+    most = int(groups(barrier, uncompressed, rows, limits)[1])
+    stops = np.flatnonzero(barrier[1:])
+    upto = int(stops[0]) + 1 if len(stops) else len(barrier)
+    if most == upto:
+        return most
+    size, weight = np.cumsum(uncompressed[:upto]), np.cumsum(rows[:upto])
+    middle = int(np.searchsorted(size, size[-1] / 2)) + 1
+    # The second group is bounded like any other; its bytes are, by the middle.
+    light = int(np.searchsorted(weight, weight[-1] - limits.rows)) + 1
+    return min(max(middle, light, upto - limits.transactions), most)
+
+
+@jit_allocating
+def _groups(
+    barrier: Any, uncompressed: Any, rows: Any, most: Any, most_rows: Any, size: Any
+) -> Any:
+    n = len(barrier)
+    boundaries = np.zeros(n + 1, np.int64)
+    k = 0
+    held, held_rows, held_bytes = 0, 0.0, np.int64(0)
+    for i in range(n):
+        full = held + 1 > most
+        full = full or held_rows + rows[i] > most_rows or held_bytes + uncompressed[i] > size
+        if i > 0 and (full or barrier[i] or barrier[i - 1]):
+            k += 1
+            boundaries[k] = i
+            held, held_rows, held_bytes = 0, 0.0, np.int64(0)
+        held += 1
+        held_rows += rows[i]
+        held_bytes += uncompressed[i]
+    if n:
+        k += 1
+        boundaries[k] = n
+    return boundaries[: k + 1]

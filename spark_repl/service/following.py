@@ -1,0 +1,284 @@
+"""Following a live server: the receiver in a process of its own, the applier in this one.
+
+Neither hurts the other: the receiver is started again when it dies, and the applier goes on with
+what was received; when the applier dies, the receiver sees that its parent is gone and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import Config
+from ..control.control import Control
+from ..control.copies import last_copy, standing
+from ..control.layout import Layout
+from ..errors import ConfigError, LogError, PurgedError
+from ..gtid import GtidSet
+from ..position import OFFSET_BITS
+from ..receiver.purge import Purged, clear, deciding, purge
+from ..receiver.receiver import Receiver
+from ..relay.log import RelayLog, open_log
+from ..relay.look import look
+from ..relay.published import read_end
+from ..runtime.companion import Companion
+from ..runtime.retry import Stopped
+from ..source.connection import DumpConnection
+from .supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..apply.replica import Replica, Result
+    from ..copy.first_copy import CopyResult
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.1
+_PURGE_EVERY_S = 5.0
+
+
+def executed_of(config: Config) -> GtidSet | None:
+    """What the target has: a new relay log begins behind it. None: there is no target yet."""
+    return standing(Control(Layout(config.target.path).control, config.channel)).executed
+
+
+def present_gtids(config: Config) -> tuple[GtidSet, GtidSet]:
+    """What the source has executed, and purged. Raises SourceError."""
+    connection = DumpConnection(config.source)
+    try:
+        server = connection.server()
+        return server.executed, server.purged
+    finally:
+        connection.close()
+
+
+def applied_file(config: Config, relay: RelayLog) -> int:
+    """The number of the file where the applier stands: those before are not needed any more.
+
+    0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
+    """
+    control = Control(Layout(config.target.path).control, config.channel)
+    last = standing(control).needed
+    if last is None:
+        return 0
+    for row in reversed(control.rows("history")):
+        known = json.loads(row["detail"])
+        number = (last.position >> OFFSET_BITS) - known["base"]
+        if known["log_id"] == last.log_id and relay.holds(number):
+            same = known["fingerprints"].get(str(number)) == relay.fingerprint(number)
+            return number if same else 0
+    return 0
+
+
+def purge_applied(config: Config) -> Purged:
+    """Removes what every table has passed. Raises ConfigError where no receiver writes."""
+    folder = Path(config.relay.path)
+    with deciding(folder):
+        _, keep_from = look(config.relay.path, partial(applied_file, config))
+        return purge(folder, keep_from)
+
+
+def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
+    """Runs the receiver in this process until SIGTERM, or until ``parent`` is gone. A new log
+    begins behind what the target has; with ``from_end`` behind what the source has.
+
+    Raises SourceError when the source refuses, LogError when the relay log can't be written.
+    """
+    begin = present_gtids(config)[0] if from_end else executed_of(config)
+    receiver = Receiver(config, begin, keep_on=lambda: not parent or os.getppid() == parent)
+    _at_signals(lambda *_: receiver.stop())
+    began = time.perf_counter()
+    receiver.run()
+    return {
+        "transactions": receiver.writer.transactions,
+        "seconds": round(time.perf_counter() - began, 3),
+        "received_transaction_set": str(receiver.writer.received),
+        "relay_position": f"{receiver.writer.number:06d}:{receiver.writer.whole}",
+    }
+
+
+def snapshot(
+    config: Config,
+    only: tuple[str, ...] = (),
+    *,
+    master: str | None = None,
+    take_over: bool = False,
+) -> CopyResult:
+    """The first copy, alone, or a new one of some tables that the target has.
+
+    Raises SourceError, SchemaError, TargetError, FencedError.
+    """
+    from ..copy.first_copy import plan_copy
+
+    def session() -> SparkSession:
+        from ..runtime.session import build_session
+
+        return build_session(
+            master=master or f"local[{config.apply.workers}]", target=config.target.path
+        )
+
+    control = Control(Layout(config.target.path).control, config.channel)
+    if only and standing(control).cut is not None:
+        from ..copy.recopy import ask_and_wait, copy_stopped
+
+        owner = control.owner()
+        if owner and not owner[1].is_dead and not take_over:
+            return ask_and_wait(config, only)
+        return copy_stopped(config, only, session, take_over=take_over)
+    plan_copy(config, only)
+    return _copy(session(), config, take_over=take_over)
+
+
+def _copy(
+    spark: SparkSession, config: Config, *, take_over: bool, stop: threading.Event | None = None
+) -> CopyResult:
+    from ..copy.first_copy import FirstCopy
+    from ..observe.progress import CopyProgress
+    from ..runtime.workers import Workers
+
+    workers = Workers(spark, config.apply.workers)
+    with CopyProgress() as progress:
+        copy = FirstCopy(spark, config, workers.run, progress.told, stop=stop)
+        return copy.copy(take_over=take_over)
+
+
+def _is_new(config: Config) -> bool:
+    """Whether neither target nor relay log hold anything, or a copy that isn't finished."""
+    control = Control(Layout(config.target.path).control, config.channel)
+    copy = last_copy(control)
+    if copy is not None:
+        return copy.behind is None and not copy.is_done
+    if control.exists() and (control.cuts() or control.rows("table")):
+        return False
+    return read_end(config.relay.path) is None
+
+
+def run(
+    config: Config, config_file: str, *, master: str | None = None, take_over: bool = False
+) -> Result | None:
+    """Receiver and applier until SIGTERM, which finishes the group; None: stopped before any log.
+
+    Raises what stopped either: with the receiver's refusal, all that was received is applied first.
+    """
+    stop = threading.Event()
+    replica: list[Replica] = []
+
+    def end(*_: object) -> None:
+        stop.set()
+        for one in replica:
+            one.stop()
+
+    _at_signals(end)
+    from ..copy.first_copy import plan_copy
+
+    first = _is_new(config) and config.source.auto_position
+    if first:
+        plan_copy(config)  # before the receiver starts: its log begins where the copy does
+    while True:
+        try:
+            return _follow(config, config_file, stop, replica, master, take_over, first=first)
+        except PurgedError as error:
+            if config.source.on_purged != "snapshot" or stop.is_set():
+                raise
+            log.warning("%s: all tables are copied anew", error)
+        replica.clear()
+        plan_copy(config, anew=True)
+        clear(Path(config.relay.path))
+        first = True
+
+
+def _at_signals(do: Callable[..., None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, do)
+
+
+def _follow(
+    config: Config,
+    config_file: str,
+    stop: threading.Event,
+    replica: list[Replica],
+    master: str | None,
+    take_over: bool,
+    *,
+    first: bool,
+) -> Result | None:
+    """Until ``stop``, or until the receiver has refused and what it received is applied."""
+    with Supervisor(config, config_file, ending=stop) as receiver:
+        if not wait_for_log(config, receiver, stop):
+            return None
+        from ..apply.replica import Replica
+        from ..copy.recopy import Recopier
+        from ..observe.progress import Progress
+        from ..runtime.session import build_session
+
+        spark = build_session(
+            master=master or f"local[{config.apply.workers}]", target=config.target.path
+        )
+        if first:
+            try:
+                _copy(spark, config, take_over=take_over, stop=stop)
+            except Stopped:
+                return None
+        with Progress(config) as progress:
+            applier = Replica(spark, config, progress.group, take_over=take_over)
+            replica.append(applier)
+            with applier, Recopier(spark, config, applier), watch(receiver, applier):
+                progress.begin(applier)
+                result = applier.apply(follow=True)
+                if receiver.error is not None:
+                    result = applier.apply()
+        if receiver.error is not None:
+            raise receiver.error
+        return result
+
+
+def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
+    """Waits until the receiver has begun the relay log. Raises its refusal when there is none."""
+    while not stop.is_set():
+        try:
+            open_log(config.relay.path)
+            return True
+        except LogError:
+            if receiver.error is not None:
+                raise receiver.error from None
+            stop.wait(_POLL_S)
+    return False
+
+
+def watch(receiver: Supervisor, applier: Replica) -> Companion:
+    """Ends the following when the receiver has given up; purges what was applied."""
+    purged = time.monotonic()
+
+    def look() -> bool:
+        nonlocal purged
+        if receiver.error is not None:
+            applier.stop()
+            return False
+        if time.monotonic() - purged > _PURGE_EVERY_S:
+            _purge(receiver.config)
+            purged = time.monotonic()
+        return True
+
+    attempts = receiver.config.apply.transaction_retries
+    return Companion(
+        "watch over the receiver", look, applier.fail, pause_s=_POLL_S, attempts=attempts
+    )
+
+
+def _purge(config: Config) -> None:
+    try:
+        found = purge_applied(config)
+    except (LogError, ConfigError) as error:  # the receiver is beginning a new log
+        log.info("nothing purged: %s", error)
+        return
+    if found.files:
+        log.info("purged %s to %s, %d bytes", found.files[0], found.files[-1], found.bytes)

@@ -1,0 +1,105 @@
+"""Supervisor: keeps the receiver's process running beside the applier."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from ..config import Config
+from ..errors import PurgedError, SourceError, SparkReplError
+from ..receiver.report import read_report
+from ..runtime.companion import Companion
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.1
+_STEADY_S = 60.0
+_STOP_S = 30.0
+# The receiver's own exit codes: it said what is wrong, and would say it again.
+_REFUSED = (1, 2)
+_PURGED = PurgedError.__name__
+
+
+class Supervisor:
+    """Keeps the receiver's process running; ``error`` is set when it refused to go on. ``ending``:
+    this process was asked to end, and whoever asked may have asked the receiver too."""
+
+    def __init__(
+        self,
+        config: Config,
+        config_file: str,
+        *options: str,
+        ending: threading.Event | None = None,
+    ) -> None:
+        self.config, self.config_file, self.options = config, config_file, options
+        self._ending = ending or threading.Event()
+        self.error: SparkReplError | None = None
+        self.starts = 0
+        self._wait_s = float(config.source.connect_retry_s)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._companion = Companion(
+            "thread that keeps the receiver", self._keep, self._fail, pause_s=0.0,
+            attempts=config.apply.transaction_retries,
+        )  # fmt: skip
+
+    def __enter__(self) -> Supervisor:
+        self._companion.__enter__()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._companion.stop.set()
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._companion.join(_STOP_S)
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def _fail(self, error: SparkReplError) -> None:
+        self.error = error
+
+    def _keep(self) -> bool:
+        began, source = time.monotonic(), self.config.source
+        code = self._run_once()
+        if self._companion.stop.is_set():
+            return False
+        if code in _REFUSED:
+            self.error = self._refusal(code)
+            return False
+        if code == 0 and self._ending.wait(_POLL_S):
+            return False
+        log.warning("the receiver ended with %s: it is started again", code)
+        if time.monotonic() - began > _STEADY_S:
+            self._wait_s = float(source.connect_retry_s)
+        self._companion.stop.wait(self._wait_s)
+        self._wait_s = min(self._wait_s * 2, source.connect_retry_max_s)
+        return True
+
+    def _refusal(self, code: int) -> SourceError:
+        said = read_report(self.config.relay.path) or {}
+        text = said.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
+        kind = PurgedError if said.get("LAST_ERROR_KIND") == _PURGED else SourceError
+        return kind(
+            f"the receiver stopped: {text}",
+            hint=said.get("LAST_ERROR_HINT") or "see its message above",
+        )
+
+    def _run_once(self) -> int:
+        command = [sys.executable, "-m", "spark_repl", "receive", "--config", self.config_file]
+        self._process = subprocess.Popen(
+            [*command, "--supervised", str(os.getpid()), *self.options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            process_group=0,  # a terminal's Ctrl-C is the parent's to hear
+        )
+        self.starts += 1
+        return self._process.wait()

@@ -1,0 +1,101 @@
+"""Commit: what the write tasks returned becomes one Delta commit per table, data and position."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pyroaring import BitMap
+
+from ..delta import deletion_vector
+from ..delta.log_replay import Action
+from ..delta.new_file import date_ahead
+from ..delta.statistics import loosened, row_count
+from ..errors import ConcurrentChangeError, TargetError
+from .direct import Written
+from .table import Table
+from .table_commits import TableCommits
+
+
+def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
+    """The rows of each data file that go, over all shards of a table."""
+    marks: dict[str, BitMap] = {}
+    for part in written:
+        for path, data in part.marks.items():
+            rows = BitMap.deserialize(data)
+            marks[path] = marks[path] | rows if path in marks else rows
+    return marks
+
+
+def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) -> list[Action]:
+    """The ``add``, ``remove`` and ``cdc`` actions of one table's commit; writes its deletion
+    vectors.
+
+    Raises TargetError when a marked row was marked already: the plan didn't fit the table.
+    """
+    now = int(time.time() * 1000)
+    gone = [path for part in written for path in part.gone]
+    actions: list[Action] = [{"remove": removed(commits.action(table, p), now)} for p in gone]
+    kept: list[tuple[Action, BitMap]] = []
+    for path, rows in marked_rows(written).items():
+        if path in gone:  # written anew without them
+            continue
+        old = commits.action(table, path)
+        vector = old.get("deletionVector")
+        dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
+        if dead & rows:
+            raise TargetError("a row was to be removed twice", table=table.name, file=path)
+        actions.append({"remove": removed(old, now)})
+        if len(dead | rows) < row_count(table.folder, old):
+            kept.append((old, dead | rows))
+    vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
+    for (old, _), vector in zip(kept, vectors, strict=True):
+        stats = loosened(table.folder, old)
+        fresh = {**old, "deletionVector": vector, "stats": stats, "dataChange": True}
+        actions.append({"add": fresh})
+    actions += [{"add": add} for part in written for add in part.adds]
+    actions += [{"cdc": changes} for part in written for changes in part.changes]
+    return actions
+
+
+def removed(old: Action, now: int, *, data_change: bool = True) -> dict[str, Any]:
+    """The ``remove`` action of a live file; ``now``: milliseconds."""
+    found = {
+        "path": old["path"],
+        "deletionTimestamp": now,
+        "dataChange": data_change,
+        "extendedFileMetadata": True,
+        "partitionValues": old.get("partitionValues") or {},
+        "size": old["size"],
+    }
+    if old.get("deletionVector"):
+        found["deletionVector"] = old["deletionVector"]
+    return found
+
+
+def check_files(table: Table, paths: Sequence[str]) -> None:
+    """Raises ConcurrentChangeError when a new file is gone, by somebody's VACUUM."""
+    for path in paths:
+        try:
+            date_ahead(os.path.join(table.folder, path))
+        except FileNotFoundError as error:
+            raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
+
+
+def commit(
+    commits: TableCommits, table: Table, written: Sequence[Written], position: int, metadata: str
+) -> int:
+    """One Delta commit with the table's part of a group; returns its version. Whatever it raises,
+    the commit may have landed: ``TableCommits.settle`` tells.
+
+    Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
+    files.
+    """
+    check_files(table, [path for part in written for path in part.files])
+    actions = actions_of(commits, table, written)
+    table.pending = position
+    version = commits.delta.commit(table.snapshot, actions, commits.app, position, metadata)
+    commits.landed(table, actions, position, version)
+    return version

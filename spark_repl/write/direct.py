@@ -1,0 +1,334 @@
+"""The direct writer's task: net changes of one table and shard -> a data file and marked rows.
+
+Runs on a Spark worker, or in the driver's process for a tiny group. It commits nothing: it returns
+the ``add`` action of the file it wrote and, for each older file, which of its rows are gone.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from ..binlog.definition import TableDefinition
+from ..binlog.json.diff import CANNOT_APPLY
+from ..decode.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from ..decode.stage import Part
+from ..delta import deletion_vector
+from ..delta.columns import Columns, read_rows, with_type
+from ..delta.partitions import NO_PARTITION, unplaced
+from ..errors import TargetError
+from .change_data import write_changes
+from .gaps import Gaps
+from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
+from .net_changes import Changes, Look, net_changes
+
+Longs = npt.NDArray[np.int64]
+
+_FILE_ROWS = 2_000_000
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """A data file of the planned snapshot."""
+
+    path: str
+    vector: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """``key``: indexes of the key's columns, empty for a table without one. ``complete``: the table
+    was created in this log and nobody else writes it, so an INSERT's key can't be there."""
+
+    table: str
+    folder: str
+    index_folder: str
+    columns: Columns
+    key: tuple[int, ...]
+    parts: tuple[Part, ...]
+    files: tuple[LiveFile, ...]
+    idempotent: bool
+    complete: bool
+    definition: TableDefinition
+    staging: str = ""
+    change_data: bool = False
+    """whether the table has Delta's change data feed"""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A change that doesn't fit: MySQL's error number, its transaction's position, the key."""
+
+    number: int
+    position: int
+    table: str
+    key: str
+
+
+@dataclass
+class Written:
+    """``marks``: data file -> serialized roaring bitmap of rows that go; ``gone``: files that go as
+    a whole; ``changes``: ``cdc`` actions. For the merge writer: ``staged``, net changes in Parquet,
+    ``inserts_only``, ``gaps`` (rows that lack columns), ``idempotent``, as the task was; ``asks``:
+    what can't be folded before the table was asked for its keys."""
+
+    table: str
+    adds: list[dict[str, Any]] = field(default_factory=list)
+    marks: dict[str, bytes] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    net: int = 0
+    staged: list[str] = field(default_factory=list)
+    inserts_only: bool = False
+    gaps: bool = False
+    idempotent: bool = False
+    asks: WriteTask | None = None
+
+    @property
+    def changes_table(self) -> bool:
+        return bool(self.adds or self.marks or self.gone or self.staged or self.asks)
+
+    @property
+    def files(self) -> list[str]:
+        """Data and change files that were written, relative to the table's folder."""
+        return [made["path"] for made in (*self.adds, *self.changes)]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the target's row of each net row is: index into the task's files (-1: nowhere), row."""
+
+    file: Longs
+    row: Longs
+
+
+def write(task: WriteTask) -> Written:
+    """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
+    out = Written(task.table)
+    found = fold_task(task, out, lambda rows: _present(task, rows))
+    out.net = len(found.net.entry)
+    hit, places = _locate(task, found, out)
+    if out.violations:
+        return out
+    keep = found.net.flags & EXISTS != 0
+    if found.gaps:
+        keep &= _complete(task, found, found.gaps, places, out)
+        if out.violations:
+            return out
+    if task.key and task.idempotent:
+        # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
+        keep &= hit | (found.net.flags & CERTAIN != 0)
+    if refuse_unplaced(task, found, keep, out):
+        return out
+    chosen = np.flatnonzero(keep)
+    if not task.key:
+        chosen = np.repeat(chosen, np.maximum(found.net.count[chosen], 0))
+    for at in range(0, len(chosen), _FILE_ROWS):
+        rows = found.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
+        out.adds += write_indexed(_index(task), task.columns, rows)
+    if task.change_data and out.changes_table:
+        out.changes += _changes(task, found.rows, chosen, keep, places, out)
+    return out
+
+
+def _changes(
+    task: WriteTask, rows: pa.Table, chosen: Longs, keep: Any, places: Places, out: Written
+) -> list[dict[str, Any]]:
+    """The change files: ``chosen`` are the entries whose rows come, ``keep`` [n] which stay."""
+    old = {}
+    for number, file in enumerate(task.files):
+        if file.path not in out.marks:
+            continue
+        if task.key:
+            mine = np.flatnonzero(places.file == number)
+            old[file.path] = places.row[mine], keep[mine]
+        else:  # a bag's entry may have many rows
+            gone = np.array(BitMap.deserialize(out.marks[file.path]).to_array(), np.int64)
+            old[file.path] = gone, np.zeros(len(gone), bool)
+    replaces = places.file[chosen] >= 0
+    return write_changes(
+        task.folder, task.columns, old, rows.take(pa.array(chosen)), replaces & bool(task.key)
+    )
+
+
+def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
+    chosen = task.key or range(len(task.columns.names))
+    return [rows.column(i) for i in chosen]
+
+
+def _index(task: WriteTask) -> KeyIndex:
+    chosen = task.key or range(len(task.columns.names))
+    return KeyIndex(task.index_folder, task.folder, [task.columns.physical[i] for i in chosen])
+
+
+def _complete(
+    task: WriteTask, found: Changes, gaps: Gaps, places: Places, out: Written
+) -> npt.NDArray[np.bool_]:
+    """Takes what the images lack from the target's rows; returns which rows are whole then."""
+    needed = gaps.rows
+    at = np.full(len(needed), -1, np.int64)
+    origins = np.unique(gaps.origin[needed & (gaps.origin >= 0)])
+    old: dict[int, list[pa.Array]] = {column: [] for column in gaps.wanted}
+    known = 0
+    for number in np.unique(places.file[origins]):
+        mine = origins[places.file[origins] == number]
+        if number < 0:
+            continue
+        physical = [task.columns.physical[column] for column in old]
+        read = read_rows(task.folder, task.files[number].path, physical, places.row[mine])
+        for (column, parts), values in zip(old.items(), read, strict=True):
+            parts.append(with_type(values, found.rows.column(column).type))
+        at[mine] = known + np.arange(len(mine))
+        known += len(mine)
+    at = np.where(needed & (gaps.origin >= 0), at[gaps.origin], -1)
+    if known:
+        whole = {column: pa.concat_arrays(parts) for column, parts in old.items()}
+        found.rows = gaps.fill(found.rows, whole, at)
+    found.rows, bad = gaps.patch(found.rows, task.definition)
+    for row in bad:
+        if not needed[row] or at[row] >= 0:
+            out.violations.append(_violation(task, found, row, CANNOT_APPLY))
+    complete: npt.NDArray[np.bool_] = ~needed | (at >= 0)
+    return complete
+
+
+def refuse_unplaced(
+    task: WriteTask, found: Changes, keep: npt.NDArray[np.bool_], out: Written
+) -> bool:
+    """Rows to be kept that no partition can have become violations; whether there are any."""
+    if not task.columns.partitions:
+        return False
+    for entry in np.flatnonzero(unplaced(found.rows, task.columns.divides) & keep):
+        out.violations.append(_violation(task, found, int(entry), NO_PARTITION, found.last))
+    return bool(out.violations)
+
+
+def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
+    """One net change per key over all parts of a task; breaks in the log become violations."""
+    found, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
+    for one in breaks:
+        key = _describe(task, one.row, 0)
+        out.violations.append(Violation(one.number, one.position, task.table, key))
+    return found
+
+
+def _locate(task: WriteTask, found: Changes, out: Written) -> tuple[npt.NDArray[np.bool_], Places]:
+    """Marks the rows that go; returns which entries have a row in the table, and where."""
+    flags, n = found.net.flags, len(found.net.entry)
+    gone = flags & EXISTED != 0
+    look = np.ones(n, bool) if task.idempotent and task.key else gone.copy()
+    if task.key and (gone.any() or not task.complete):
+        look[:] = True  # a group of nothing but INSERTs needs no look-up in a complete table
+    needed = np.flatnonzero(look)
+    have = np.zeros(n, np.int64)
+    places = Places(np.full(n, -1, np.int64), np.zeros(n, np.int64))
+    if len(needed) and task.files:
+        _search(task, found, needed, have, places, out)
+    if not task.idempotent:
+        wanted = np.abs(found.net.count) if not task.key else np.ones(n, np.int64)
+        for entry in np.flatnonzero(gone & (have < wanted)):
+            out.violations.append(_violation(task, found, int(entry), MISSING_ROW))
+        if task.key:
+            for entry in np.flatnonzero(look & ~gone & (have > 0)):
+                out.violations.append(_violation(task, found, int(entry), DUPLICATE_KEY))
+    return have > 0, places
+
+
+def _search(
+    task: WriteTask, found: Changes, needed: Longs, have: Longs, places: Places, out: Written
+) -> None:
+    limit = np.ones(len(have), np.int64)
+    if not task.key:
+        limit = np.abs(found.net.count)
+    for number, at, rows in _hits(task, found.rows.take(pa.array(needed))):
+        owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
+        if len(picked):
+            places.file[owner], places.row[owner] = number, picked
+            out.marks[task.files[number].path] = BitMap(
+                array.array("I", picked.tolist())
+            ).serialize()
+
+
+def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which of the rows' keys the table has a row for."""
+    there = np.zeros(rows.num_rows, bool)
+    for _, at, _ in _hits(task, rows):
+        there[at] = True
+    return there
+
+
+def _hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
+    """Per file: its number, indexes of the wanted rows, and the file's live rows of their keys (of
+    their values, bit for bit, in a table without one)."""
+    index = _index(task)
+    keys = _key_columns(task, wanted)
+    hashes = hash_keys(keys)
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    keys = [key.take(pa.array(order)) for key in keys]
+    exact = bool(task.key) and is_exact([key.type for key in keys])
+    for number, file in enumerate(task.files):
+        at, rows = index.candidates(file.path, hashes)
+        if not len(at):
+            continue
+        if file.vector is not None:
+            dead = deletion_vector.read(task.folder, file.vector)
+            live = ~_marked(dead, rows)
+            at, rows = at[live], rows[live]
+        if len(at) and not exact:
+            same = index.same(file.path, keys, at, rows, bitwise=not task.key)
+            at, rows = at[same], rows[same]
+        yield number, order[at], rows
+
+
+def _take(
+    entry: Longs, rows: Longs, have: Longs, limit: Longs, keyed: bool, task: WriteTask
+) -> tuple[Longs, Longs]:
+    """Entries, and the row of one file to mark for each: all that match for a key, as many as must
+    go for a bag."""
+    if not len(entry):
+        return entry, rows
+    order = np.argsort(entry, kind="stable")
+    entry, rows = entry[order], rows[order]
+    new = np.concatenate(([True], entry[1:] != entry[:-1]))
+    starts = np.flatnonzero(new)
+    rank = np.arange(len(entry)) - np.repeat(starts, np.diff(np.append(starts, len(entry))))
+    rank += have[entry]
+    if keyed and rank.max() > 0:
+        raise TargetError(
+            "a key has more than one row in the Delta table",
+            table=task.table,
+            hint="somebody else wrote to the table: remove the doubled rows or copy it again",
+        )
+    chosen = rank < limit[entry]
+    np.add.at(have, entry[chosen], 1)
+    return entry[chosen], rows[chosen]
+
+
+def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
+    marked = np.frombuffer(dead.to_array(), np.uint32)
+    place = np.searchsorted(marked, rows)
+    place[place == len(marked)] = 0
+    return np.asarray(marked[place] == rows) if len(marked) else np.zeros(len(rows), bool)
+
+
+def _violation(
+    task: WriteTask, found: Changes, entry: int, number: int, at: Longs | None = None
+) -> Violation:
+    """``at`` [n]: which change of each key is to blame; None: its first."""
+    position = int((found.at if at is None else at)[entry])
+    return Violation(number, position, task.table, _describe(task, found.rows, entry))
+
+
+def _describe(task: WriteTask, rows: pa.Table, row: int) -> str:
+    chosen: Sequence[int] = task.key or range(min(4, rows.num_columns))
+    values = (f"{task.columns.names[i]}={rows.column(i)[row].as_py()!r}" for i in chosen)
+    return ", ".join(values)

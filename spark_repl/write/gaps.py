@@ -1,0 +1,203 @@
+"""Rows whose images lack columns: what is known from the group, and what only the target knows.
+
+With binlog_row_image=MINIMAL or NOBLOB, and with JSON diffs, the log holds parts of a row. They
+are put together column by column over all changes of the group; what no image holds comes from the
+row that the target has under the key that the row had before the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.definition import ColumnType, TableDefinition
+from ..binlog.json.diff import apply_diffs
+from ..binlog.rows.partial_rows import pending_diffs
+from ..ddl.defaults import default_value
+from ..decode.changes import Net
+from ..decode.lineage import DEFAULT, LOST, TARGET, Lineage, along, lineage, sources
+from ..delta.columns import one_chunk
+from ..errors import DecodeError
+from ..position import RelayPosition
+
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_LOST_HINT = (
+    "the log changes between whole and partial row images inside one group, and moves a row between"
+    " keys there: set group_max_transactions = 1 until it is behind that place"
+)
+_BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
+
+
+@dataclass
+class Gaps:
+    """What n net rows lack. ``wanted``: column -> which rows; ``origin``: the net row whose key
+    the row has in the target (-1: none); ``diffs``: column -> row -> JSON diffs, in log order."""
+
+    wanted: dict[int, Bools]
+    origin: Longs
+    diffs: dict[int, dict[int, bytes]] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> Bools:
+        """Which rows need the target's."""
+        found = np.zeros(len(self.origin), bool)
+        for mask in self.wanted.values():
+            found |= mask
+        return found
+
+    def fill(self, rows: pa.Table, old: Mapping[int, pa.Array], at: Longs) -> pa.Table:
+        """``rows`` with what they lack: the target's value for row i is ``old[column][at[i]]``
+        (-1: its row is not there)."""
+        columns = rows.columns
+        for column, mask in self.wanted.items():
+            base = one_chunk(columns[column])
+            other = old[column]
+            place = np.where(mask, len(base) + np.maximum(at, 0), np.arange(len(base)))
+            gone = pa.array(mask & (at < 0))
+            indices = pa.array(place, mask=np.asarray(gone))
+            columns[column] = pa.concat_arrays([base, other]).take(indices)
+        return pa.Table.from_arrays(columns, names=rows.column_names)
+
+    def patch(self, rows: pa.Table, definition: TableDefinition) -> tuple[pa.Table, list[int]]:
+        """``rows`` with their JSON diffs applied, and the rows whose diffs do not fit."""
+        columns, bad = rows.columns, []
+        for column, found in self.diffs.items():
+            base = one_chunk(columns[column])
+            chosen = np.array(sorted(found), np.int64)
+            documents = base.take(pa.array(chosen)).to_pylist()
+            name = definition.columns[column].name
+            done = _patched(documents, [found[i] for i in chosen], name, definition.name)
+            bad += [int(i) for i, text in zip(chosen, done, strict=True) if text is None]
+            place = np.arange(len(base))
+            place[chosen] = len(base) + np.arange(len(chosen))
+            both = pa.concat_arrays([base, pa.array(done, base.type)])
+            columns[column] = both.take(pa.array(place))
+        return pa.Table.from_arrays(columns, names=rows.column_names), bad
+
+
+def _patched(
+    documents: Sequence[str | None], diffs: Sequence[bytes], column: str, table: str
+) -> list[str | None]:
+    """Each document, or None where its diffs don't fit."""
+    try:
+        return list(apply_diffs(documents, diffs, column, table))
+    except DecodeError:
+        return [
+            _one_patched(d, diff, column, table) for d, diff in zip(documents, diffs, strict=True)
+        ]
+
+
+def _one_patched(document: str | None, diff: bytes, column: str, table: str) -> str | None:
+    try:
+        return apply_diffs([document], [diff], column, table)[0]
+    except DecodeError:
+        return None
+
+
+@dataclass(frozen=True)
+class ChangeLog:
+    """Changes in log order, [n] each: the staged row of their key's part, flags, packed position.
+
+    ``image``: whether the staged row's image is this change's (a folded chain keeps its last one).
+    """
+
+    parent: Longs
+    code: npt.NDArray[np.int32]
+    flags: npt.NDArray[np.uint8]
+    position: Longs
+    image: Bools
+
+    def only(self, chosen: Bools) -> ChangeLog:
+        return ChangeLog(*(getattr(self, f.name)[chosen] for f in fields(self)))
+
+
+def assemble(
+    staged: pa.Table, changes: ChangeLog, distinct: int, net: Net, definition: TableDefinition
+) -> tuple[pa.Table, Gaps]:
+    """The net rows as far as the group's images and the defaults give them, and what is left."""
+    line = lineage(changes.code, distinct, changes.flags)
+    held, diffs = one_chunk(staged.column("held")), one_chunk(staged.column("diffs"))
+    whole = np.asarray(held.is_null())
+    present = bits(held, len(definition.columns))
+    exists = net.flags & 2 != 0
+    entry_of = np.full(distinct, -1, np.int64)
+    entry_of[changes.code[net.entry]] = np.arange(len(net.entry))
+    gaps = Gaps({}, entry_of[changes.code[line.root[net.entry]]])
+    arrays = []
+    waiting = _waiting(diffs)
+    for i, column in enumerate(definition.columns):
+        holds = (whole | present[:, i])[changes.parent]
+        source = sources(line, holds, changes.image)[net.entry]
+        if (lost := exists & (source == LOST)).any():
+            raise _lost(int(changes.position[net.entry[np.argmax(lost)]]), definition.name)
+        values = one_chunk(staged.column(i))
+        place = np.where(source >= 0, changes.parent[np.maximum(source, 0)], len(values))
+        if (plain := exists & (source == DEFAULT)).any():
+            at = RelayPosition.unpack(int(changes.position[net.entry[np.argmax(plain)]]))
+            values = pa.concat_arrays([values, default_value(column, definition.name, at)])
+        unknown = (source == TARGET) | ~exists & (source < 0)
+        arrays.append(values.take(pa.array(place, mask=unknown)))
+        if (mask := exists & (source == TARGET)).any():
+            gaps.wanted[i] = mask
+        if column.type == ColumnType.JSON and i in waiting:
+            found = _collect(waiting[i], changes, line, net, source, exists)
+            if found:
+                gaps.diffs[i] = found
+    names = [str(i) for i in range(len(arrays))]
+    return pa.Table.from_arrays(arrays, names=names), gaps
+
+
+def _waiting(diffs: pa.Array) -> dict[int, dict[int, bytes]]:
+    """Column -> staged row -> diffs; only rows that have some pass through Python."""
+    found: dict[int, dict[int, bytes]] = {}
+    for row in np.flatnonzero(np.asarray(diffs.is_valid())):
+        for column, data in pending_diffs(diffs[int(row)].as_py()):
+            found.setdefault(column, {})[int(row)] = data
+    return found
+
+
+def _collect(
+    waiting: dict[int, bytes],
+    changes: ChangeLog,
+    line: Lineage,
+    net: Net,
+    source: Longs,
+    exists: Bools,
+) -> dict[int, bytes]:
+    """Net row -> the diffs between the image its document comes from and its last change."""
+    mine = np.isin(changes.parent, np.array(list(waiting), np.int64)) & changes.image
+    # How many diffs lie on the way from each change back to its row's root.
+    count = along(line.previous, mine)
+    found = {}
+    for row in np.flatnonzero(exists & (count[net.entry] > 0)):
+        parts, at = [], int(net.entry[row])
+        while at >= 0 and at != source[row]:
+            if mine[at]:
+                parts.append(waiting[int(changes.parent[at])])
+            at = int(line.previous[at])
+        if parts:
+            found[int(row)] = b"".join(reversed(parts))
+    return found
+
+
+def _lost(position: int, table: str) -> DecodeError:
+    return DecodeError(
+        "a row's image can't be completed",
+        position=RelayPosition.unpack(position),
+        table=table,
+        hint=_LOST_HINT,
+    )
+
+
+def bits(held: pa.Array, columns: int) -> Bools:
+    """bool[n, columns] of bitmaps; all False for NULL (a whole image)."""
+    width = (columns + 7) // 8
+    raw = held.fill_null(bytes(width)).buffers()[2]
+    data = np.frombuffer(raw, np.uint8)[: len(held) * width].reshape(len(held), width)
+    return np.unpackbits(data, axis=1, count=columns, bitorder="little").astype(bool)

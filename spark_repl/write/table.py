@@ -1,0 +1,77 @@
+"""Table: what is known of one target table, and its live files at one version."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..binlog.definition import TableDefinition
+from ..control.control import TableVersion
+from ..delta.columns import Columns
+from ..delta.log_replay import Action
+from ..delta.table_log import Snapshot
+
+
+@dataclass(frozen=True)
+class LiveFiles:
+    """The ``add`` action of each data file that is live at ``version``, by path. ``origin`` stays
+    the same object while nobody but us commits: rows lie where they lay, but for what we marked."""
+
+    version: int
+    adds: Mapping[str, Action]
+    origin: object
+
+    def behind(self, actions: Sequence[Action]) -> LiveFiles:
+        """Those behind a commit of ours. Within one a file may go and come again, with another
+        deletion vector."""
+        adds = dict(self.adds)
+        for action in actions:
+            if "remove" in action:
+                adds.pop(action["remove"]["path"])
+        for action in actions:
+            if "add" in action:
+                adds[action["add"]["path"]] = action["add"]
+        return LiveFiles(self.version + 1, adds, self.origin)
+
+
+@dataclass
+class Table:
+    """One target table, as of the version ``snapshot`` that was last looked at. ``position``:
+    packed end of the last transaction in it (0: none yet). ``files`` may be of a version before.
+
+    Whoever looks at the table to plan a commit, or changes this state, holds ``lock`` from there
+    to the commit's end: a group's writer, or a compaction between two groups.
+    """
+
+    name: str
+    path: str
+    folder: str
+    definition: TableDefinition
+    complete: bool
+    snapshot: Snapshot
+    position: int
+    columns: Columns
+    files: LiveFiles | None = field(default=None, repr=False)
+    pending: int | None = None
+    """position of a commit of ours whose outcome is not known yet: it may be in the log"""
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """What tells rows apart, by its names in the data files: the key, or all columns."""
+        chosen = self.definition.primary_key or range(len(self.columns.names))
+        return tuple(self.columns.physical[i] for i in chosen)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether rows are marked in deletion vectors; else files that lose rows are rewritten."""
+        return self.snapshot.has("delta.enableDeletionVectors")
+
+    def version(self) -> TableVersion:
+        found = self.snapshot
+        return TableVersion(self.path, found.version, found.metadata_id, self.position)
+
+    def take(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
+        """What the table is from here on: nothing is left to be known of an earlier commit."""
+        self.snapshot, self.position, self.files, self.pending = snapshot, position, files, None

@@ -1,0 +1,246 @@
+"""TableCommits: what has been committed to a table since it was last looked at, and by whom.
+
+By this process, whose commits may have landed though their answer was lost; by others, whose
+changes go by ``target.on_foreign_change`` (delta/foreign); by an applier that owned the target
+before, and slept. Every commit between two looks is looked at, whatever came first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+
+from ..control.control import Control
+from ..delta import features, foreign, storage
+from ..delta.log_replay import Action, commits_after
+from ..delta.table_log import Snapshot, TableLog, fenced
+from ..errors import ConcurrentChangeError, FormerOwnerError, SparkReplError, TargetError
+from .direct import LiveFile
+from .table import LiveFiles, Table
+from .table_options import TableOptions
+
+log = logging.getLogger(__name__)
+
+FOREIGN = "foreign"
+"""rows of the control table: tables whose rows others have changed"""
+
+
+class Outcome(Enum):
+    """What became of an attempt to commit. BEATEN: another commit has taken its version.
+    UNKNOWN: it isn't there, and may still come."""
+
+    LANDED, BEATEN, UNKNOWN = range(3)
+
+
+class TableCommits:
+    """``app``: the appId under which this channel's positions stand in the tables' commits. The
+    lock of a table that is asked about is held."""
+
+    def __init__(self, control: Control, delta: TableLog, app: str, options: TableOptions) -> None:
+        self.delta, self.app = delta, app
+        self._control, self._options = control, options
+
+    def refresh(self, table: Table) -> None:
+        """Takes in what was committed since we last looked. Raises TargetError, FencedError,
+        FormerOwnerError."""
+        if self.delta.version(table.folder) != table.snapshot.version:
+            newest = self.delta.snapshot(table.folder)
+            self.check(table, table.snapshot.metadata_id, table.snapshot.version, newest)
+
+    def check(
+        self, table: Table, metadata_id: str, version: int, snapshot: Snapshot | None
+    ) -> None:
+        """Looks at all commits behind ``version``, of which those up to the table's own are known
+        by their position, up to ``snapshot``: None where there is no table any more."""
+        if snapshot is None or snapshot.metadata_id != metadata_id:
+            raise TargetError(
+                "the table has been replaced by another one",
+                table=table.name,
+                file=table.folder,
+                hint="start again with an empty target, or restore the table",
+            )
+        if snapshot.version < version:
+            raise TargetError(
+                f"the table's log ends with version {snapshot.version}, and {version} was there:"
+                " an older state of its folder was put back",
+                table=table.name,
+                file=table.folder,
+                hint=f"put a later one back, or copy it: spark-repl snapshot --table {table.name}",
+            )
+        newer = commits_after(table.folder, version, snapshot.version)
+        position = self._walk(table, version, newer, snapshot)
+        features.check(snapshot, direct=self._options.direct, table=table.name)
+        table.take(snapshot, position)
+
+    def _walk(
+        self, table: Table, version: int, newer: Sequence[list[Action]], snapshot: Snapshot
+    ) -> int:
+        """The table's position behind the commits ``newer``, which follow ``version``. Raises for
+        what others did, unless they have undone it."""
+        position, sound, refused = table.position, [version], None
+        for number, actions in enumerate(newer, version + 1):
+            ours = _position(actions, self.app)
+            copied = _position(actions, f"{self.app}:copy") is not None  # a chunk of our copy
+            if ours is None and not copied:
+                refused = refused or self._foreign(table, number, actions)
+                if not refused:
+                    sound.append(number)
+                continue
+            if refused:  # a commit of ours stands on it
+                below = self.delta.snapshot(table.folder, number - 1)
+                if not below or not foreign.undone(table.folder, sound, below, table.columns):
+                    raise self._refused(table, refused, None)
+                refused = None
+            if ours is not None and number > table.snapshot.version:
+                if ours != table.pending:
+                    raise self.not_ours(table.name)
+                position = ours
+            sound = [number]
+        if refused:
+            if not foreign.undone(table.folder, sound, snapshot, table.columns):
+                raise self._refused(table, refused, sound[-1])
+            log.warning("%s: what somebody else changed was undone", table.name)
+        return position
+
+    @staticmethod
+    def _refused(table: Table, error: TargetError, base: int | None) -> TargetError:
+        error.hint = foreign.way_out(table.folder, table.name, base)
+        return error.at(table=table.name, file=table.folder)
+
+    def not_ours(self, name: str) -> SparkReplError:
+        """What to raise for a commit of this channel that this process did not make: there is a
+        second applier, or there was one, which slept and woke behind our look at the table."""
+        if self._control.is_owner():
+            return FormerOwnerError(
+                "an applier that owned the target before has committed late", table=name
+            )
+        return self._control.named(fenced(name))
+
+    def _foreign(self, table: Table, version: int, actions: list[Action]) -> TargetError | None:
+        """What refuses somebody's commit; None where it may pass: a table whose rows others changed
+        has keys that no log holds, which is recorded first. Raises as ``Control.write``."""
+        try:
+            changes = foreign.check(
+                version, actions, table.columns, accept=self._options.accept_foreign
+            )
+        except TargetError as error:
+            return error
+        if changes:
+            log.warning("%s: somebody else changed rows in version %d", table.name, version)
+            if table.complete:
+                said = json.dumps({"name": table.name, "version": version})
+                self._control.write(FOREIGN, detail=said)
+            table.complete = False
+        return None
+
+    def live_files(self, table: Table) -> tuple[LiveFile, ...]:
+        live = self.live(table).adds
+        return tuple(LiveFile(path, a.get("deletionVector")) for path, a in live.items())
+
+    def live(self, table: Table) -> LiveFiles:
+        """The files of the version that was last looked at. The table's lock is held."""
+        assert table.lock.locked(), f"{table.name} is read without its lock"
+        found, snapshot = table.files, table.snapshot
+        if found is None or found.version != snapshot.version:
+            found = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
+            table.files = found
+        return found
+
+    @contextmanager
+    def files_there(self, tables: Iterable[Table]) -> Iterator[None]:
+        """While a commit is planned on the tables, whose locks are held. A data file that is gone
+        then was taken out by somebody's OPTIMIZE and removed by their VACUUM: raises
+        ConcurrentChangeError, to plan anew; or TargetError, where the newest version names it."""
+        try:
+            yield
+        except Exception as error:
+            table = next((t for t in tables if storage.is_gone(error, t.folder)), None)
+            if table is None:
+                raise
+            if self.delta.version(table.folder) != table.snapshot.version:
+                raise ConcurrentChangeError(
+                    "a data file is gone", table=table.name, file=table.folder
+                ) from error
+            raise TargetError(
+                f"a data file that the table's newest version names is gone: {error}",
+                table=table.name,
+                file=table.folder,
+                hint="bring that file back from a backup, or copy the table again:"
+                f" spark-repl snapshot --table {table.name}",
+            ) from error
+
+    def action(self, table: Table, path: str) -> Action:
+        """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
+        live no more."""
+        found = self.live(table).adds.get(path)
+        if found is None:
+            raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
+        return found
+
+    def landed(self, table: Table, actions: list[Action], position: int, version: int) -> None:
+        """A commit of ours, planned on the version that was last looked at, is ``version``. What
+        others have committed behind it is seen by the next ``refresh``."""
+        files = self.live(table).behind(actions)
+        table.take(self.delta.advance(table.snapshot, version), position, files)
+
+    def rewritten(self, table: Table, actions: list[Action]) -> None:
+        """Commits other files with the same rows, position and all else as they were."""
+        version = self.delta.rewrite(table.snapshot, actions, self.app)
+        self.landed(table, actions, table.position, version)
+
+    def settle(self, table: Table, position: int) -> Outcome:
+        """What became of our attempt to commit ``position``, whatever its caller was told: asked of
+        the table's log.
+
+        Raises TargetError for what others did before it, FencedError and FormerOwnerError for a
+        commit that is not this process's.
+        """
+        if table.position >= position:
+            return Outcome.LANDED
+        newer = self._newer(table)
+        for number, actions in enumerate(newer, table.snapshot.version + 1):
+            if _position(actions, self.app) == position:
+                self._take_ours(table, newer[: number - table.snapshot.version], position)
+                return Outcome.LANDED
+            if _position(actions, self.app) is not None:
+                raise self.not_ours(table.name)
+        if newer and self.delta.direct:  # on the one version that it could have been
+            table.pending = None
+            return Outcome.BEATEN
+        # It may land still. Its files stay, and the next attempt is for the same version: one of
+        # the two lands there, and both bear this position.
+        return Outcome.UNKNOWN
+
+    def merged(self, table: Table, position: int) -> None:
+        """Looks at what MERGE has committed. Raises FencedError and FormerOwnerError when Delta
+        passed the commit over because another applier was there, TargetError for changes of others
+        below it."""
+        if self.settle(table, position) is not Outcome.LANDED:
+            raise self.not_ours(table.name)
+
+    def _newer(self, table: Table) -> list[list[Action]]:
+        newest = self.delta.version(table.folder)
+        return commits_after(table.folder, table.snapshot.version, newest)
+
+    def _take_ours(self, table: Table, upto: list[list[Action]], position: int) -> None:
+        """``upto``: the commits behind the version that was last looked at, ours the last. MERGE
+        lands above what others have committed since our plan."""
+        version = table.snapshot.version
+        snapshot = self.delta.snapshot(table.folder, version + len(upto))
+        assert snapshot is not None
+        refused: TargetError | None = None
+        for number, actions in enumerate(upto[:-1], version + 1):
+            if wrong := self._foreign(table, number, actions):
+                refused = refused or self._refused(table, wrong, None)
+        table.take(snapshot, position)
+        if refused:
+            raise refused
+
+
+def _position(actions: Sequence[Action], app: str) -> int | None:
+    """The position that a commit records for ``app``."""
+    found = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
+    return int(found[0]) if found else None

@@ -1,0 +1,77 @@
+"""How new tables are made: what the configuration says of the target, as Delta's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..binlog.definition import TableDefinition
+from ..binlog.types.forms import USUAL, Forms
+from ..config import Config
+from ..ddl.lower_names import fold
+from ..delta import checkpoint, partitions
+from ..delta.columns import schema_json
+from ..delta.table_log import NewTable
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How new tables are made, and whether rows that others changed are accepted."""
+
+    column_mapping: bool = True
+    deletion_vectors: bool = True
+    retention_hours: int = 168
+    forms: Forms = USUAL
+    accept_foreign: bool = False
+    change_data_feed: bool = False
+    partition_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """table -> columns"""
+    direct: bool = True
+    """which writer they are for"""
+    lower_case_table_names: int = -1
+    """the source's; -1: not said"""
+
+    @classmethod
+    def of(cls, config: Config) -> TableOptions:
+        target = config.target
+        return cls(
+            target.column_mapping,
+            target.deletion_vectors,
+            target.cut_retention_hours,
+            Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as),
+            target.on_foreign_change == "accept",
+            target.change_data_feed,
+            target.partitions(),
+            lower_case_table_names=config.source.lower_case_table_names,
+        )
+
+    def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
+        """The metadata of a table; ``own``: properties of its own. Raises SchemaError."""
+        by = self._partitions(definition.name)
+        partitions.check(definition, by)
+        properties = {**self.properties(), **own}
+        if by and self.direct:
+            properties |= partitions.PROPERTIES
+        return NewTable(schema_json(definition.arrow_schema()), properties, by)
+
+    def _partitions(self, name: str) -> tuple[str, ...]:
+        """Somebody may have written the table's name with other letters than the source logs."""
+        if name in self.partition_by or self.lower_case_table_names == 0:
+            return self.partition_by.get(name, ())
+        meant = [by for other, by in self.partition_by.items() if fold(other) == fold(name)]
+        return meant[0] if meant else ()
+
+    def properties(self) -> dict[str, str]:
+        hours = f"interval {self.retention_hours} hours"
+        found = {
+            "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
+            "delta.checkpointInterval": checkpoint.NEVER,
+            # Keeps promised cuts readable.
+            "delta.deletedFileRetentionDuration": hours,
+            "delta.logRetentionDuration": hours,
+        }
+        if self.change_data_feed:
+            found["delta.enableChangeDataFeed"] = "true"
+        if self.column_mapping:
+            found["delta.columnMapping.mode"] = "name"
+        return found

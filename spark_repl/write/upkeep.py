@@ -1,0 +1,162 @@
+"""Upkeep: what tables need besides their rows, done beside the stream by one thread.
+
+Fewer and fuller data files (write/compaction), Delta's checkpoints off the commit path
+(delta/checkpoint), and VACUUM, which also removes what attempts that died have left.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..config import Target
+from ..control.replaced import remove_replaced, touch
+from ..crash_points import reach
+from ..delta import checkpoint
+from ..errors import SparkReplError
+from ..runtime.java import jvm_end
+from ..runtime.workers import HERE_BYTES, Workers
+from .commit import check_files
+from .compaction import Compacted, CompactTask, actions_of, choose, compact
+from .direct import LiveFile
+from .discard import discard
+from .table import LiveFiles, Table
+from .tracking import Tracking
+
+log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """Looks after the tables that groups have changed. Whatever fails here is tried again later:
+    the stream goes on, and stops by itself when its own commits fail."""
+
+    def __init__(
+        self, tracking: Tracking, workers: Workers, target: Target, *, compaction: bool
+    ) -> None:
+        self.tracking, self.commits = tracking, tracking.commits
+        self.workers, self.target = workers, target
+        self._enough = target.compact_files if compaction else 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
+        self._lock = threading.Lock()
+        self._changed: set[str] = set()
+        self._working = self._closed = False
+
+    def look(self, tables: Iterable[str]) -> None:
+        """Tables that a group has just changed. Returns at once."""
+        with self._lock:
+            self._changed.update(tables)
+            if self._changed and not self._working and not self._closed:
+                self._working = True
+                self._pool.submit(self._work)
+
+    def close(self) -> None:
+        """Ends what is under way and begins nothing more."""
+        with self._lock:
+            self._closed = True
+        self._pool.shutdown(wait=True)
+
+    def _work(self) -> None:
+        while (name := self._next()) is not None:
+            table = self.tracking.tables.get(name)
+            try:
+                if table is not None:
+                    self._one(table)
+                if self.tracking.control.prune(self.target.cut_retention_hours):
+                    self._remove_replaced()
+            # Of a JVM that has ended whoever applies is told too, and says so.
+            except (SparkReplError, OSError) as error:
+                if jvm_end(error) is None:
+                    log.warning("upkeep of %s is put off: %s", name, error)
+            except Exception as error:
+                if jvm_end(error) is None:
+                    log.exception("upkeep of %s is put off", name)
+
+    def _next(self) -> str | None:
+        with self._lock:
+            if self._closed or not self._changed:
+                self._working = False
+                return None
+            return self._changed.pop()
+
+    def _one(self, table: Table) -> None:
+        checkpoint.write_if_due(self.tracking.delta, table.snapshot)
+        # What is only moved keeps its row id, which this compaction can't write down.
+        if self._enough and not table.snapshot.has("delta.enableRowTracking"):
+            self._compact(table)
+        if self._vacuum_due(table):
+            self._vacuum(table)
+
+    def _compact(self, table: Table) -> None:
+        with table.lock:
+            planned = self.commits.live(table)
+        live = planned.adds
+        keys, tasks, size = self.tracking.layout.keys(table.path), [], 0
+        for paths in choose(table.folder, live, self._enough):
+            files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
+            tasks.append(CompactTask.of(table, keys, files))
+            size += sum(int(live[path]["size"]) for path in paths)
+        if not tasks:
+            return
+        done = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
+        reach("compacted")
+        with table.lock:
+            self._replace(table, planned, done)
+        reach("after_compaction")
+
+    def _replace(self, table: Table, planned: LiveFiles, done: list[Compacted]) -> None:
+        """Commits the rewrites between two groups, as one. The new files that no version names are
+        removed, if it is sure that none ever will: a rewrite whose answer was lost is in the log,
+        and ``discard`` reads it there."""
+        made = [one.add["path"] for one in done if one.add is not None]
+        tried_behind = None
+        try:
+            actions = self._rewrites(table, planned, done)
+            if actions:
+                tried_behind = table.snapshot.version
+                self.commits.rewritten(table, actions)
+                folded = sum("remove" in action for action in actions)
+                log.info("%s: %d files were folded", table.name, folded)
+        finally:
+            discard(table.folder, made, tried_behind=tried_behind)
+
+    def _rewrites(
+        self, table: Table, planned: LiveFiles, done: list[Compacted]
+    ) -> list[dict[str, Any]]:
+        """The commit's actions; none where others have changed the table since the plan, so that
+        its rows may lie anywhere. Raises ConcurrentChangeError when a new file is gone."""
+        live = self.commits.live(table)
+        if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
+            return []
+        vectors = table.has_vectors
+        parts = [actions_of(one, table.folder, live.adds, vectors=vectors) for one in done]
+        actions = [action for part in parts for action in part]
+        check_files(table, sorted(a["add"]["path"] for a in actions if "add" in a))
+        return actions
+
+    def _vacuum_due(self, table: Table) -> bool:
+        if not self.target.vacuum_hours:
+            return False
+        path = self.tracking.layout.vacuumed(table.path)
+        try:
+            return time.time() - os.path.getmtime(path) > 3600 * self.target.vacuum_hours
+        except FileNotFoundError:  # a new table has nothing to remove
+            touch(path)
+            return False
+
+    def _vacuum(self, table: Table) -> None:
+        """Files that no version within the table's retention needs, and their key indexes."""
+        self.tracking.delta.vacuum(table.folder)
+        self.tracking.key_index(table).forget_gone()
+        touch(self.tracking.layout.vacuumed(table.path))
+
+    def _remove_replaced(self) -> None:
+        """Tables whose place a copy has taken, when the cuts that show them are gone."""
+        if self.target.vacuum_hours:
+            hours = self.target.cut_retention_hours
+            for path in remove_replaced(self.tracking.control, self.tracking.layout, hours):
+                log.info("%s was replaced by a copy, and is in no cut any more: removed", path)
