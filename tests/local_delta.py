@@ -21,12 +21,12 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 from spark_repl import Config
-from spark_repl.apply import coordinator, landing, low_water_mark, replica, stager
-from spark_repl.apply.replica import Replica, Result
-from spark_repl.control import xa_store
+from spark_repl.apply import stager
+from spark_repl.apply.replica import Parts, Replica
 from spark_repl.control.control import Control, Cut
 from spark_repl.control.layout import Layout
-from spark_repl.delta import log_replay, public_log, storage
+from spark_repl.crash_points import listening
+from spark_repl.delta import log_replay, storage
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.log_replay import Action, read_commit
 from spark_repl.delta.new_file import new_file
@@ -34,7 +34,7 @@ from spark_repl.delta.partitions import MATERIALIZED
 from spark_repl.delta.reader import read
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
-from spark_repl.write import group_writer as group
+from spark_repl.observe.applier_status import Result
 from tests.binlog_writer import Table
 
 _PROTOCOL = {
@@ -126,6 +126,9 @@ class Crash(BaseException):
     """Where a run is cut off: no handler of errors sees it, as none sees SIGKILL."""
 
 
+_BESIDE = ("compacted", "after_compaction")  # upkeep's own thread
+
+
 class Crashes:
     """Counts the steps of a run; cuts it off at the ``at``-th (0: never)."""
 
@@ -133,7 +136,7 @@ class Crashes:
         self.left = 0
 
     def __call__(self, name: str) -> None:
-        if self.left:
+        if self.left and name not in _BESIDE:
             self.left -= 1
             if not self.left:
                 raise Crash(name)
@@ -155,13 +158,14 @@ class _Here:
             return list(pool.map(function, tasks))
 
 
+HERE = Parts(_Here, lambda spark, config: (LocalDelta(), config))  # type: ignore[arg-type]
+
+
 @contextmanager
-def _without_spark() -> Iterator[None]:
+def without_spark() -> Iterator[None]:
+    """Every crash point is a step of a run, and no work is so little that it isn't handed on."""
     with ExitStack() as stack:
-        for module in (coordinator, group, landing, low_water_mark, xa_store):
-            stack.enter_context(patch.object(module, "reach", CRASHES))
-        stack.enter_context(patch.object(public_log, "DeltaLog", LocalDelta))
-        stack.enter_context(patch.object(replica, "Workers", _Here))
+        stack.enter_context(listening(CRASHES))
         stack.enter_context(patch.object(stager, "HERE_BYTES", 0))
         stack.enter_context(patch.object(stager, "_SHARD_BYTES", 0))
         yield
@@ -182,7 +186,7 @@ def applier(
     aim |= keys
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
     config = Config.from_mapping(values)
-    with _without_spark(), Replica(MagicMock(), config, take_over=take_over) as found:
+    with without_spark(), Replica(MagicMock(), config, take_over=take_over, parts=HERE) as found:
         yield found
 
 

@@ -27,10 +27,14 @@ _TURNED_AWAY = (
 class CommitOrder:
     """A queue of slots. ``dispatch`` is the coordinator's; the rest may be called by any thread.
 
-    ``on_wait`` is told where a slot's wait begins (True) and where it ends.
+    ``on_wait`` is told where a slot's wait begins (True) and where it ends. ``preserved``: for each
+    table too; else the slots order the cuts alone, and the tables go on in lanes.
     """
 
-    def __init__(self, on_wait: Callable[[int, bool], None] | None = None) -> None:
+    def __init__(
+        self, on_wait: Callable[[int, bool], None] | None = None, *, preserved: bool = True
+    ) -> None:
+        self.preserved = preserved
         self._turn = threading.Condition()
         self._next = self._head = 0  # slots given out; slots that are done with
         self._failed: int | None = None

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Container
+from dataclasses import replace
 
 from ..config import Apply
-from ..decode.stage import Staged
 from ..gtid import GtidSet
-from .plan import Group, Planner, Records, changed, same_group
+from ..schedule.group import Group, Records, StagedGroup
+from ..schedule.planner import Planner
 from .stager import Stager
 
 # Beyond these the batch is there; each takes room below ``_repl/staging``.
@@ -22,17 +23,17 @@ _GROUPS = 2
 
 
 class HeadStart:
-    """``begin`` and ``take`` are for the one thread that stages. ``read`` reads a group as it is
-    shared out. Nothing is said of it in the status, where the groups have no slot yet."""
+    """``begin`` and ``take`` are for the one thread that stages. Nothing is said of it in the
+    status, where the groups have no slot yet."""
 
-    def __init__(self, read: Callable[[Group], list[Staged]], stager: Stager, apply: Apply) -> None:
-        self._read, self._stager, self._apply = read, stager, apply
-        self._found: deque[tuple[Group, list[Staged]]] = deque()
+    def __init__(self, stager: Stager, apply: Apply) -> None:
+        self._stager, self._apply = stager, apply
+        self._staged: deque[StagedGroup] = deque()
         self._lock = threading.Lock()
         self._batch_is_there = threading.Event()
 
     def begin(self, records: Records, executed: GtidSet, idempotent: Container[str]) -> None:
-        """Stages groups one after the other, until the batch is there. Raises what ``read`` does:
+        """Stages groups one after the other, until the batch is there. Raises what staging does:
         nobody has to listen, it is said again when the group is staged in its turn.
 
         Statements are passed over, as if done: what is staged is what the log says of rows, and
@@ -45,44 +46,36 @@ class HeadStart:
         group = planner.group(batch, 0)
         while group is not None:
             if group.with_rows:
-                group.executed, group.idempotent = executed, idempotent
-                staged = self._stage(group)
-                planner.observe(group, changed(staged))
-                if len(self._found) == _GROUPS or self._batch_is_there.is_set():
+                known = replace(group, executed=executed, idempotent=idempotent)
+                staged = self._stage(known)
+                planner.observe(group, staged.changes)
+                if len(self._staged) == _GROUPS or self._batch_is_there.is_set():
                     return
             executed = executed.union(group.gtids)
             group = planner.group(batch, group.last)
 
-    def _stage(self, group: Group) -> list[Staged]:
-        staged: list[Staged] | None = None
-        try:
-            self._stager.share_out(group)
-            staged = self._read(group)
-        finally:
-            if staged is None:
-                self._stager.drop(group)
+    def _stage(self, group: Group) -> StagedGroup:
+        staged = self._stager.stage(self._stager.ready(group))
         self._stager.learn(staged)
         with self._lock:
-            self._found.append((group, staged))
+            self._staged.append(staged)
         return staged
 
     def has(self, group: Group) -> bool:
         """Whether this very group is there: ``take`` gives it at once, in any thread."""
         self._batch_is_there.set()
         with self._lock:
-            return bool(self._found) and same_group(self._found[0][0], group)
+            return bool(self._staged) and self._staged[0].group.reads_as(group)
 
-    def take(self, group: Group) -> list[Staged] | None:
+    def take(self, group: Group) -> StagedGroup | None:
         """What was staged of this very group, once; whose it is then."""
         if not self.has(group):
             self._forget()
             return None
         with self._lock:
-            early, staged = self._found.popleft()
-        group.worker, group.folder, group.already = early.worker, early.folder, early.already
-        return staged
+            return replace(self._staged.popleft(), group=group)
 
     def _forget(self) -> None:
         with self._lock:
-            while self._found:
-                self._stager.drop(self._found.popleft()[0])
+            while self._staged:
+                self._stager.drop(self._staged.popleft())

@@ -1,271 +1,220 @@
 """Landing: a group's way from the relay log into the tables, and the cut behind it.
 
 The two phases of WL#3970: a group is *staged* (decoded and folded by the workers, nothing visible),
-then written and committed table by table in its turn (apply/commit_order), then its cut is
-published. Without commit order each table goes on by itself (lanes), and only the low-water mark
-and the cuts keep the order.
+then written and committed table by table in its turn (``commit_order``), then its cut is published.
+Without commit order each table goes on by itself (``lanes``), and only the low-water mark and the
+cuts keep the order.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from threading import Event
 
 import numpy as np
 
-from ..config import Config
 from ..control.control import Cut
-from ..control.copies import CatchUp
 from ..crash_points import reach
-from ..decode.stage import Staged
-from ..errors import CommitOrderError, DecodeError, LogError, SparkReplError, StatementError
-from ..gtid import GtidSet
-from ..observe.applier_status import ApplierStatus, Counters
+from ..errors import DecodeError, LogError, SparkReplError
+from ..observe.applier_status import ApplierStatus
 from ..observe.worker_status import APPLYING, STAGING
-from ..relay.index import Kind, holding
 from ..runtime.retry import Retries, disk_full, temporary
-from ..runtime.workers import Workers
-from ..schedule.stops import left_out
-from ..write.group_writer import GroupWriter, RowFault
-from ..write.tracking import Tracking
+from ..schedule.group import Group, StagedGroup
+from ..write.group_writer import GroupWriter
+from ..write.row_fault import RowFault
 from .commit_order import CommitOrder
-from .head_start import HeadStart
-from .lanes import Lanes, of_tables
-from .low_water_mark import LowWaterMark, cut_behind
-from .plan import Group, Log, changed, count_before, placed
-from .stager import Stager
+from .lanes import Lanes
+from .low_water_mark import LowWaterMark
+from .staging import Staging
 from .statements import Statements
 from .xa_parts import XaParts
 
-log = logging.getLogger(__name__)
+
+def _nothing() -> None:
+    """Nobody has to be told."""
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """A group on its way. ``staged``: what the workers make of it, None of a statement;
+    ``writing``: set when its files begin to be written, or never will be."""
+
+    group: Group
+    staged: Future[StagedGroup] | None = None
+    writing: Event = field(default_factory=Event)
 
 
 class Landing:
-    """``stage`` and ``land`` may run side by side for several groups, each in a thread of its own.
-
-    ``executed``, ``position``, ``by_hand``: where the target stands. ``before``: transactions that
-    another log brought; ``replayed_to``: up to there only copied tables are behind.
-    """
+    """``land`` may run side by side for several groups, each in a thread of its own."""
 
     def __init__(
         self,
-        config: Config,
-        log: Log,
-        tracking: Tracking,
-        workers: Workers,
-        executed: GtidSet,
-        position: int,
-        by_hand: int,
-        *,
+        staging: Staging,
+        writer: GroupWriter,
+        statements: Statements,
+        mark: LowWaterMark,
+        order: CommitOrder,
         xa: XaParts,
-        catch_up: CatchUp,
-        counters: Counters,
         status: ApplierStatus,
         retries: Retries,
-        on_group: Callable[[Counters, int], None],
-        replayed_to: int,
     ) -> None:
-        self.log, self.tracking, self.workers, self.xa = log, tracking, workers, xa
-        self.catch_up, self.counters, self.status = catch_up, counters, status
-        self.retries, self.on_group = retries, on_group
-        self.replayed_to = replayed_to
-        self.before = executed if log.history.renewed else GtidSet()
-        self.mark = LowWaterMark(
-            tracking, xa.store, catch_up, executed, position, by_hand, self._publish_cut
-        )
-        self.order = CommitOrder(status.waits)
-        self.writer = GroupWriter(tracking, workers, config)
-        self.stager = Stager(config, tracking, workers)
-        self.head_start = HeadStart(self._read, self.stager, config.apply)
-        self._lanes = None if config.apply.preserve_commit_order else Lanes(self._write_part)
-        self._statements = Statements(tracking)
+        self._staging, self._writer, self._statements = staging, writer, statements
+        self._mark, self._order, self._xa = mark, order, xa
+        self._status, self._retries = status, retries
+        self._lanes = None if order.preserved else Lanes(self._write_part)
 
-    def _stage(self, group: Group) -> list[Staged]:
-        found = self.head_start.take(group)
-        if found is None:
-            self.stager.share_out(group)
-        self._says(group, STAGING)
-        staged = self._read(group) if found is None else found
-        self.stager.check_cascades(group, staged)
-        return staged
-
-    def _read(self, group: Group) -> list[Staged]:
-        return self.stager.stage(
-            group, self.log.relay, self.log.base, self.catch_up, group.executed
-        )
-
-    def stage(self, group: Group) -> list[Staged]:
-        """Stages the group; without commit order its tables may begin to write it then."""
-        try:
-            staged = self.retries.run(lambda: self._stage(group), slot=group.slot)
-        except BaseException:
-            if self._lanes:
-                self._lanes.refuse()
-            raise
+    def entered(self, staged: StagedGroup) -> None:
+        """A group was read: without commit order its tables may begin to write it. In log order."""
         if self._lanes:
-            self._lanes.enter(group, staged)
-        return staged
+            self._lanes.enter(staged)
 
-    def land(self, group: Group) -> None:
-        """A group's commits and its cut, in its turn. Raises what stops the applier."""
-        try:
-            if group.with_rows:
-                self._rows(group)
-            else:
-                self._statement(group)
-        except CommitOrderError as error:
-            log.warning("%s: %s", group.gtids, error)
-            self.status.failed(group.shares, error)
-            raise
-        except SparkReplError as error:
-            self.order.fail(group.slot)
-            raise self._place(error, group) from error
-        except BaseException:
-            self.order.fail(group.slot)
-            raise
-        finally:
-            group.writing.set()
-        self.order.done(group.slot)
+    def refuse(self) -> None:
+        """A group can't be read, so none behind it may enter."""
+        if self._lanes:
+            self._lanes.refuse()
 
-    def _statement(self, group: Group) -> None:
-        self._says(group, STAGING)
-        self.order.wait(group.slot)
-        self._says(group, APPLYING)
-        cut = self.cut(group)
-        kind = Kind(int(group.records["kind"][0]))
-        reach("before_statement")
-        self.retries.run(
-            lambda: self._statements.apply(
-                group.records[0], kind, cut, self.log.relay, self.log.base
-            ),
-            slot=group.slot,
-        )
-        reach("after_statement")
-        self.counters.statements += 1
-        self.publish(group, cut)
+    def land(self, dispatched: Dispatched) -> None:
+        """A group's commits and its cut, in its turn.
 
-    def _rows(self, group: Group) -> None:
-        try:
-            assert group.staged is not None
-            staged = group.staged.result()
-            reach("staged")
-            if self._lanes:
-                group.writing.set()
-                self._lanes.finish(group)
-            self.order.wait(group.slot, ends_branch=bool(group.xa.ended))
-            if not self._lanes:
-                self.retries.run(lambda: self.write(group), slot=group.slot)
-        except (RowFault, DecodeError, LogError) as fault:
-            self.order.wait(group.slot)
-            self._prefix(group, fault)
-            raise
-        self.count(staged)
-        self.stager.drop(group)
-        self.publish(group, self.cut(group))
-
-    def _write_part(self, part: Group, meets: Callable[[], None]) -> None:
-        """A lane's work: one table's part of a group."""
-        try:
-            self.retries.run(lambda: self.write(part, meets), slot=part.slot)
-        finally:
-            self.stager.drop(part)
-
-    def write(self, group: Group, checked: Callable[[], None] = lambda: None) -> list[Staged]:
-        """``checked`` is called when everything fits, before the first commit."""
-        if group.staged is None:  # a retry begins with the relay log again
-            staged = self._stage(group)
+        Raises CommitOrderError when one before it failed, RowFault, DecodeError, LogError and
+        StatementError for what can't be applied, TargetError when all attempts were in vain. What
+        stands before the transaction that failed has landed then.
+        """
+        if dispatched.staged is None:
+            self._land_statement(dispatched.group)
         else:
-            staged = group.staged.result()
-        if group.tables is not None:
-            staged = of_tables(staged, group.tables)
+            self._land_rows(dispatched, dispatched.staged)
+
+    def _land_statement(self, group: Group) -> None:
+        self._says(group, STAGING)
+        self._order.wait(group.slot)
         self._says(group, APPLYING)
+        cut = self._mark.cut(group)
+        record = group.records[0]
+        reach("before_statement")
+        self._retries.run(lambda: self._statements.apply(record, cut), slot=group.slot)
+        reach("after_statement")
+        self._status.count(statements=1)
+        self._publish(group, cut)
+
+    def _land_rows(self, dispatched: Dispatched, staging: Future[StagedGroup]) -> None:
+        group = dispatched.group
         try:
-            cut = self.cut(group)
-            executed = str(group.executed)
-            before = replace(cut, position=group.start, gtid_executed=executed, group="")
-            self.writer.write(
-                staged, before, cut, idempotent=group.idempotent, begins=group.writing.set,
-                checked=checked,
-            )  # fmt: skip
-        except Exception as error:
-            if temporary(error) or disk_full(error):
-                group.staged = None
+            staged = staging.result()
+            try:
+                self._bring(dispatched, staged)
+            finally:
+                self._staging.drop(staged)
+        except (RowFault, DecodeError, LogError) as fault:
+            self._order.wait(group.slot)
+            self._land_prefix(group, fault)
             raise
-        return staged
+        self._count(staged)
+        self._publish(group, self._mark.cut(group), already=staged.already)
 
-    def count(self, staged: list[Staged]) -> None:
-        self.stager.learn(staged)
-        self.counters.task_retries = self.status.task_retries = self.workers.task_retries
-        self.counters.row_changes += changed(staged)
-        self.counters.zero_dates += sum(part.zero_dates for part in staged)
+    def _bring(self, dispatched: Dispatched, staged: StagedGroup) -> None:
+        """Into the tables, in the group's turn: that of its first commit, or with lanes that of its
+        cut."""
+        group = dispatched.group
+        reach("staged")
+        if self._lanes:
+            dispatched.writing.set()
+            self._lanes.finish(group)
+        self._order.wait(group.slot, ends_branch=bool(group.xa.ended))
+        if not self._lanes:
+            self._write(group, staged, begins=dispatched.writing.set)
 
-    def _prefix(self, group: Group, fault: SparkReplError) -> None:
+    def _write_part(self, part: StagedGroup, meets: Callable[[], None]) -> None:
+        """A lane's work: one table's part of a group."""
+        self._write(part.group, part, checked=meets, table=part.tables[0])
+
+    def _write(
+        self,
+        group: Group,
+        staged: StagedGroup | None = None,
+        *,
+        table: str | None = None,
+        begins: Callable[[], None] = _nothing,
+        checked: Callable[[], None] = _nothing,
+    ) -> StagedGroup:
+        """Brings the group, or one ``table``'s part of it, into the tables, retries and all; it is
+        staged (anew) where it isn't yet, or an attempt failed temporarily, and dropped behind.
+        Returns what was written. ``begins``, ``checked``: see ``GroupWriter.write``."""
+        known = staged
+
+        def attempt() -> StagedGroup:
+            nonlocal known
+            known = whole = known or self._staging.again(group)
+            part = whole.of_table(table) if table else whole
+            self._says(group, APPLYING)
+            try:
+                self._writer.write(part, self._mark.cut(group), begins=begins, checked=checked)
+            except Exception as error:
+                if temporary(error) or disk_full(error):
+                    self._staging.drop(whole)
+                    known = None
+                raise
+            return whole
+
+        try:
+            return self._retries.run(attempt, slot=group.slot)
+        finally:
+            if known is not None:
+                self._staging.drop(known)
+
+    def _land_prefix(self, group: Group, fault: SparkReplError) -> None:
         """Lands what stands before the transaction that failed: the committed set is a prefix."""
-        count = count_before(group.records, fault.position)
+        count = group.count_before(fault.position)
         if not count:
             return
-        part = replace(
-            group, records=group.records[:count], wave=group.wave[:count],
-            worker=group.worker[:count], staged=None, folder=None,
-        )  # fmt: skip
-        part.xa = self.retries.run(lambda: self.xa.prefix(group.xa, count))
+        part = group.first(count, self._retries.run(lambda: self._xa.prefix(group.xa, count)))
         try:
-            self.count(self.retries.run(lambda: self.write(part), slot=part.slot))
+            written = self._write(part)
         except RowFault as earlier:  # one that the later change of its row had hidden
-            self._prefix(group, earlier)
+            self._land_prefix(group, earlier)
             raise
-        self.publish(part, self.cut(part))
+        self._count(written)
+        self._publish(part, self._mark.cut(part), already=written.already)
 
-    def cut(self, group: Group) -> Cut:
-        return cut_behind(group, self.log.relay, self.log.history)
+    def end_by_hand(self, group: Group, position: int) -> None:
+        """Commits or rolls back the branch of a group that is in no log: its rows land behind the
+        cut at ``position``. Nothing else may be under way. Raises RowFault."""
+        if group.xa.commits:
+            self._count(self._write(group))
+        cut = replace(self._mark.cut(group), position=position)
+        self._publish(group, cut, transactions=0)
 
-    def publish(self, group: Group, cut: Cut, transactions: int | None = None) -> None:
+    def _count(self, staged: StagedGroup) -> None:
+        self._staging.learn(staged)
+        self._status.task_retries(self._staging.task_retries)
+        zero_dates = sum(part.zero_dates for part in staged.found)
+        self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
+
+    def _publish(
+        self, group: Group, cut: Cut, *, already: int = 0, transactions: int | None = None
+    ) -> None:
         if transactions is None:
-            records = group.records
-            had = left_out(records, self.before)[1]
-            had += int(np.count_nonzero(records["end"] <= self.replayed_to))
-            transactions = len(records) - had
+            transactions = self._mark.count(group)
         with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
-            is_cut = self.mark.advance(group, cut, transactions, still=still)
-        counted = self.counters
-        counted.transactions += transactions
-        counted.groups += 1
-        counted.already += group.already
-        counted.waves += len(np.unique(group.wave))
-        counted.cuts += is_cut
-        self.status.applied(group.slot, group.shares)
-        self.on_group(counted, cut.position)
-
-    def _publish_cut(self, cut: Cut) -> None:
-        if self.replayed_to:  # it shows the copy: no earlier one is needed again
-            self.xa.store.keep_all, self.replayed_to = False, 0
-        self.retries.run(lambda: self.tracking.control.publish(cut))
-        self.catch_up.cut_published(self.tracking.control)
-
-    def _place(self, error: SparkReplError, group: Group) -> SparkReplError:
-        """Names the transaction: its GTID, file and position; or the owner that fences us off."""
-        workers = list(group.shares)
-        single = len(group.records) == 1 or error.position is not None
-        if isinstance(error, (RowFault, DecodeError, LogError, StatementError)) and single:
-            at = holding(group.records, error.position)
-            placed(error, self.log.relay, self.log.base, group.records[at])
-            workers = [int(group.worker[at])]
-        error = self.tracking.control.named(error)
-        self.status.failed(workers, error)
-        return error
+            is_cut = self._mark.advance(group, cut, transactions, still=still)
+        waves = len(np.unique(group.wave))
+        self._status.count(
+            transactions=transactions, groups=1, already=already, waves=waves, cuts=is_cut
+        )
+        self._status.applied(group.slot, group.shares, cut.position)
 
     def _says(self, group: Group, state: str) -> None:
-        self.status.works(group.slot, group.shares, state, str(group.gtids))
+        self._status.works(group.slot, group.shares, state, str(group.gtids))
 
     def phases(self) -> dict[str, float]:
         """Seconds: staging, and the writer's."""
-        return {"stage_s": self.stager.seconds, **self.writer.phases()}
+        return {"stage_s": self._staging.seconds, **self._writer.phases()}
 
     def close(self) -> None:
-        """Ends the lanes and the upkeep that is under way; removes what is staged."""
+        """Ends the lanes and the upkeep that is under way."""
         if self._lanes:
             self._lanes.close()
-        self.writer.close()
-        self.stager.clean()
+        self._writer.close()

@@ -22,33 +22,18 @@ the lock of its own table alone; whoever else wants that one (compaction) holds 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 
-from ..decode.stage import Staged
 from ..errors import CommitOrderError, SparkReplError, TargetError
 from ..position import RelayPosition
-from ..write.group_writer import RowFault
-from .plan import Group
+from ..schedule.group import Group, StagedGroup
+from ..write.row_fault import RowFault
 
 # As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
 GROUPS_AHEAD = 64
-
-
-def of_tables(staged: Sequence[Staged], tables: frozenset[str]) -> list[Staged]:
-    """What was staged, of some tables only."""
-    return [
-        replace(
-            found,
-            definitions={n: d for n, d in found.definitions.items() if n in tables},
-            parts=[part for part in found.parts if part.table in tables],
-            changes={n: count for n, count in found.changes.items() if n in tables},
-        )
-        for found in staged
-    ]
 
 
 class Withdrawn(CommitOrderError):
@@ -89,7 +74,7 @@ class Lanes:
     for each table in the order in which the groups entered, and calls what it is given between
     check and commit. ``enter`` is one thread's alone."""
 
-    def __init__(self, write: Callable[[Group, Callable[[], None]], object]) -> None:
+    def __init__(self, write: Callable[[StagedGroup, Callable[[], None]], object]) -> None:
         self._write = write
         self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._parts: dict[int, list[Future[None]]] = {}  # by slot
@@ -103,22 +88,21 @@ class Lanes:
         """A group can't be entered, so none behind it may be."""
         self._closed = True
 
-    def enter(self, group: Group, staged: Sequence[Staged]) -> None:
+    def enter(self, staged: StagedGroup) -> None:
         """Queues a part for each table. Raises CommitOrderError behind a group that was refused."""
         if self._closed:
             raise CommitOrderError("a group before this one could not be read", number=3030)
-        names = sorted({name for found in staged for name in found.definitions})
-        meeting = Meeting(names)
+        meeting = Meeting(staged.tables)
         self._meetings = [*(one for one in self._meetings if not one.is_held), meeting]
         parts = []
-        for name in names:
+        for name in staged.tables:
             if name not in self._lanes:
                 self._lanes[name] = ThreadPoolExecutor(1, thread_name_prefix=f"lane-{name}")
-            part = replace(group, tables=frozenset([name]), folder=None)
+            part = staged.of_table(name)
             parts.append(self._lanes[name].submit(self._one, name, part, meeting))
-        self._parts[group.slot] = parts
+        self._parts[staged.group.slot] = parts
 
-    def _one(self, name: str, part: Group, meeting: Meeting) -> None:
+    def _one(self, name: str, part: StagedGroup, meeting: Meeting) -> None:
         with self._lock:
             self._running += 1
         try:

@@ -2,73 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from ..control.control import Cut
 from ..control.copies import CatchUp
-from ..control.history import History
 from ..control.xa_store import XaStore
 from ..crash_points import reach
 from ..gtid import GtidSet
-from ..position import OFFSET_BITS, RelayPosition
-from ..relay.log import RelayLog
+from ..runtime.retry import Retries
 from ..schedule.branches import Branch
+from ..schedule.group import Group, Records
+from ..schedule.stops import copied, left_out, replayed
 from ..write.tracking import Tracking
-from .plan import Group
+from .applied_log import AppliedLog
+from .resume import ResumePoint
 
-
-def cut_behind(group: Group, relay: RelayLog, history: History) -> Cut:
-    """What a cut behind the group says, without the tables' versions."""
-    file = relay.file((group.end >> OFFSET_BITS) - history.base).name
-    offset = RelayPosition.unpack(group.end).offset
-    source = {
-        "server_uuid": relay.source_uuid,
-        "file": file,
-        "position": offset,
-        "relay": f"{file}:{offset}",
-        "commit_time": int(group.records["commit_time"][-1]),
-    }
-    executed = str(group.executed.union(group.gtids))
-    prepared = tuple(branch.to_json() for branch in group.xa.prepared)
-    return Cut(
-        group.end, executed, history.log_id, source, {}, prepared=prepared, group=str(group.gtids)
-    )
+# XA branches ended by hand at one place: fewer than any transaction has bytes.
+_BY_HAND_MAX = 50
 
 
 class LowWaterMark:
-    """Moves over whole groups, in log order. ``position``: packed end of the last transaction that
-    every table has, ``by_hand``: how many XA branches were ended by hand there. ``publish`` writes
-    a cut, retries and all."""
+    """Moves over whole groups, in log order. ``executed``: all that is in the tables, ``position``:
+    packed end of the last transaction that every table has."""
 
     def __init__(
-        self, tracking: Tracking, store: XaStore, catch_up: CatchUp, executed: GtidSet,
-        position: int, by_hand: int, publish: Callable[[Cut], None],
-    ) -> None:  # fmt: skip
-        self._publish = publish
-        self.executed, self.position, self.by_hand = executed, position, by_hand
-        self._tracking, self._store, self._catch_up = tracking, store, catch_up
+        self,
+        log: AppliedLog,
+        tracking: Tracking,
+        store: XaStore,
+        catch_up: CatchUp,
+        point: ResumePoint,
+        retries: Retries,
+    ) -> None:
+        self._log, self._tracking, self._store = log, tracking, store
+        self._catch_up, self._retries = catch_up, retries
+        self.executed, self.position = point.executed, point.position
+        self._before = point.executed if point.renewed else GtidSet()  # another log brought them
+        self._replayed_to, self._by_hand = point.replayed_to, point.by_hand
         self._ended: list[Branch] = []  # since the last cut
+
+    def behind(self, records: Records) -> Records:
+        """The records that lie behind the mark."""
+        return records[int(np.searchsorted(records["end"], self.position, "right")) :]
+
+    def not_there(self, records: Records) -> Records:
+        """The records, those made empty that all tables have by other ways: from another log, from
+        a copy, or by what was applied before a copy began."""
+        if self._log.history.renewed:  # what it held takes its slot, and changes nothing
+            records, _ = left_out(records, self._before)
+        return copied(replayed(records, self._replayed_to), self._catch_up.copied)
+
+    def count(self, group: Group) -> int:
+        """How many transactions of the group the tables did not have."""
+        records = group.records
+        had = left_out(records, self._before)[1]
+        had += int(np.count_nonzero(records["end"] <= self._replayed_to))
+        return len(records) - had
+
+    def end_by_hand(self) -> int | None:
+        """The position at which the next XA branch that is ended by hand lands. None while a table
+        is ahead, so that no place is behind all, and where too many were ended at this place."""
+        end = self.position + 1 + self._by_hand
+        ahead = any(table.position > end for table in self._tracking.tables.values())
+        return None if not self.position or ahead or self._by_hand == _BY_HAND_MAX else end
+
+    def has_begun(self, position: int) -> bool:
+        """Whether some table has what lands there."""
+        return any(table.position == position for table in self._tracking.tables.values())
+
+    def cut(self, group: Group) -> Cut:
+        """What a cut behind the group says, without the tables' versions."""
+        return Cut(
+            group.end,
+            str(group.executed.union(group.gtids)),
+            self._log.history.log_id,
+            self._log.source_of(group.end) | {"commit_time": int(group.records["commit_time"][-1])},
+            {},
+            prepared=tuple(branch.to_json() for branch in group.xa.prepared),
+            group=str(group.gtids),
+        )
 
     def advance(self, group: Group, cut: Cut, transactions: int, *, still: bool) -> bool:
         """Whether there is a cut behind the group: the tables are all of one state of the source.
 
-        ``still``: no table is being written. Raises what ``publish`` does.
+        ``still``: no table is being written. Raises what publishing a cut does.
         """
         self.executed, self.position = self.executed.union(group.gtids), cut.position
         self._ended += group.xa.ended
+        # Ended by hand: rows land behind the cut's position.
+        self._by_hand = self._by_hand + 1 if cut.position < group.end else 0
         tables = sorted(dict(self._tracking.tables).items())
         # After a crash a table may be ahead: until the others have caught up there is no cut.
         behind = self._catch_up.active(self.executed) or self._tracking.is_ahead(self.executed)
         if not still or behind or any(table.position > group.end for _, table in tables):
             return False
-        self.by_hand = self.by_hand if cut.position < group.end else 0
         counts = {
             "transactions": transactions,
             "waves": len(np.unique(group.wave)),
-            "by_hand": self.by_hand,
+            "by_hand": self._by_hand,
         }
         versions = {name: table.version() for name, table in tables}
         # A cut whose answer was lost is found, not written twice (``Control.write``); without it
@@ -79,3 +112,9 @@ class LowWaterMark:
         self._ended = []
         reach("after_cut")
         return True
+
+    def _publish(self, cut: Cut) -> None:
+        if self._replayed_to:  # it shows the copy: no earlier one is needed again
+            self._store.keep_all, self._replayed_to = False, 0
+        self._retries.run(lambda: self._tracking.control.publish(cut))
+        self._catch_up.cut_published(self._tracking.control)

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from ..control.copies import CatchUp
 from ..control.owner import succeed
 from ..ddl.lower_names import fold
 from ..decode.cascades import Cascades, unknown_refusal
-from ..decode.stage import Staged, stage
+from ..decode.stage import stage
 from ..gtid import GtidSet
-from ..relay.log import RelayLog
 from ..runtime.workers import Workers
+from ..schedule.group import Group, StagedGroup
+from ..schedule.planner import shared_out
+from ..schedule.tasks import Mask, stage_tasks
 from ..write.tracking import Tracking
-from .plan import Group, Mask, share_out, stage_tasks
+from .applied_log import AppliedLog
 
 # Below this many bytes the work takes less time than starting a Spark job for it.
 HERE_BYTES = 1 << 19
@@ -29,113 +32,127 @@ _SHARD_BYTES = 8 << 20
 
 class Stager:
     """Staged groups lie below the owner's staging folder, each in its own; tiny ones nowhere.
+    ``catch_up``: what tables have from a first copy. ``seconds``: what reading has taken.
 
-    ``tables``: how many tables the last group changed; with fewer than workers the keys of a table
-    are cut into shards.
+    The keys of a table are cut into shards where the last group changed fewer tables than there
+    are workers.
     """
 
-    def __init__(self, config: Config, tracking: Tracking, workers: Workers) -> None:
-        self.config, self.tracking, self.workers = config, tracking, workers
-        self.tables, self.seconds = 1, 0.0
+    def __init__(
+        self,
+        config: Config,
+        log: AppliedLog,
+        tracking: Tracking,
+        workers: Workers,
+        catch_up: CatchUp,
+    ) -> None:
+        self._log, self._tracking, self._workers = log, tracking, workers
+        self._catch_up, self._without_cascades = catch_up, config.source.without_cascades
+        self.seconds = 0.0
+        self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
         self._numbers = itertools.count(1)
-        self.staging = tracking.layout.staging(tracking.control.epoch)
+        self._folder = tracking.layout.staging(tracking.control.epoch)
         self.clean()
-        succeed(self.staging, inherit=False)
+        succeed(self._folder, inherit=False)
 
-    def share_out(self, group: Group) -> None:
-        """Says which worker has which transaction: one has all of a tiny group."""
-        count = 1 if _size(group) <= HERE_BYTES else self.workers.count
-        group.worker = share_out(group.records, group.wave, count)
+    def ready(self, group: Group) -> Group:
+        """The group shared out, one worker has all of a tiny one, and with what is known of foreign
+        keys now."""
+        known = self._tracking.foreign_keys()
+        count = 1 if group.length <= HERE_BYTES else self._workers.count
+        return replace(
+            shared_out(group, count), cascades=Cascades.of(known, self._without_cascades)
+        )
 
-    def stage(
-        self, group: Group, relay: RelayLog, base: int, catch_up: CatchUp, executed: GtidSet
-    ) -> list[Staged]:
+    def stage(self, group: Group) -> StagedGroup:
         """Reads the group, as it is shared out, from its first position to its last. Raises
-        LogError, DecodeError, OSError. ``catch_up``: what tables have from a first copy."""
-        size, count = _size(group), self.workers.count
-        here = size <= HERE_BYTES
-        folder = None if here else self._folder(group)
-        shards = count if size > _SHARD_BYTES and self.tables < count else 1
-        held = [*self.tracking.ahead.items(), *catch_up.held(executed).items()]
-        skip = self._skip(group, held)
-        group.cascades = self.cascades()
-        group.already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
+        LogError, DecodeError, OSError: nothing is left of it then."""
+        here = group.length <= HERE_BYTES
+        folder = None if here else self._new_folder()
+        skip = self._skip(group)
+        already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
+        split = group.length > _SHARD_BYTES and self._tables < self._workers.count
         tasks = stage_tasks(
-            relay,
-            base,
-            group.records,
-            group.worker,
+            self._log.relay,
+            self._log.base,
+            group,
             skip,
-            group.xa.commits,
-            shards=shards,
+            shards=self._workers.count if split else 1,
             folder=folder,
             idempotent=group.idempotent,
             cascades=group.cascades,
-            forms=self.tracking.options.forms,
+            forms=self._tracking.options.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
-            known={t.name: t.definition for t in list(self.tracking.tables.values())},
+            known={t.name: t.definition for t in list(self._tracking.tables.values())},
         )
         began = time.perf_counter()
-        found = self.workers.run(stage, tasks, here=here)
+        try:
+            parts = self._workers.run(stage, tasks, here=here)
+        except Exception:
+            _remove(folder)
+            raise
         self.seconds += time.perf_counter() - began
-        return found
+        return StagedGroup(group, parts, folder, already)
 
-    def cascades(self) -> Cascades:
-        """What is known of foreign keys now."""
-        return Cascades.of(self.tracking.foreign_keys(), self.config.source.without_cascades)
-
-    def check_cascades(self, group: Group, staged: Iterable[Staged]) -> None:
+    def check_cascades(self, staged: StagedGroup) -> None:
         """Groups are asked about in the order of the log. Raises DecodeError for the first change
         of a referenced table, when the foreign keys of a table are not known."""
         referred = dict[str, int]()
-        for part in staged:
+        for part in staged.found:
             for name, at in part.referred.items():
                 referred[name] = min(at, referred.get(name, at))
-            self._unannounced |= part.definitions.keys() - self.tracking.tables.keys()
+            self._unannounced |= part.definitions.keys() - self._tracking.tables.keys()
         if not referred:
             return
-        known = {fold(name): keys for name, keys in self.tracking.foreign_keys().items()}
-        names = self._unannounced.union(group.cascades.unknown)
+        known = {fold(name): keys for name, keys in self._tracking.foreign_keys().items()}
+        names = self._unannounced.union(staged.group.cascades.unknown)
         if unknown := sorted(name for name in names if known.get(fold(name)) is None):
-            name, at = min(referred.items(), key=lambda found: found[1])
+            name, at = min(referred.items(), key=lambda item: item[1])
             raise unknown_refusal(name, at, unknown)
 
-    def learn(self, staged: Iterable[Staged]) -> None:
+    def learn(self, staged: StagedGroup) -> None:
         """How many tables a group had: the next one is likely to have as many."""
-        self.tables = max(1, len({name for part in staged for name in part.changes}))
+        self._tables = max(1, len({name for part in staged.found for name in part.changes}))
 
-    def _folder(self, group: Group) -> str:
-        self.drop(group)  # of an attempt that failed
+    def _new_folder(self) -> str:
         # Retries stage in a thread of their own: one step gives one number to one group.
-        name = f"group-{next(self._numbers)}"
-        group.folder = os.path.join(self.staging, name)
-        os.makedirs(group.folder, exist_ok=True)
-        return group.folder
+        folder = os.path.join(self._folder, f"group-{next(self._numbers)}")
+        os.makedirs(folder, exist_ok=True)
+        return folder
 
-    def _skip(self, group: Group, held: Iterable[tuple[str, GtidSet]]) -> dict[str, Mask]:
+    def _skip(self, group: Group) -> dict[str, Mask]:
         """Which transactions each table has already (invariant 3): only after a crash are any."""
-        records, found = group.records, dict[str, Mask]()
-        for table in list(self.tracking.tables.values()):
+        records, masks = group.records, dict[str, Mask]()
+        for table in list(self._tracking.tables.values()):
             if table.position > group.start:
                 mask = records["end"] <= table.position
                 if mask.any():
-                    found[table.name] = mask
-        for name, gtids in held:
+                    masks[table.name] = mask
+        for name, gtids in self._held(group.executed):
             mask = gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
             if mask.any():
-                found[name] = mask | found.get(name, mask)
-        return found
+                masks[name] = mask | masks.get(name, mask)
+        return masks
 
-    def drop(self, group: Group) -> None:
+    def _held(self, executed: GtidSet) -> Iterable[tuple[str, GtidSet]]:
+        """What tables hold by GTID, of another log or from a copy."""
+        return [*self._tracking.ahead.items(), *self._catch_up.held(executed).items()]
+
+    @property
+    def task_retries(self) -> int:
+        return self._workers.task_retries
+
+    @staticmethod
+    def drop(staged: StagedGroup) -> None:
         """Removes what was staged of a group."""
-        if group.folder is not None:
-            shutil.rmtree(group.folder, ignore_errors=True)
+        _remove(staged.folder)
 
     def clean(self) -> None:
         """Removes what this owner has staged of any group."""
-        shutil.rmtree(self.staging, ignore_errors=True)
+        _remove(self._folder)
 
 
-def _size(group: Group) -> int:
-    return int(group.records["length"].sum())
+def _remove(folder: str | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -17,6 +17,7 @@ from ..relay.index import Flag, Kind
 from ..relay.log import RelayLog
 from ..relay.statement import read_statement
 from ..write.tracking import Tracking, user_metadata
+from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
 
@@ -32,17 +33,18 @@ _HINT = "copy the tables anew behind this transaction, into an empty target"
 class Statements:
     """Applies CREATE TABLE, lets pass what has no effect on rows, and stops at all else."""
 
-    def __init__(self, tracking: Tracking) -> None:
-        self.tracking = tracking
+    def __init__(self, tracking: Tracking, log: AppliedLog) -> None:
+        self.tracking, self._log = tracking, log
         self._forms = tracking.options.forms
-        self.announced: set[str] = set()  # created by a statement that only a TABLE_MAP can explain
 
-    def apply(self, record: Any, kind: Kind, cut: Cut, relay: RelayLog, base: int) -> None:
-        """Raises StatementError for what this version does not apply."""
+    def apply(self, record: Any, cut: Cut) -> None:
+        """Carries out the one statement of an index record; ``cut`` is behind it. Raises
+        StatementError for what this version does not apply."""
+        kind, relay, base = Kind(int(record["kind"])), self._log.relay, self._log.base
         if kind != Kind.QUERY:
             number = 13119 if kind == Kind.INCIDENT else 0
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
-        query = self.read(record, relay, base)
+        query = _read(record, relay, base)
         text = query.text
         found = classify(text, query.database, query.sql_mode)
         statement = self.tracking.names.statement(found, self.tracking.tables)
@@ -112,7 +114,6 @@ class Statements:
             return
         if statement.definition is None:
             log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
-            self.announced.add(name)
             if statement.foreign_keys is not None:
                 self.tracking.set_foreign_keys(name, statement.foreign_keys, cut.position)
             return
@@ -123,11 +124,12 @@ class Statements:
             user_metadata=user_metadata(cut, self.tracking.control.channel),
         )
 
-    def read(self, record: Any, relay: RelayLog, base: int) -> Query:
-        """The Query event of a record that has one."""
-        file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
-        checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
-        return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
+
+def _read(record: Any, relay: RelayLog, base: int) -> Query:
+    """The Query event of a record that has one."""
+    file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
+    checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
+    return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
 
 
 def _with_keys(statement: Statement, relay: RelayLog, record: Any, base: int) -> Statement:

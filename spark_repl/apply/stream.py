@@ -1,23 +1,154 @@
-"""The stream's own affairs: where its checkpoint stands, and what it means when it ends."""
+"""Stream: Spark's structured stream over the log, one batch of transactions after the other."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-from typing import Any
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 
-from pyspark.sql import DataFrame
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import DataFrame, SparkSession
 
+from ..crash_points import reach
 from ..errors import LogError, SparkReplError
-from ..relay.log import RelayLog
-from ..relay.place import Place
+from ..position import RelayPosition
 from ..runtime.java import jvm_end
+from ..runtime.retry import Retries, Stopped, temporary
+from .applied_log import AppliedLog
+from .checkpoint import forget_foreign
+from .coordinator import Coordinator
+
+# A stream batch holds several groups, so that they can be pipelined inside it.
+_BATCH_GROUPS = 8
 
 
 class StoppedBetweenGroups(Exception):
     """Ends a stream batch that stop() interrupted between two groups."""
+
+
+class RelayStream:
+    """``run`` brings what the log holds to the coordinator. ``is_ending``: whether somebody has
+    asked it to end; asked between batches and about once a second."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        applied: AppliedLog,
+        coordinator: Coordinator,
+        checkpoint: str,
+        retries: Retries,
+        is_ending: Callable[[], bool],
+        *,
+        group_bytes: int,
+    ) -> None:
+        self._spark, self._applied, self._coordinator = spark, applied, coordinator
+        self._checkpoint, self._retries, self._is_ending = checkpoint, retries, is_ending
+        self._most = group_bytes * _BATCH_GROUPS
+        self._batching = threading.Lock()
+        self._error: BaseException | None = None
+
+    def run(self, *, follow: bool) -> None:
+        """Returns when it was asked to end, at ``--until``, or unless ``follow`` at the log's end.
+        A new stream begins where one was lost with a worker of Spark's. Raises what stopped it;
+        everything before that has been committed."""
+        self._error = None
+        with suppress(Stopped):
+            self._retries.run(lambda: self._once(follow), lambda: self._coordinator.position)
+        if self._error is not None:
+            raise self._error
+
+    def has_met_until(self) -> bool:
+        """Also where no batch comes that would say so."""
+        with self._batching:
+            return self._coordinator.has_met_until()
+
+    def _once(self, follow: bool) -> None:
+        base, low = self._applied.base, self._applied.start
+        high = max(self._applied.index.end, low)
+        forget_foreign(self._checkpoint, self._applied.relay, base, high)
+        source = (
+            self._spark.readStream.format("mysql_relay")
+            .option("path", self._applied.path)
+            .option("index", self._applied.folder)
+            .option("base", str(base))
+            .option("start", str(min(max(self._coordinator.position, low), high)))
+            .option("maxBytesPerTrigger", str(self._most))
+            .load()
+        )
+        writer = source.writeStream.foreachBatch(self._batch)
+        writer = writer.option("checkpointLocation", self._checkpoint)
+        if follow:
+            writer = writer.trigger(processingTime="0 seconds")
+        else:
+            writer = writer.trigger(availableNow=True)
+        if not self._is_ending():
+            self._coordinator.begin_ahead(self._applied.index)
+        query = writer.start()
+        try:
+            while not query.awaitTermination(1):
+                if self._is_ending() or self._error is not None or self.has_met_until():
+                    break
+        except Exception as error:  # whatever ended the stream is said once
+            if self._error is None and temporary(error):
+                raise
+            self._error = self._error or self._translated(error)
+        finally:
+            with self._batching:  # stopping the query interrupts what a batch asks of the JVM
+                pass
+            with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
+                query.stop()
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
+        with self._batching:
+            if self._is_ending() or self._coordinator.reached_until:
+                raise StoppedBetweenGroups
+            try:
+                self._apply(frame)
+            except StoppedBetweenGroups:
+                raise
+            except BaseException as error:
+                self._error = error
+                raise
+
+    def _apply(self, frame: DataFrame) -> None:
+        first, last, count = self._retries.run(lambda: extent(frame))
+        if not count:
+            return
+        records = self._applied.refresh().slice(first, last)
+        if len(records) != count:
+            raise LogError(
+                f"the stream says {count} transactions, the log has {len(records)}",
+                file=self._applied.path,
+                position=RelayPosition.unpack(first),
+                hint="was a file replaced while the applier ran?",
+            )
+        coordinator = self._coordinator
+        coordinator.apply(records)
+        stopped = coordinator.stopping.is_set() and coordinator.position < last
+        if stopped or coordinator.reached_until:
+            # Not to be recorded as done by the checkpoint; at the next start it comes again.
+            raise StoppedBetweenGroups
+        reach("before_checkpoint")
+
+    def _translated(self, error: Exception) -> BaseException | None:
+        """What stopped the stream outside of foreachBatch, None where it was asked to: errors of
+        the source come as text, so that damage in the log is lost with its place."""
+        text = str(error)
+        if isinstance(error, SparkReplError):
+            return error
+        if (ended := jvm_end(error)) is not None:
+            return ended
+        if "StoppedBetweenGroups" in text:
+            return None
+        said = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
+        if said:
+            return self._applied.index.damage or LogError(
+                said.group(2).strip(), hint="see the message of the stream above"
+            )
+        message = f"the stream stopped: {text.splitlines()[0]}"
+        return SparkReplError(message, file=self._applied.path)
 
 
 def extent(batch: DataFrame) -> tuple[int, int, int]:
@@ -25,66 +156,3 @@ def extent(batch: DataFrame) -> tuple[int, int, int]:
     Spark remembers that one has failed."""
     ((first, last, count),) = batch.selectExpr("min(position)", "max(end)", "count(*)").collect()
     return first, last, count
-
-
-def resume_offset(checkpoint: str) -> int | None:
-    """The packed position behind which a stream with this checkpoint resumes; None: none."""
-    place = _last_place(checkpoint, "commits")
-    return None if place is None else place.position
-
-
-def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
-    """Removes a checkpoint that doesn't resume up to ``high`` in this log: one of another history,
-    which says nothing about it, or one whose last batch, begun but not noted as done, lies in what
-    was purged since. The tables have what lies before."""
-    places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
-    try:
-        for place in filter(None, places):
-            place.check(log, base)
-        if places[0] is not None and places[0].position > high:
-            shutil.rmtree(checkpoint)
-    except LogError:
-        shutil.rmtree(checkpoint)
-
-
-def _last_place(checkpoint: str, folder: str) -> Place | None:
-    """Up to where the last batch goes that is noted as done (``commits``), or as begun."""
-    numbers = _numbers(os.path.join(checkpoint, folder))
-    if not numbers:
-        return None
-    path = os.path.join(checkpoint, "offsets", str(max(numbers)))
-    try:
-        with open(path, encoding="utf-8") as lines:
-            offset: Any = json.loads(lines.read().splitlines()[-1])
-        return Place.of(offset)
-    except (OSError, ValueError, KeyError, IndexError):
-        return None  # a damaged checkpoint: Spark says so itself when the stream starts
-
-
-def _numbers(folder: str) -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
-    except FileNotFoundError:
-        return []
-
-
-def translated(error: Exception, path: str, damage: LogError | None = None) -> BaseException:
-    """What stopped the stream outside of foreachBatch: errors of the source come as text, so that
-    ``damage`` in the log is lost with its place."""
-    text = str(error)
-    if isinstance(error, SparkReplError):
-        return error
-    if (ended := jvm_end(error)) is not None:
-        return ended
-    if "StoppedBetweenGroups" in text:
-        return Ended()
-    found = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
-    if found:
-        return damage or LogError(
-            found.group(2).strip(), hint="see the message of the stream above"
-        )
-    return SparkReplError(f"the stream stopped: {text.splitlines()[0]}", file=path)
-
-
-class Ended(Exception):
-    """A stop that is no error."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..binlog.events.event import CRC_LENGTH
+from ..binlog.events.xid import DAMAGED, Xid
 from ..control.control import Control, Cut
 from ..control.layout import Layout
 from ..control.xa_store import XaStore
@@ -18,10 +19,10 @@ from ..errors import SparkReplError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.index import Flag, Kind, gtid_text
-from ..relay.log import RelayLog
 from ..relay.statement import read_statement
-from ..schedule.branches import DAMAGED, Branch, Branches, Step, XaGroup, Xid, wrong_state
-from .plan import XA_PARTS, Records, placed
+from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
+from ..schedule.group import XA_PARTS, Records
+from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class XaParts:
         return group
 
     def resolve(
-        self, relay: RelayLog, base: int, records: Records, held: GtidSet
+        self, applied: AppliedLog, records: Records, held: GtidSet
     ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
         """(records, branch by position of its part, what is wrong behind these records); an XA
         COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
@@ -120,9 +121,9 @@ class XaParts:
             try:
                 if unended[i]:
                     raise wrong_state()
-                branch = self._part(relay, base, record, lenient=bool(hits[i]))
+                branch = self._part(applied, record, lenient=bool(hits[i]))
             except SparkReplError as error:
-                return records[:i], found, placed(error, relay, base, record)
+                return records[:i], found, applied.placed(error, record)
             if branch is None:
                 records["kind"][i] = Kind.EMPTY
                 continue
@@ -132,9 +133,9 @@ class XaParts:
                 records["uncompressed"][i] = branch.uncompressed
         return records, found, None
 
-    def _part(self, relay: RelayLog, base: int, record: Any, *, lenient: bool) -> Branch | None:
+    def _part(self, applied: AppliedLog, record: Any, *, lenient: bool) -> Branch | None:
         position = int(record["position"])
-        path = relay.file((position >> OFFSET_BITS) - base).path
+        path = applied.relay.file((position >> OFFSET_BITS) - applied.base).path
         start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
         flags = int(record["flags"])
         checksum = bool(flags & Flag.CHECKSUM)
@@ -161,7 +162,8 @@ class XaParts:
     def enter(self, records: Records, branches: Mapping[int, Branch]) -> XaGroup:
         """Follows a group's parts. Raises OSError when a branch can't be made durable."""
         if not branches:
-            return XaGroup(self.prepared, [], self.prepared)
+            now = tuple(self.prepared)
+            return XaGroup(now, (), now)
         places = np.flatnonzero(np.isin(records["kind"], XA_PARTS)).tolist()
         steps = [
             (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
@@ -175,10 +177,12 @@ class XaParts:
         """The same of a group's first ``count`` records alone."""
         return self._follow(group.before, [step for step in group.steps if step[0] < count])
 
-    def _follow(self, before: list[Branch], steps: list[Step]) -> XaGroup:
+    def _follow(self, before: Iterable[Branch], steps: Iterable[Step]) -> XaGroup:
         """A branch that stays prepared behind the group is made durable before the group can
         commit; one that also ends in it is read from where it lies."""
-        group, now, fresh = XaGroup(before, steps), Branches(before), set[Xid]()
+        before, steps = tuple(before), tuple(steps)
+        now, fresh = Branches(before), set[Xid]()
+        ended, commits = list[Branch](), dict[int, Branch]()
         for index, kind, branch in steps:
             if kind == Kind.XA_PREPARE:
                 now.prepare(branch)
@@ -186,13 +190,11 @@ class XaParts:
                 continue
             known = now.end(branch.xid)  # kept by an earlier group, or still in the relay log
             fresh.discard(branch.xid)
-            group.ended.append(known)
+            ended.append(known)
             if kind == Kind.XA_COMMIT:
-                group.commits[index] = known
-        for branch in now:
-            kept = self.store.keep(branch) if branch.xid in fresh else branch
-            group.prepared.append(kept)
-        return group
+                commits[index] = known
+        prepared = (self.store.keep(one) if one.xid in fresh else one for one in now)
+        return XaGroup(before, steps, tuple(prepared), commits, tuple(ended))
 
 
 def _check_prepared(branch: Branch) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..apply.plan import stage_tasks
 from ..binlog.definition import TableDefinition
 from ..binlog.types.forms import Forms
 from ..config import Config
@@ -24,7 +23,9 @@ from ..position import RelayPosition
 from ..relay.index import Flag, Kind, build_index, file_indexes
 from ..relay.log import RelayLog, open_log
 from ..relay.statement import read_statement
+from ..schedule.group import Group
 from ..schedule.stops import Until
+from ..schedule.tasks import stage_tasks
 
 _ROUNDS = 5
 _SAMPLE_S = 0.25
@@ -70,9 +71,9 @@ def _tasks(files: Sequence[str], folder: str) -> tuple[list[StageTask], int]:
         log = open_log(path)
         records = build_index(log, folder).records
         size += int(records["length"].sum())
-        worker = np.zeros(len(records), np.int32)
+        group = Group.of(records, np.zeros(len(records), np.int32), len(records))
         made = {"folder": folder, "forms": Forms(zero_dates="null"), "known": _known(log, records)}
-        tasks += stage_tasks(log, 0, records, worker, {}, {}, shards=1, **made)
+        tasks += stage_tasks(log, 0, group, {}, shards=1, **made)
     return tasks, size
 
 

@@ -26,7 +26,7 @@ from ..relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from ..runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:
-    from ..apply.replica import Result  # Spark, which these commands do without
+    from ..observe.applier_status import Result  # Spark, which these commands do without
 
 
 def emit(found: Any, as_json: bool) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
+from ..binlog.events.xid import Xid
 from ..control.control import Control
 from ..errors import ConfigError, TargetError
 from ..observe.status import prepared_branches
-from ..schedule.branches import Xid
 from .inspect import emit, print_table
 
 _UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}

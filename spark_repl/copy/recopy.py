@@ -139,7 +139,7 @@ class Recopier(Companion):
 
     def _one(self) -> bool:
         """One copy, if there is one to be made; returns whether there may be more to do."""
-        control = self.applier.control
+        control = self.applier.tracking.control
         copy = standing(control).copy
         if copy is None:
             requests = self._requests()
@@ -151,7 +151,7 @@ class Recopier(Companion):
                 requests[0].unlink(missing_ok=True)
                 return True
             # From here on no XA branch's bytes are removed: the applier will need them again.
-            self.applier.coordinator.xa.store.keep_all = True
+            self.applier.coordinator.keep_branches(True)
             copy = self._begin(control, requests[0], tables)
             requests[0].unlink(missing_ok=True)
         if copy.behind is None or copy.is_done:
@@ -172,7 +172,7 @@ class Recopier(Companion):
             formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
             copy = plan_again(self.config, control, tables, request.name)
             # Once more: the applier may have gone back meanwhile, with branches of its own.
-            self.applier.coordinator.xa.store.keep_all = True
+            self.applier.coordinator.keep_branches(True)
             return copy
         except SparkReplError as error:
             if _not_the_copys(error):
@@ -187,7 +187,7 @@ class Recopier(Companion):
         log.error("not copied again: %s", error, exc_info=None if known else error)
         text = str(error) if known else f"{type(error).__name__}: {first_line(error)}"
         record_copy(control, replace(copy, error=text))
-        self.applier.coordinator.xa.store.keep_all = False
+        self.applier.coordinator.keep_branches(False)
 
 
 def _not_the_copys(error: Exception) -> bool:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.events.event import Query
+from ..binlog.events.xid import Xid
 from ..binlog.types.forms import Forms
 from ..ddl.schema_history import SchemaHistory
 from ..errors import LogError, SparkReplError, StatementError
@@ -23,7 +24,6 @@ from ..relay.gtid_column import gtid_column
 from ..relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
 from ..relay.log import open_log
 from ..relay.statement import read_statement
-from ..schedule.branches import Xid
 from .row_batches import table_batches
 from .spans import Span, read_images, slices
 

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,14 +65,22 @@ class Result:
 
 class ApplierStatus:
     """Any thread may report. Writes at most twice a second, at what lasts, and at the end; never
-    over what the owner of a later ``epoch`` has written."""
+    over what the owner of a later ``epoch`` has written. ``counters`` are added to; ``on_group`` is
+    told of each group that has landed: the counters, and its end."""
 
-    def __init__(self, path: str, config: Config, epoch: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        config: Config,
+        epoch: int,
+        counters: Counters | None = None,
+        on_group: Callable[[Counters, int], None] | None = None,
+    ) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self.path, self.epoch = path, epoch
+        self.path, self.epoch, self.counters = path, epoch, counters or Counters()
+        self._on_group = on_group or (lambda counters, end: None)
         self._lock = threading.Lock()
         self._written = 0.0
-        self.retries = self.task_retries = 0
         self.coordinator: dict[str, Any] = {
             "CHANNEL_NAME": config.channel,
             "THREAD_ID": os.getpid(),
@@ -103,16 +111,33 @@ class ApplierStatus:
             self._workers.waits(slot, begins)
         self._write(at_once=begins)
 
-    def applied(self, slot: int, shares: Shares) -> None:
+    def applied(self, slot: int, shares: Shares, position: int) -> None:
+        """A group has landed, which ends at ``position``; it has been counted."""
         with self._lock:
             self._workers.applied(slot, shares)
             self.coordinator["PROCESSING_TRANSACTION"] = ""
         self._write()
+        self._on_group(self.counters, position)
+
+    def count(self, **more: int) -> None:
+        """Adds to the counters of these names."""
+        with self._lock:
+            for name, number in more.items():
+                setattr(self.counters, name, getattr(self.counters, name) + number)
+
+    def warns(self, texts: Sequence[str]) -> None:
+        with self._lock:
+            self.counters.warnings.extend(texts)
+
+    def task_retries(self, number: int) -> None:
+        """How many attempts at a task Spark has made anew by now."""
+        with self._lock:
+            self.counters.task_retries = number
 
     def transient(self, error: BaseException, attempt: int, slot: int) -> None:
         """A temporary error, before its ``attempt``-th retry."""
         with self._lock:
-            self.retries += 1
+            self.counters.retries += 1
             self._workers.transient(slot, error, attempt)
         self._write(at_once=True)
 
@@ -138,8 +163,8 @@ class ApplierStatus:
             found = {
                 "at": now(),
                 "epoch": self.epoch,
-                "retries": self.retries,
-                "task_retries": self.task_retries,
+                "retries": self.counters.retries,
+                "task_retries": self.counters.task_retries,
                 "xa_age_limit_s": self._xa_age_limit_s,
                 "coordinator": self.coordinator,
                 "workers": self._workers.rows(channel, service=service),

@@ -37,8 +37,9 @@ from .supervisor import Supervisor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..apply.replica import Replica, Result
+    from ..apply.replica import Replica
     from ..copy.first_copy import CopyResult
+    from ..observe.applier_status import Result
 
 log = logging.getLogger(__name__)
 

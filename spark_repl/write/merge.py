@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from operator import and_
 
@@ -28,15 +29,17 @@ from ..delta.public_log import bear, told_apart
 from ..delta.table_log import ALONE
 from ..errors import extra_named
 from .completion import PATCHED, completed, pack
-from .direct import Violation, WriteTask, Written, fold_task, refuse_unplaced
+from .direct import LiveFile, Violation, WriteTask, Written, fold_task, refuse_unplaced
 from .net_changes import Look, asks
 from .table import Table
 from .table_commits import TableCommits
+from .writer import by_table
 
 with extra_named():  # direct does without
     from delta.tables import DeltaTable
 
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
+_ASKED_AT_ONCE = 4  # tables
 _FLOATS, _ARRAY = ('"float"', '"double"'), '"array"'
 # A group's net changes fit into memory: hash joins instead of sorting both sides.
 _BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "128m")
@@ -84,11 +87,12 @@ def _write_staged(task: WriteTask, rows: pa.Table) -> str:
     return path
 
 
-class MergeLanes:
-    """A Spark session per table; ``check`` and ``commit`` may be called from several threads."""
+class MergeWriter:
+    """A ``Writer`` with a Spark session per table; ``finish`` asks several tables at a time."""
 
     def __init__(self, spark: SparkSession, commits: TableCommits) -> None:
         self._spark, self._commits = spark, commits
+        self.task: Callable[[WriteTask], Written] = stage_net
         self._sessions: dict[str, SparkSession] = {}
         self._lock = threading.Lock()
 
@@ -114,17 +118,43 @@ class MergeLanes:
         whole = completed(frame, target, table.definition, idempotent=_lenient(written))
         return whole.select(*chosen, *net, PATCHED)
 
-    def appends(self, table: Table, written: Sequence[Written]) -> bool:
+    def _appends(self, table: Table, written: Sequence[Written]) -> bool:
         """Whether the group only adds keys to a table known complete: no look-up is needed."""
         inserts = all(part.inserts_only for part in written if part.staged)
         return inserts and (table.complete or not table.definition.primary_key)
 
-    def check(self, table: Table, written: Sequence[Written]) -> list[Violation]:
+    def files(self, table: Table) -> tuple[LiveFile, ...]:
+        """None: Spark looks."""
+        return ()
+
+    def prepare(self, tables: Iterable[Table]) -> None:
+        """Nothing is needed."""
+
+    def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
+        """The look-ups, all before the first commit; with 1032 or 1062 of what doesn't fit."""
+        mine = by_table(tables, written)
+        changed = [name for name in tables if any(part.changes_table for part in mine[name])]
+        with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="merge") as pool:
+            asked = pool.map(lambda name: self._asked(tables[name], mine[name]), changed)
+            mine |= zip(changed, asked, strict=True)
+        return [part for name in tables for part in mine[name]]
+
+    def _asked(self, table: Table, written: list[Written]) -> list[Written]:
+        staged = [self._staged(table, part) for part in written]
+        if any(part.violations for part in staged):
+            return staged
+        bad = self._misfit(table, staged)
+        return [*staged, Written(table.name, violations=bad)]
+
+    def _staged(self, table: Table, part: Written) -> Written:
+        """What the workers left is staged now that the table can say which keys it has."""
+        task = part.asks
+        return part if task is None else _stage_net(task, partial(self._present, table, task))
+
+    def _misfit(self, table: Table, written: Sequence[Written]) -> list[Violation]:
         """The first change that doesn't fit, if there is one: 1032 or 1062, strict mode only."""
-        if unplaced := self._ask(table, written):
-            return unplaced
         lenient = _lenient(written) and bool(table.definition.primary_key)
-        if lenient or self.appends(table, written):
+        if lenient or self._appends(table, written):
             return []
         net = self._net(table, written)
         target = DeltaTable.forPath(self._session(table), table.folder).toDF()
@@ -150,18 +180,6 @@ class MergeLanes:
             )
             for row in found
         ]
-
-    def _ask(self, table: Table, written: Sequence[Written]) -> list[Violation]:
-        """Stages what the workers left, now that the table can say which keys it has."""
-        found = list[Violation]()
-        for part in written:
-            if part.asks is not None:
-                task, part.asks = part.asks, None
-                done = _stage_net(task, partial(self._present, table, task))
-                part.staged, part.gaps = done.staged, done.gaps
-                part.inserts_only = done.inserts_only
-                found += done.violations
-        return found
 
     def _present(self, table: Table, task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Which of the rows' keys the table has a row for."""
@@ -205,7 +223,7 @@ class MergeLanes:
         self._commits.merged(table, position)
 
     def _change(self, table: Table, written: Sequence[Written], net: DataFrame) -> None:
-        if self.appends(table, written):
+        if self._appends(table, written):
             rows = net.select(*[F.col(quoted(name)) for name in table.columns.names], _COUNT)
             if not table.definition.primary_key:  # one entry may stand for many equal rows
                 rows = rows.withColumn(_COUNT, F.expr(f"explode(sequence(1L, {_COUNT}))"))

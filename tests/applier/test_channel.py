@@ -21,7 +21,10 @@ from tests import local_delta
 def apply(log, target, channel):
     values = {"path": str(target), "column_mapping": False}
     config = {"channel": channel, "relay": {"path": str(log.folder)}, "target": values}
-    with local_delta._without_spark(), Replica(MagicMock(), Config.from_mapping(config)) as found:
+    with (
+        local_delta.without_spark(),
+        Replica(MagicMock(), Config.from_mapping(config), parts=local_delta.HERE) as found,
+    ):
         found.coordinator.apply(found.index.slice(0, found.index.end))
 
 

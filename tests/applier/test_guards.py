@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply import landing
+from spark_repl.apply.pipeline import Pipeline
 from spark_repl.control.copies import CatchUp
 from spark_repl.errors import DecodeError, HistoryError, LogError, TargetError
 from spark_repl.observe.applier_status import ApplierStatus
@@ -18,7 +18,6 @@ from spark_repl.observe.worker_status import APPLYING, STAGING
 from spark_repl.position import RelayPosition
 from spark_repl.relay.index import RECORD
 from spark_repl.schedule.stops import Until
-from spark_repl.write import group_writer as group
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import LocalDelta, applier, cuts, rows, run
 from tests.property.test_histories import Writer, check
@@ -74,7 +73,7 @@ def test_a_group_that_changes_nothing_makes_no_version(log, target):
 
 def test_cut_off_between_two_tables(log, target, killed, monkeypatch):
     """As tests/crash does it to a process: what the one has the other gets, once."""
-    monkeypatch.setattr(group, "armed", lambda name: True)
+    monkeypatch.setenv("SPARK_REPL_CRASH", "between_tables:99")  # so that it is reached
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
     killed(log, target, lambda name: name == "between_tables")
     assert [rows(target, table) for table in (A, B)] == [[(1, "x")], []]
@@ -96,25 +95,25 @@ def test_what_a_group_does_is_said_and_counted(log, target, monkeypatch):
         assert said == [STAGING, APPLYING] * 3 and before == 3
         log.transaction(insert(A, (1, "x")))
         log.transaction(update(A, ((1, "x"), (1, "y"))))
-        waves = coordinator.counters.waves
-        index = found._refresh()
+        waves = found.counters.waves
+        index = found.opened.applied.refresh()
         coordinator.apply(index.slice(coordinator.position, index.end))
-        assert coordinator.counters.waves == waves + 2
+        assert found.counters.waves == waves + 2
     assert said[statements:] == [STAGING, APPLYING]
     assert len(shown) == before + 1
 
 
 @pytest.mark.parametrize(("count", "position"), [(1, None), (2, None), (2, "000001:150")])
-def test_an_error_names_a_transaction_only_if_it_is_known_which(count, position, monkeypatch):
-    monkeypatch.setattr(landing, "placed", lambda error, *found: setattr(error, "gtid", "known"))
+def test_an_error_names_a_transaction_only_if_it_is_known_which(count, position):
     records = np.zeros(count, RECORD)
     records["position"] = [RelayPosition(1, 100 * (i + 1)).packed for i in range(count)]
     records["end"] = records["position"] + 100
     one: Any = SimpleNamespace(records=records, worker=np.arange(count), shares={0: 1, 1: 1})
     self: Any = MagicMock()
-    self.tracking.control.named = lambda error: error
+    self._control.named = lambda error: error
+    self._applied.placed = lambda error, record: setattr(error, "gtid", "known")
     for error in (DecodeError("damage", position=position), LogError("damage", position=position)):
-        found = landing.Landing._place(self, error, one)
+        found = Pipeline._named(self, error, one)
         assert (found.gtid == "known") == (count == 1 or position is not None)
-    other = landing.Landing._place(self, TargetError("storage", position=position), one)
+    other = Pipeline._named(self, TargetError("storage", position=position), one)
     assert other.gtid is None

@@ -23,9 +23,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many transactions were staged, each time."""
     true, found = Stager.stage, list[int]()
 
-    def stage(self, group, *args):
+    def stage(self, group):
         found.append(len(group.records))
-        return true(self, group, *args)
+        return true(self, group)
 
     monkeypatch.setattr(Stager, "stage", stage)
     return found
@@ -40,7 +40,7 @@ def grown(log: LogWriter, target: Path) -> None:
 
 def left(found: Replica) -> list[str]:
     """What is staged by the one that holds the target."""
-    return os.listdir(found.coordinator.landing.stager.staging)
+    return os.listdir(found.coordinator._pipeline._stager._folder)
 
 
 def apply(log: LogWriter, target: Path, change: Callable = lambda records: records) -> list[str]:
@@ -49,7 +49,7 @@ def apply(log: LogWriter, target: Path, change: Callable = lambda records: recor
         found.coordinator.begin_ahead(found.index)
         records = found.index.slice(found.coordinator.position, found.index.end)
         found.coordinator.apply(change(records))
-        said = found.coordinator.status._workers.rows("", service="ON")
+        said = found.coordinator._status._workers.rows("", service="ON")
         assert {row["APPLYING_TRANSACTION"] for row in said} == {""}, "as if it went on for ever"
         return left(found)
 
@@ -70,7 +70,7 @@ def test_two_groups_are_staged_if_the_batch_lets_them(log, target, reads):
     with applier(log.folder, target, group_max_transactions=2) as found:
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
-        coordinator._staging.submit(lambda: None).result()
+        coordinator._pipeline._staging._thread.submit(lambda: None).result()
         assert reads == [2, 2]
         coordinator.apply(found.index.slice(coordinator.position, found.index.end))
         assert reads == [2, 2, 2, 2]
@@ -94,7 +94,7 @@ def test_statements_are_passed_over(log, target, reads):
     with applier(log.folder, target) as found:
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
-        coordinator._staging.submit(lambda: None).result()
+        coordinator._pipeline._staging._thread.submit(lambda: None).result()
         assert reads == [1, 1]
         coordinator.apply(found.index.slice(coordinator.position, found.index.end))
         assert reads == [1, 1]
@@ -110,7 +110,7 @@ def test_a_statement_that_stops_stops_before_them(log, target, reads):
     with applier(log.folder, target) as found:
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
-        coordinator._staging.submit(lambda: None).result()
+        coordinator._pipeline._staging._thread.submit(lambda: None).result()
         assert reads == [3, 1]
         with pytest.raises(StatementError):
             coordinator.apply(found.index.slice(coordinator.position, found.index.end))
@@ -121,11 +121,11 @@ def test_what_goes_wrong_then_is_met_in_its_turn(log, target, reads, monkeypatch
     grown(log, target)
     true, tried = Stager.stage, []
 
-    def stage(self, group, *args):
+    def stage(self, group):
         tried.append(group)
         if len(tried) == 1:
             raise LogError("once")
-        return true(self, group, *args)
+        return true(self, group)
 
     monkeypatch.setattr(Stager, "stage", stage)
     assert apply(log, target) == []

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from spark_repl.apply import stager
-from spark_repl.apply.commit_order import WAITING
 from spark_repl.cli.main import main
 from spark_repl.control.control import Control, Cut
 from spark_repl.control.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.errors import RowError, TargetError
 from spark_repl.observe.status import status
+from spark_repl.observe.worker_status import WAITING
 from spark_repl.position import RelayPosition
 from spark_repl.schedule.stops import Until
 from tests.binlog_writer import LogWriter, Table, delete, insert, update

@@ -13,7 +13,7 @@ import pytest
 from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import RowError
 from spark_repl.runtime.retry import Retries
-from spark_repl.write import group_writer as group
+from spark_repl.write import direct_writer
 from spark_repl.write.discard import discard
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.local_delta import LocalDelta, applier, broken, put, rows, rows_at_cuts, run, stopped
@@ -200,7 +200,7 @@ def test_a_rewrite_that_fails_before_any_commit_leaves_no_file(
         assert len(data_files(target)) == len(before) + 1
         raise ValueError("no rewrite")
 
-    monkeypatch.setattr(group, "rewrite", rewritten)
+    monkeypatch.setattr(direct_writer, "rewrite", rewritten)
     with pytest.raises(ValueError, match="no rewrite"):
         run(log.folder, target, vectors=False)
     assert data_files(target) == before

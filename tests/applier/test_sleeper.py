@@ -13,10 +13,10 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply import landing
 from spark_repl.apply.replica import Replica
 from spark_repl.apply.xa_parts import XaParts
 from spark_repl.control.xa_store import XaStore
+from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError
 from spark_repl.observe.applier_status import read
 from spark_repl.observe.status import status
@@ -32,10 +32,10 @@ def two_owners(log: LogWriter, target: Path, **aim: Any) -> Iterator[tuple[Repli
     """The sleeper, and the one that took over."""
     values = {"path": str(target), "column_mapping": False, **aim}
     config = Config.from_mapping({"relay": {"path": str(log.folder)}, "target": values})
-    with local_delta._without_spark():
-        old = Replica(MagicMock(), config)
+    with local_delta.without_spark():
+        old = Replica(MagicMock(), config, parts=local_delta.HERE)
         old.start()
-        new = Replica(MagicMock(), config, take_over=True)
+        new = Replica(MagicMock(), config, take_over=True, parts=local_delta.HERE)
         new.start()
         yield old, new
         new.close()
@@ -49,8 +49,8 @@ def go_on(sleeper: Replica) -> FencedError | None:
     """It stages what comes next, tries to commit the statement before it, and ends."""
     coordinator = sleeper.coordinator
     coordinator.begin_ahead(sleeper.index)
-    coordinator._staging.submit(lambda: None).result()
-    assert list(Path(sleeper.layout.state, "staging").rglob("group-*"))
+    coordinator._pipeline._staging._thread.submit(lambda: None).result()
+    assert list(Path(sleeper.tracking.layout.state, "staging").rglob("group-*"))
     try:
         apply(sleeper)
     except FencedError as error:
@@ -69,20 +69,19 @@ def changed(log: LogWriter, target: Path) -> LogWriter:
 
 
 @pytest.mark.parametrize("step", ["before_statement", "staged"])
-def test_the_successor_goes_on(changed, target, step, monkeypatch):
+def test_the_successor_goes_on(changed, target, step):
     with two_owners(changed, target) as (old, new):
-        fenced, true = list[FencedError | None](), landing.reach
+        fenced = list[FencedError | None]()
 
         def reach(name: str) -> None:
             if name == step and not fenced:
                 fenced.append(None)  # the sleeper passes here too
                 fenced[0] = go_on(old)
-            true(name)
 
-        monkeypatch.setattr(landing, "reach", reach)
-        apply(new)
+        with listening(reach):
+            apply(new)
         assert fenced[0] is not None
-        assert read(new.layout.status)["coordinator"]["SERVICE_STATE"] == "ON"
+        assert read(new.tracking.layout.status)["coordinator"]["SERVICE_STATE"] == "ON"
     assert rows(target, A) == sorted([(1, "b"), *((k, "a") for k in range(50) if k != 1)])
 
 
@@ -97,7 +96,7 @@ def test_the_status_is_the_owners(changed, target):
 def test_a_status_of_an_owner_before_is_not_shown_for_the_one_that_runs(changed, target):
     """It has written none yet, or the sleeper's came last."""
     with two_owners(changed, target) as (old, _):
-        old.coordinator.status.stopped(FencedError("an old story"))
+        old.coordinator._status.stopped(FencedError("an old story"))
         (said,) = status(str(target))["replication_applier_status_by_coordinator"]
         assert said["SERVICE_STATE"] == "ON" and "an old story" not in json.dumps(said)
 

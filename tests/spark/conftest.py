@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.apply.replica import Result
+from spark_repl.observe.applier_status import Result
 from tests.binlog_writer import LogWriter, Table
 from tests.spark import lab
 from tests.spark.lab import run

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_repl
-from spark_repl.apply.replica import resume_offset
+from spark_repl.apply.checkpoint import resume_offset
 from spark_repl.errors import FencedError, HistoryError, LogError, TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.write.group_writer import GroupWriter

@@ -30,12 +30,17 @@ def test_each_call_knows_what_is_idempotent(spark, log, target, tmp_path):
          "apply": {"writer": "merge"}}
     )  # fmt: skip
     with Replica(spark, config) as replica, ThreadPoolExecutor(2) as pool:
-        lanes = replica.coordinator.landing.writer._lanes
-        table = replica.coordinator.landing.tracking.tables["t.a"]
+        writer = replica.coordinator._pipeline._landing._writer._writer
+        table = replica.tracking.tables["t.a"]
         strict = WriteTask(
             table.name, table.folder, "", table.columns, (0,), (part,), (), False, False,
             table.definition, str(tmp_path / "staged"),
         )  # fmt: skip
         written = [stage_net(replace(strict, idempotent=lenient)) for lenient in (False, True) * 2]
-        found = list(pool.map(lambda one: lanes.check(table, [one]), written))
-    assert [[fault.number for fault in faults] for faults in found] == [[1032], [], [1032], []]
+        found = list(pool.map(lambda one: writer.finish({table.name: table}, [one]), written))
+    assert [[fault.number for part in parts for fault in part.violations] for parts in found] == [
+        [1032],
+        [],
+        [1032],
+        [],
+    ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from spark_repl.crash_points import listening
 from spark_repl.errors import HistoryError, SparkReplError
-from spark_repl.write import group_writer as group
 from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.spark.lab import assert_rows, cuts, run, stopped, versions
 
@@ -53,7 +53,7 @@ def test_back_to_the_older_log(spark, log, target, tmp_path):
     assert_rows(spark, target, A, [(1, "a"), (2, "a"), (3, "a")])
 
 
-def test_new_log_after_a_crash_between_tables(spark, log, target, tmp_path, monkeypatch):
+def test_new_log_after_a_crash_between_tables(spark, log, target, tmp_path):
     # Scenario 50: relay log recovery with gaps, by GTID.
     again = other(tmp_path / "again")
     for made in (log, again):
@@ -63,10 +63,8 @@ def test_new_log_after_a_crash_between_tables(spark, log, target, tmp_path, monk
     for made in (log, again):
         made.transaction(insert(A, (2, "a")), insert(B, (2, "a")))
         made.transaction(insert(A, (3, "a")), insert(B, (3, "a")))
-    monkeypatch.setenv("SPARK_REPL_CRASH", "between_tables:99")
-    monkeypatch.setattr(group, "reach", raise_at)
-    assert isinstance(stopped(spark, log.folder, target), Crash)
-    monkeypatch.undo()
+    with listening(raise_at, armed=["between_tables"]):
+        assert isinstance(stopped(spark, log.folder, target), Crash)
     assert versions(target)["t/a"] == versions(target)["t/b"] + 1
     run(spark, again.folder, target, group_max_transactions=1)
     for table in (A, B):

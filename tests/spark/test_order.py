@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from spark_repl import Config, Replica
+from spark_repl.apply.stream import RelayStream
 from spark_repl.cli.main import main
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
@@ -233,6 +234,11 @@ def test_a_batch_is_asked_for_anew_when_a_worker_dies(spark, log, target, tmp_pa
         records = replica.index.slice(0, replica.index.end)
         rows = [(int(one["position"]), int(one["end"])) for one in records]
         frame = spark.createDataFrame(rows, "position long, end long")
-        replica._batch(frame.mapInArrow(whole, frame.schema), 0)
+        opened = replica.opened
+        stream = RelayStream(
+            spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
+            lambda: False, group_bytes=1 << 20,
+        )  # fmt: skip
+        stream._batch(frame.mapInArrow(whole, frame.schema), 0)
         assert replica.counters.retries == 1
     assert_rows(spark, target, A, [(1, "x")])

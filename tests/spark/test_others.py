@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.apply import coordinator, landing
+from spark_repl.crash_points import listening
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import TargetError
 from spark_repl.runtime.retry import Retries
-from spark_repl.write import group_writer as group
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped
@@ -34,7 +33,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> At:
+def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Iterator[At]:
     """``at(plan)``: at each moment of the plan its statements are run, once; returns when."""
     plan: dict[str, tuple[str, ...]] = {}
     done: list[str] = []
@@ -59,12 +58,9 @@ def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> At:
         return done
 
     monkeypatch.setattr(DeltaLog, "commit", commit)
-    monkeypatch.setattr(group, "reach", reach)
-    monkeypatch.setattr(coordinator, "reach", reach)
-    monkeypatch.setattr(landing, "reach", reach)
     # One table's commit behind the other, so that there is a moment between them.
-    monkeypatch.setattr(group, "armed", lambda moment: moment == "between_tables")
-    return install
+    with listening(reach, armed=["between_tables"]):
+        yield install
 
 
 def before(spark: SparkSession, log: LogWriter, target: Path) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from spark_repl.binlog.events.xid import Xid
 from spark_repl.cli.main import main
+from spark_repl.crash_points import listening
 from spark_repl.errors import SparkReplError, StatementError
-from spark_repl.schedule.branches import Xid
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped
 
@@ -220,11 +221,8 @@ class Crash(SparkReplError):
 @pytest.mark.parametrize(
     "number", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 12))]
 )
-def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, capsys):
+def test_random_histories_with_crashes(spark, xa, target, number, capsys):
     """Cut off before or after random table commits and cuts, restarted with other bounds."""
-    from spark_repl.apply import low_water_mark
-    from spark_repl.write import group_writer as group
-
     rows, left = history(number, xa)
     dice = random.Random(number)
     wanted = dice.choice(["before_commit", "after_commit", "before_cut", "after_cut"])
@@ -237,11 +235,10 @@ def test_random_histories_with_crashes(spark, xa, target, number, monkeypatch, c
                 hits.clear()
                 raise Crash("the run is cut off here")
 
-    monkeypatch.setattr(group, "reach", reach)
-    monkeypatch.setattr(low_water_mark, "reach", reach)
     for bound in (2, 1, 100):
         try:
-            run(spark, xa.folder, target, group_max_transactions=bound)
+            with listening(reach):
+                run(spark, xa.folder, target, group_max_transactions=bound)
         except Crash:
             continue
         break

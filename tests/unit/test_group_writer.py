@@ -14,27 +14,19 @@ from spark_repl.binlog.json.diff import CANNOT_APPLY
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.write import direct
 from spark_repl.write.direct import Places, Violation, Written
+from spark_repl.write.direct_writer import DirectWriter
 from spark_repl.write.gaps import Gaps
-from spark_repl.write.group_writer import GroupWriter
 
 
 @pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])
 def test_several_missing_indexes_are_made_by_the_workers(missing: int, here: bool) -> None:
-    writer: Any = SimpleNamespace(
-        _lanes=None, tracking=MagicMock(), commits=MagicMock(), workers=MagicMock()
-    )
+    tracking, workers = MagicMock(), MagicMock()
     names = [f"f{number}" for number in range(missing)]
-    writer.tracking.key_index.return_value.missing.return_value = names
-    GroupWriter._complete_indexes(writer, [MagicMock()])
-    (call,) = writer.workers.run.call_args_list
+    tracking.key_index.return_value.missing.return_value = names
+    DirectWriter(tracking, workers).prepare([MagicMock()])
+    (call,) = workers.run.call_args_list
     assert [task.data_file for task in call.args[1]] == names
     assert call.kwargs == {"here": here}
-
-
-def test_merge_needs_no_index() -> None:
-    writer: Any = SimpleNamespace(_lanes=MagicMock(), workers=MagicMock())
-    GroupWriter._complete_indexes(writer, [MagicMock()])
-    assert not writer.workers.run.called
 
 
 def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there(

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,32 +14,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.apply.lanes import Lanes, of_tables
-from spark_repl.apply.plan import Group
+from spark_repl.apply.lanes import Lanes
 from spark_repl.decode.stage import Staged
 from spark_repl.errors import CommitOrderError, TargetError
 from spark_repl.relay.index import RECORD
-from spark_repl.write.group_writer import RowFault
+from spark_repl.schedule.group import Group, StagedGroup
+from spark_repl.write.row_fault import RowFault
 
 WAIT_S = 10
 Meets = Callable[[], None]
 
 
 def group(slot: int) -> Group:
-    return Group(np.zeros(1, RECORD), np.zeros(1, np.int32), 1, slot)
+    return replace(Group.of(np.zeros(1, RECORD), np.zeros(1, np.int32), 1), slot=slot)
 
 
-def staged(*tables: str) -> list[Staged]:
+def staged(group: Group, *tables: str) -> StagedGroup:
     definitions: Any = dict.fromkeys(tables)
-    return [Staged(0, definitions, [], dict.fromkeys(tables, 1), 0)]
+    return StagedGroup(group, [Staged(0, definitions, [], dict.fromkeys(tables, 1), 0)])
 
 
 def fault(position: str) -> RowFault:
     return RowFault("no such row", position=position, number=1032)
 
 
-def table_of(part: Group) -> str:
-    (name,) = part.tables or ()
+def table_of(part: StagedGroup) -> str:
+    (name,) = part.tables
     return name
 
 
@@ -46,17 +47,17 @@ def test_each_table_keeps_the_logs_order():
     # Scenario 4: several that finish at once; the order of each table is the log's.
     seen: dict[str, list[int]] = {name: [] for name in "abc"}
 
-    def write(part: Group, meets: Meets) -> None:
+    def write(part: StagedGroup, meets: Meets) -> None:
         time.sleep(random.random() / 500)
         meets()
         time.sleep(random.random() / 500)
-        seen[table_of(part)].append(part.slot)
+        seen[table_of(part)].append(part.group.slot)
 
     lanes = Lanes(write)
     groups = [group(slot) for slot in range(30)]
     dice = random.Random(1)
     for one in groups:
-        lanes.enter(one, staged(*dice.sample("abc", dice.randint(1, 3))))
+        lanes.enter(staged(one, *dice.sample("abc", dice.randint(1, 3))))
     for one in groups:
         lanes.finish(one)
     assert all(slots == sorted(slots) for slots in seen.values())
@@ -68,18 +69,18 @@ def test_a_table_that_is_stuck_holds_only_those_back_that_it_meets():
     # NF-1 of WL#6964: others keep running while one retries.
     go, passed = threading.Event(), threading.Event()
 
-    def write(part: Group, meets: Meets) -> None:
+    def write(part: StagedGroup, meets: Meets) -> None:
         meets()
         if table_of(part) == "a":
             assert go.wait(WAIT_S)
-        elif part.slot == 4:
+        elif part.group.slot == 4:
             passed.set()
 
     lanes = Lanes(write)
     groups = [group(slot) for slot in range(5)]
-    lanes.enter(groups[0], staged("a", "b"))
+    lanes.enter(staged(groups[0], "a", "b"))
     for one in groups[1:]:
-        lanes.enter(one, staged("b"))
+        lanes.enter(staged(one, "b"))
     assert passed.wait(WAIT_S), "b waits for a"
     with lanes.standstill() as still:
         assert not still
@@ -94,14 +95,14 @@ def test_a_table_that_is_stuck_holds_only_those_back_that_it_meets():
 def test_nothing_is_committed_before_all_parts_fit():
     go, committed = threading.Event(), list[str]()
 
-    def write(part: Group, meets: Meets) -> None:
+    def write(part: StagedGroup, meets: Meets) -> None:
         if table_of(part) == "a":
             assert go.wait(WAIT_S)
         meets()
         committed.append(table_of(part))
 
     lanes, one = Lanes(write), group(0)
-    lanes.enter(one, staged("a", "b", "c"))
+    lanes.enter(staged(one, "a", "b", "c"))
     time.sleep(0.1)
     assert committed == []
     go.set()
@@ -115,16 +116,16 @@ def test_behind_a_failed_part_its_groups_tables_take_no_other():
     d meets none of them."""
     written: list[tuple[str, int]] = []
 
-    def write(part: Group, meets: Meets) -> None:
-        if (table_of(part), part.slot) == ("a", 1):
+    def write(part: StagedGroup, meets: Meets) -> None:
+        if (table_of(part), part.group.slot) == ("a", 1):
             raise fault("1:40")
         meets()
-        written.append((table_of(part), part.slot))
+        written.append((table_of(part), part.group.slot))
 
     lanes = Lanes(write)
     groups = [group(slot) for slot in range(5)]
     for one, tables in zip(groups, ("abcd", "ab", "bc", "c", "d"), strict=True):
-        lanes.enter(one, staged(*tables))
+        lanes.enter(staged(one, *tables))
     lanes.finish(groups[0])
     with pytest.raises(RowFault):
         lanes.finish(groups[1])
@@ -143,23 +144,23 @@ def test_what_is_no_row_comes_first():
         "c": CommitOrderError("a group before this one failed"),
     }
 
-    def write(part: Group, meets: Meets) -> None:
+    def write(part: StagedGroup, meets: Meets) -> None:
         raise errors[table_of(part)]
 
     for tables, first in (("abc", TargetError), ("ac", CommitOrderError), ("a", RowFault)):
         lanes, one = Lanes(write), group(0)
-        lanes.enter(one, staged(*tables))
+        lanes.enter(staged(one, *tables))
         with pytest.raises(first):
             lanes.finish(one)
         lanes.close()
 
 
 def test_the_first_fault_in_the_log_is_named():
-    def write(part: Group, meets: Meets) -> None:
+    def write(part: StagedGroup, meets: Meets) -> None:
         raise fault({"a": "1:90", "b": "1:100", "c": "2:4"}[table_of(part)])
 
     lanes, one = Lanes(write), group(0)
-    lanes.enter(one, staged("c", "b", "a"))
+    lanes.enter(staged(one, "c", "b", "a"))
     with pytest.raises(RowFault) as found:
         lanes.finish(one)
     assert found.value.position == "1:90"
@@ -170,14 +171,14 @@ def test_rows_that_fitted_at_the_meeting_and_do_not_later_stop_by_name():
     """A part is planned anew behind the meeting: other tables may have landed, so there is no
     prefix that all of them could stop at."""
 
-    def write(part: Group, meets: Meets) -> None:
+    def write(part: StagedGroup, meets: Meets) -> None:
         meets()
         if table_of(part) == "a":
             meets()  # as a part that is tried again does
             raise fault("1:40")
 
     lanes, one = Lanes(write), group(0)
-    lanes.enter(one, staged("a", "b"))
+    lanes.enter(staged(one, "a", "b"))
     with pytest.raises(TargetError, match="no such row") as found:
         lanes.finish(one)
     assert (found.value.number, found.value.position) == (1032, "1:40")
@@ -188,15 +189,15 @@ def test_rows_that_fitted_at_the_meeting_and_do_not_later_stop_by_name():
 def test_close_ends_what_waits_for_a_part_that_will_never_come():
     busy, go = threading.Event(), threading.Event()
 
-    def write(part: Group, meets: Meets) -> None:
-        if part.slot == 0:
+    def write(part: StagedGroup, meets: Meets) -> None:
+        if part.group.slot == 0:
             busy.set()
             assert go.wait(WAIT_S)
         meets()
 
     lanes = Lanes(write)
-    lanes.enter(group(0), staged("a"))
-    lanes.enter(group(1), staged("a", "b"))
+    lanes.enter(staged(group(0), "a"))
+    lanes.enter(staged(group(1), "a", "b"))
     assert busy.wait(WAIT_S)
     closing = threading.Thread(target=lanes.close)
     closing.start()
@@ -216,16 +217,16 @@ def test_groups_are_whole_and_none_waits_for_ever(tables: list[set[str]], bad: s
     tables or to none, in the log's order, and to none behind a stuck table."""
     landed: dict[int, set[str]] = {slot: set() for slot in range(len(tables))}
 
-    def write(part: Group, meets: Meets) -> None:
-        if (table_of(part), part.slot) in bad:
+    def write(part: StagedGroup, meets: Meets) -> None:
+        if (table_of(part), part.group.slot) in bad:
             raise fault("1:40")
         meets()
-        landed[part.slot].add(table_of(part))
+        landed[part.group.slot].add(table_of(part))
 
     lanes = Lanes(write)
     groups = [group(slot) for slot in range(len(tables))]
     for one in groups:
-        lanes.enter(one, staged(*tables[one.slot]))
+        lanes.enter(staged(one, *tables[one.slot]))
     stuck: set[str] = set()
     for one in groups:
         mine = tables[one.slot]
@@ -244,9 +245,10 @@ def test_nothing_enters_behind_what_could_not_be_read():
     lanes = Lanes(lambda part, meets: meets())
     lanes.refuse()
     with pytest.raises(CommitOrderError):
-        lanes.enter(group(1), staged("a"))
+        lanes.enter(staged(group(1), "a"))
 
 
-def test_of_tables():
-    (found,) = of_tables(staged("a", "b"), frozenset("b"))
-    assert list(found.definitions) == list(found.changes) == ["b"]
+def test_of_table():
+    found = staged(group(3), "a", "b").of_table("b")
+    assert found.tables == ["b"] and found.group.slot == 3 and found.folder is None
+    assert [list(part.changes) for part in found.found] == [["b"]]

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.apply.plan import stage_tasks
 from spark_repl.binlog.events.payload import View
 from spark_repl.binlog.events.windows import whole_events, windows
 from spark_repl.decode import spans
@@ -20,6 +19,8 @@ from spark_repl.errors import DecodeError
 from spark_repl.relay import compressed as index_of_compressed
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.schedule.group import Group
+from spark_repl.schedule.tasks import stage_tasks
 from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.decoder_log import payloads
 
@@ -73,8 +74,8 @@ def test_the_applier_folds_over_windows(
 def staged(folder: Path, log: LogWriter) -> dict[str, list[pa.Table]]:
     relay = open_log(str(log.folder))
     records = build_index(relay, str(folder / "index")).records
-    worker = np.zeros(len(records), np.int32)
-    (task,) = stage_tasks(relay, 0, records, worker, {}, shards=1, folder=None)
+    group = Group.of(records, np.zeros(len(records), np.int32), len(records))
+    (task,) = stage_tasks(relay, 0, group, {}, shards=1, folder=None)
     assert isinstance(task, StageTask)
     found: dict[str, list[pa.Table]] = {}
     for part in stage(task).parts:
@@ -140,7 +141,8 @@ def test_damage_in_a_large_transaction(
     data[start + a + at] ^= byte
     log.path.write_bytes(data)
     monkeypatch.setattr(spans, "_SLICE_BYTES", 500)
-    (task,) = stage_tasks(relay, 0, records, np.zeros(1, np.int32), {}, shards=1, folder=None)
+    group = Group.of(records, np.zeros(1, np.int32), 1)
+    (task,) = stage_tasks(relay, 0, group, {}, shards=1, folder=None)
     with pytest.raises(DecodeError, match=r"CRC32 is wrong.* in its window \d") as caught:
         stage(task)
     assert caught.value.position == f"000001:{start}"
@@ -156,7 +158,8 @@ def test_a_file_that_became_shorter(
     records = build_index(relay, str(tmp_path / "index")).records
     log.path.write_bytes(log.path.read_bytes()[:-9])
     monkeypatch.setattr(spans, "_SLICE_BYTES", 100)
-    (task,) = stage_tasks(relay, 0, records, np.zeros(1, np.int32), {}, shards=1, folder=None)
+    group = Group.of(records, np.zeros(1, np.int32), 1)
+    (task,) = stage_tasks(relay, 0, group, {}, shards=1, folder=None)
     with pytest.raises(DecodeError, match="shorter than when it was indexed"):
         stage(task)
 

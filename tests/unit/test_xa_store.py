@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.binlog.events.xid import Xid
 from spark_repl.control.xa_store import XaStore
 from spark_repl.delta import storage
 from spark_repl.errors import FormatError, StatementError, TargetError
-from spark_repl.schedule.branches import Branch, Branches, Xid
+from spark_repl.schedule.branches import Branch, Branches
 
 
 @pytest.fixture

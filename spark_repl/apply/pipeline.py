@@ -1,0 +1,213 @@
+"""Pipeline: a planned group gets its slot, is staged, lands in its turn, and its cut is published.
+
+Slots, XA branches and endings by hand are this room's affair; who cuts groups (``coordinator``)
+sees only when one may follow another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+
+from ..config import Config
+from ..control.copies import CatchUp
+from ..decode.changes import EveryTable
+from ..errors import (
+    CommitOrderError,
+    DecodeError,
+    LogError,
+    RowError,
+    SparkReplError,
+    StatementError,
+)
+from ..gtid import GtidSet
+from ..observe.applier_status import ApplierStatus
+from ..position import RelayPosition
+from ..relay.index import holding
+from ..runtime.retry import Retries
+from ..runtime.workers import Workers
+from ..schedule.branches import Branch
+from ..schedule.group import XA_PARTS, Group, Records
+from ..write.group_writer import GroupWriter
+from ..write.row_fault import RowFault
+from ..write.tracking import Tracking
+from .applied_log import AppliedLog
+from .commit_order import CommitOrder
+from .landing import Dispatched, Landing
+from .lanes import GROUPS_AHEAD
+from .low_water_mark import LowWaterMark
+from .resume import ResumePoint
+from .stager import Stager
+from .staging import Staging
+from .statements import Statements
+from .xa_parts import XaParts
+
+log = logging.getLogger(__name__)
+
+# Groups between their dispatch and their cut: one commits while the next is staged and waits.
+_DISPATCHED_MAX = 2
+
+
+class Pipeline:
+    """``begin`` a batch's records, then ``dispatch`` its groups one after the other; each lands in
+    a thread of its own. ``mark``: where the target stands. One thread's, but for what lands."""
+
+    def __init__(
+        self,
+        config: Config,
+        applied: AppliedLog,
+        tracking: Tracking,
+        workers: Workers,
+        point: ResumePoint,
+        status: ApplierStatus,
+        retries: Retries,
+    ) -> None:
+        """Raises TargetError when bytes of a prepared XA branch are gone, FencedError when another
+        one owns the target now."""
+        control, apply = tracking.control, config.apply
+        self._applied, self._control, self._apply = applied, control, apply
+        self._status, self._retries = status, retries
+        self._catch_up = CatchUp(point.copy)
+        self._xa = XaParts.of(control, tracking.layout, point.cut, keep_all=point.takes_in_a_copy)
+        self.mark = LowWaterMark(applied, tracking, self._xa.store, self._catch_up, point, retries)
+        self._stager = Stager(config, applied, tracking, workers, self._catch_up)
+        self._staging = Staging(
+            self._stager, apply, status, retries,
+            staged=lambda staged: self._landing.entered(staged),
+            refused=lambda: self._landing.refuse(),
+        )  # fmt: skip
+        self._order = CommitOrder(status.waits, preserved=apply.preserve_commit_order)
+        self._landing = Landing(
+            self._staging,
+            GroupWriter(tracking, workers, config),
+            Statements(tracking, applied),
+            self.mark,
+            self._order,
+            self._xa,
+            status,
+            retries,
+        )
+        self.most = _DISPATCHED_MAX if apply.preserve_commit_order else GROUPS_AHEAD
+        self._threads = ThreadPoolExecutor(self.most, thread_name_prefix="land")
+        self._branches: Mapping[int, Branch] = {}
+        self._dispatched = GtidSet()  # executed, when all that was dispatched has landed
+
+    def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
+        """A batch: the records that can be applied, and what is wrong behind them."""
+        records, self._branches, wrong = self._xa.resolve(
+            self._applied, records, self._catch_up.copied
+        )
+        self._dispatched = self.mark.executed
+        return records, wrong
+
+    def begin_ahead(self, records: Records) -> None:
+        """Has the first groups of what a stream will bring staged, while the stream is started.
+        Only where the records are taken as they are in the log."""
+        taken = not self._applied.history.renewed and not self._catch_up.copied
+        if taken and len(records) and not np.isin(records["kind"], XA_PARTS).any():
+            executed = self.mark.executed
+            self._staging.begin_ahead(records, executed, self._idempotent(executed))
+
+    def dispatch(self, group: Group) -> tuple[Dispatched, Future[None]]:
+        """The group on its way, and its end, which raises what stops the applier."""
+        slot = self._order.dispatch()
+        xa = self._retries.run(lambda: self._xa.enter(group.records, self._branches))
+        known = replace(
+            self._stager.ready(group),
+            slot=slot,
+            xa=xa,
+            idempotent=self._idempotent(self.mark.executed),
+            executed=self._dispatched,
+        )
+        self._dispatched = self._dispatched.union(known.gtids)
+        staged = self._staging.submit(known) if known.with_rows else None
+        dispatched = Dispatched(known, staged)
+        return dispatched, self._threads.submit(self._land, dispatched)
+
+    def _idempotent(self, executed: GtidSet) -> Container[str]:
+        copied = self._catch_up.tables(executed)
+        return EveryTable(copied) if self._apply.exec_mode == "idempotent" else copied
+
+    def _land(self, dispatched: Dispatched) -> None:
+        group = dispatched.group
+        try:
+            self._landing.land(dispatched)
+        except CommitOrderError as error:
+            log.warning("%s: %s", group.gtids, error)
+            self._status.failed(group.shares, error)
+            raise
+        except SparkReplError as error:
+            self._order.fail(group.slot)
+            raise self._named(error, group) from error
+        except BaseException:
+            self._order.fail(group.slot)
+            raise
+        finally:
+            dispatched.writing.set()
+        self._order.done(group.slot)
+
+    def _named(self, error: SparkReplError, group: Group) -> SparkReplError:
+        """Names the transaction: its GTID, file and position; or the owner that fences us off."""
+        workers = list(group.shares)
+        single = len(group.records) == 1 or error.position is not None
+        if isinstance(error, (RowFault, DecodeError, LogError, StatementError)) and single:
+            at = holding(group.records, error.position)
+            self._applied.placed(error, group.records[at])
+            workers = [int(group.worker[at])]
+        error = self._control.named(error)
+        self._status.failed(workers, error)
+        return error
+
+    def end_by_hand(self) -> None:
+        """Ends the XA branches that somebody has decided about, behind all that is in the tables.
+
+        The rows of the n-th at one place land n bytes behind the cut's position, so that a crash
+        between two tables is seen; the cut's own position stays the end of a transaction. While a
+        table is ahead (after a crash) there is no place that is behind all: then it is done after
+        the next batch. Raises RowError where a branch's rows don't fit.
+        """
+        self._status.warns(self._xa.old(self._apply.xa_age_limit_s))
+        for branch in self._xa.waiting():
+            position, executed = self.mark.position, self.mark.executed
+            end = self.mark.end_by_hand()
+            if end is None:
+                return
+            # Where some tables have its rows it can't be taken back.
+            xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(end))
+            group = Group.of_branch(branch, position, end, xa, executed)
+            try:
+                self._landing.end_by_hand(group, position)
+            except RowError as error:
+                raise _by_hand(branch, error) from error
+            log.warning("XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid)
+
+    def keep_branches(self, keep: bool) -> None:
+        """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
+        self._xa.store.keep_all = keep
+
+    def phases(self) -> dict[str, float]:
+        """Seconds: staging (beside the commits), and the writer's."""
+        return self._landing.phases()
+
+    def close(self) -> None:
+        """Returns when nothing is under way any more; removes what is staged."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._staging.close()
+        self._landing.close()
+        self._staging.clean()
+
+
+def _by_hand(branch: Branch, error: RowError) -> RowError:
+    """A branch whose rows don't fit: it stays prepared, and what was decided can be taken back."""
+    return RowError(
+        f"XA COMMIT of {branch.xid} by hand: {error.message}",
+        number=error.number,
+        position=RelayPosition.unpack(branch.position),
+        gtid=branch.gtid,
+        table=error.table,
+        hint="spark-repl xa rollback ends it without its rows; or mend the rows and start again",
+    )

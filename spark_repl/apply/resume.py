@@ -1,0 +1,114 @@
+"""Resume: what an applier that starts reads, in which order, and where it goes on (WL#3970).
+
+1. The control table says on what the target stands: the newest cut, and a copy that no cut shows
+   yet. A finished copy of some tables takes the applier back to the cut behind which it was begun.
+2. Each table's own log says its position: that is the truth. A table may be ahead of the cut, by
+   the groups that were being committed when the last process ended.
+3. The relay log is opened and told from other logs by the fingerprints of its files. If it is the
+   one that was applied before, packed positions count; if not (``renewed``), its positions begin
+   above all others, and GTIDs alone say what the target has.
+4. The log must go on where the target stands: a gap, another server's log, or a log without GTIDs
+   that can't be compared is a HistoryError, before anything is applied.
+5. Applying begins behind the cut, for all tables. A table passes over what its own position, or
+   with a renewed log its GTID set, shows that it has; no cut is published until the others have it.
+
+Nothing is written here but what the next start would find in the same way: that a copy was shown,
+and the fingerprints of files.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+
+from ..control.control import Cut
+from ..control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
+from ..control.history import check_continuity, indexed, record, resolve
+from ..gtid import GtidSet
+from ..position import RelayPosition
+from ..relay.look import look
+from ..write.tracking import Tracking
+from .applied_log import AppliedLog, LogView
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """Where an applier goes on. ``executed``: what counts as applied, ``position``: the packed end
+    of the last transaction that every table has; ``ahead``: where the tables are that a copy has
+    not replaced (0: where all are); ``renewed``: the log is another one than before, so GTIDs alone
+    count; ``by_hand``: XA branches that were ended by hand at ``position``; ``skip``: what somebody
+    wants left out; ``cut``: the one that it goes on from, ``copy``: the one that no cut shows yet.
+    """
+
+    executed: GtidSet
+    position: int = 0
+    ahead: int = 0
+    renewed: bool = False
+    by_hand: int = 0
+    skip: GtidSet = field(default_factory=GtidSet)
+    cut: Cut | None = None
+    copy: Copy | None = None
+
+    @property
+    def replayed_to(self) -> int:
+        """Up to there only copied tables are behind, and statements have been carried out."""
+        return 0 if self.renewed else self.ahead
+
+    @property
+    def takes_in_a_copy(self) -> bool:
+        """Whether it goes back, to bring copies of some tables to the others' place."""
+        return bool(self.copy and self.copy.behind)
+
+
+def resume(tracking: Tracking, relay_path: str) -> tuple[AppliedLog, ResumePoint]:
+    """Loads the tables, opens the log, and says where to go on. The caller owns the target.
+
+    Raises LogError, HistoryError, TargetError, SchemaError; FencedError when it doesn't.
+    """
+    control, folder = tracking.control, tracking.layout.index
+    note_shown(control)
+    cuts, stands = control.cuts(), standing(control)
+    cut, copy = stands.begin, stands.copy
+    tracking.load(cut)
+    known = [table.position for table in tracking.tables.values()] + [one.position for one in cuts]
+    highest = max(known, default=0)
+    relay, (history, index) = look(
+        relay_path, lambda found: indexed(found, resolve(control, found, cut, highest), folder)
+    )
+    executed = check_continuity(history, relay, index, cut)
+    record(control, history)
+    begun = 0 if cut is None or history.renewed else cut.position
+    if cut is not None and history.renewed:
+        first = RelayPosition(history.base + relay.files[0].number, 0)
+        tracking.find_ahead(cut, first.packed)
+    if copy is not None and copy.behind is None:
+        check_log(copy, executed, relay_path)
+        executed = copy.start
+        history = replace(history, renewed=True)  # what it holds goes by GTID
+    elif cut is None and executed:
+        log.warning("the log begins in mid-history: %s counts as executed", executed)
+    point = ResumePoint(
+        executed,
+        begun,
+        ahead=stands.cut.position if stands.cut and stands.cut is not cut else 0,
+        renewed=history.renewed,
+        by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
+        skip=control.skipped(),
+        cut=cut,
+        copy=copy,
+    )
+    return AppliedLog(relay_path, folder, control, LogView(relay, history, index)), point
+
+
+def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> None:
+    """Publishes a cut that shows the copy, where nothing has to be applied before: the source was
+    idle meanwhile, and no transaction may come that would bring one."""
+    copy, catch_up = point.copy, CatchUp(point.copy)
+    if copy is None or point.ahead > point.position or catch_up.active(point.executed):
+        return
+    versions = {name: table.version() for name, table in tracking.tables.items()}
+    shown = point.cut or first_cut(applied.relay, applied.history, point.executed, versions)
+    tracking.control.publish(replace(shown, tables=dict(sorted(versions.items()))))
+    catch_up.cut_published(tracking.control)

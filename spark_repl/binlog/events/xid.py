@@ -1,0 +1,75 @@
+"""Xid: an XA transaction's identifier, as statements and XA_PREPARE events bear it."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import StatementError
+
+# The server always logs XIDs in this form, whatever the client wrote.
+_STATEMENT = re.compile(
+    rb"XA (?:START|COMMIT|ROLLBACK) X'([0-9a-fA-F]*)',\s*X'([0-9a-fA-F]*)',\s*(\d+)"
+)
+DAMAGED = "the log is damaged here: spark-repl relay dump shows its events"
+_PART_BYTES_MAX, _FORMAT_ID_MAX = 64, (1 << 32) - 1
+
+
+@dataclass(frozen=True, order=True)
+class Xid:
+    """Bytes, compared as bytes: they may hold NUL and quotes. ``format_id`` is 32 bits."""
+
+    format_id: int
+    gtrid: bytes
+    bqual: bytes
+
+    @classmethod
+    def parse(cls, statement: bytes) -> Xid:
+        """Of ``XA START X'..',X'..',n`` and its like. Raises StatementError."""
+        found = _STATEMENT.match(statement)
+        if found is None:
+            shown = statement[:80].decode("utf-8", "replace")
+            raise StatementError(f"an XA statement without a readable XID: {shown}")
+        xid = cls(int(found[3]), *(bytes.fromhex(found[i].decode()) for i in (1, 2)))
+        if not xid.is_valid:
+            raise StatementError(
+                f"an XA statement holds an invalid XID: {found[0].decode()}", hint=DAMAGED
+            )
+        return xid
+
+    @classmethod
+    def of_hex(cls, text: str) -> Xid:
+        """``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
+        gtrid, bqual, format_id, *rest = [*text.split(","), "", ""][: max(3, text.count(",") + 1)]
+        xid = cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
+        if rest or not text or not xid.is_valid:
+            raise ValueError(f"no XID: {text}")
+        return xid
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Xid:
+        return cls(found["format_id"], bytes.fromhex(found["gtrid"]), bytes.fromhex(found["bqual"]))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format_id": self.format_id,
+            "gtrid": self.gtrid.hex(),
+            "bqual": self.bqual.hex(),
+        }
+
+    @property
+    def is_valid(self) -> bool:
+        longest = max(len(self.gtrid), len(self.bqual))
+        return longest <= _PART_BYTES_MAX and 0 <= self.format_id <= _FORMAT_ID_MAX
+
+    @property
+    def logged(self) -> bytes:
+        """As it ends an XA_PREPARE event."""
+        sizes = struct.pack("<III", self.format_id, len(self.gtrid), len(self.bqual))
+        return sizes + self.gtrid + self.bqual
+
+    def __str__(self) -> str:
+        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"

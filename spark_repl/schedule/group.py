@@ -1,0 +1,158 @@
+"""Group: transactions that are committed together, and what the workers made of them.
+
+Both are frozen: a group that is tried again, cut short or split by table is another object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..decode.cascades import Cascades
+from ..decode.stage import Staged
+from ..gtid import GtidSet
+from ..position import RelayPosition
+from ..relay.index import RECORD, Kind, gtid_name
+from .branches import Branch, XaGroup
+
+Records = npt.NDArray[Any]
+Workers = npt.NDArray[np.int32]
+
+# Kinds whose row events are applied; ROLLBACK holds some that never happened.
+WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)
+XA_PARTS = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)
+WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
+
+NO_SLOT = -1
+
+
+@dataclass(frozen=True)
+class Group:
+    """``records`` [n] of the index with their ``wave`` [n] and the ``worker`` [n] that reads each.
+
+    ``last``: the index, in its batch, of the transaction behind the group; ``slot``: its place in
+    the commit order; ``executed``: all before the group; ``idempotent``: tables where missing rows
+    and duplicate keys are no errors; ``cascades``: what was known of foreign keys.
+    """
+
+    records: Records
+    wave: npt.NDArray[np.int32]
+    worker: Workers
+    last: int = 0
+    slot: int = NO_SLOT
+    executed: GtidSet = field(default_factory=GtidSet)
+    idempotent: Container[str] = frozenset()
+    xa: XaGroup = field(default_factory=XaGroup)
+    cascades: Cascades = field(default_factory=Cascades)
+
+    @classmethod
+    def of(cls, records: Records, wave: npt.NDArray[np.int32], last: int) -> Group:
+        """As the planner cuts it: shared out to nobody but the first worker."""
+        return cls(records, wave, np.zeros(len(records), np.int32), last)
+
+    @classmethod
+    def of_branch(
+        cls, branch: Branch, position: int, end: int, xa: XaGroup, executed: GtidSet
+    ) -> Group:
+        """One XA COMMIT that is in no log, behind everything up to ``position``."""
+        record = np.zeros(1, RECORD)
+        record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, position, end
+        record["length"], record["uncompressed"] = branch.size, branch.uncompressed
+        record["commit_time"] = branch.prepared_at
+        one = cls.of(record, np.zeros(1, np.int32), 0)
+        return replace(one, xa=xa, executed=executed)
+
+    @cached_property
+    def shares(self) -> dict[int, str]:
+        """Worker -> the last transaction that it has."""
+        workers, behind = np.unique(self.worker[::-1], return_index=True)
+        last = len(self.worker) - 1 - behind
+        return {int(k): gtid_name(self.records[i]) for k, i in zip(workers, last, strict=True)}
+
+    @property
+    def start(self) -> int:
+        return int(self.records["position"][0])
+
+    @property
+    def end(self) -> int:
+        return int(self.records["end"][-1])
+
+    @property
+    def length(self) -> int:
+        """Bytes of the log that hold it."""
+        return int(self.records["length"].sum())
+
+    @property
+    def with_rows(self) -> bool:
+        return bool(self.records["kind"][0] in WITH_ROWS + WITHOUT_ROWS)
+
+    @cached_property
+    def gtids(self) -> GtidSet:
+        records = self.records
+        return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
+
+    def count_before(self, position: str | None) -> int:
+        """How many transactions stand before the one that holds ``position`` (FILE:OFFSET)."""
+        if position is None:
+            return 0
+        at = RelayPosition.parse(position).packed
+        holds = (self.records["position"] <= at) & (at < self.records["end"])
+        return int(np.argmax(holds))  # 0 as well when none does
+
+    def first(self, count: int, xa: XaGroup) -> Group:
+        """Its first ``count`` transactions, which do ``xa`` to branches."""
+        return replace(
+            self, records=self.records[:count], wave=self.wave[:count],
+            worker=self.worker[:count], xa=xa,
+        )  # fmt: skip
+
+    def reads_as(self, other: Group) -> bool:
+        """Whether having this one read has ``other`` read too."""
+        return (
+            len(self.records) == len(other.records)
+            and self.records.tobytes() == other.records.tobytes()  # NumPy compares field by field
+            and np.array_equal(self.wave, other.wave)
+            and self.executed == other.executed
+            and self.idempotent == other.idempotent
+            and self.cascades == other.cascades
+            and not other.xa.commits
+        )
+
+
+@dataclass(frozen=True)
+class StagedGroup:
+    """A group that the workers have read. ``found``: what each found; ``folder``: its staged files,
+    None where all are here; ``already``: transactions that some table has from before."""
+
+    group: Group
+    found: Sequence[Staged]
+    folder: str | None = None
+    already: int = 0
+
+    @property
+    def changes(self) -> int:
+        """Row changes."""
+        return sum(sum(part.changes.values()) for part in self.found)
+
+    @property
+    def tables(self) -> list[str]:
+        """Those that it changes, sorted."""
+        return sorted({name for part in self.found for name in part.definitions})
+
+    def of_table(self, table: str) -> StagedGroup:
+        """What was staged of one table. The files stay the whole group's: they have no folder."""
+        found = [
+            replace(
+                part,
+                definitions={n: d for n, d in part.definitions.items() if n == table},
+                parts=[piece for piece in part.parts if piece.table == table],
+                changes={n: count for n, count in part.changes.items() if n == table},
+            )
+            for part in self.found
+        ]
+        return replace(self, found=found, folder=None)

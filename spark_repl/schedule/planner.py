@@ -1,0 +1,70 @@
+"""Planner: where groups begin and end, and which worker has which transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import Apply
+from ..position import OFFSET_BITS, RelayPosition
+from .group import WITH_ROWS, WITHOUT_ROWS, Group, Records
+from .waves import GroupLimits, RowEstimate, assign, first_group, waves
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records [n] with their waves [n]; ``barrier`` [n]: applied alone, in a group of their own."""
+
+    records: Records
+    wave: npt.NDArray[np.int32]
+    barrier: npt.NDArray[np.bool_]
+    warnings: list[str]
+
+
+class Planner:
+    """Cuts batches into groups, bounded by what the groups before were found to hold."""
+
+    def __init__(self, apply: Apply) -> None:
+        self._limits = GroupLimits(
+            apply.group_max_transactions, apply.group_max_rows, apply.group_max_bytes
+        )
+        self._estimate = RowEstimate()
+
+    def batch(self, records: Records) -> Batch:
+        barrier = ~np.isin(records["kind"], WITH_ROWS + WITHOUT_ROWS)
+        wave, doubts = waves(
+            records["position"] >> OFFSET_BITS,
+            records["last_committed"],
+            records["sequence_number"],
+            barrier,
+        )
+        warnings = [
+            f"{text} [position {RelayPosition.unpack(int(records['position'][at]))}]"
+            for at, text in doubts
+        ]
+        return Batch(records, wave, barrier, warnings)
+
+    def group(self, batch: Batch, first: int) -> Group | None:
+        """The group that begins with transaction ``first``; None behind the last one."""
+        if first == len(batch.records):
+            return None
+        most = slice(first, first + 2 * self._limits.transactions)
+        barrier, sizes = batch.barrier[most], batch.records["uncompressed"][most]
+        rows = self._estimate.rows(sizes)
+        last = first + first_group(barrier, sizes, rows, self._limits)
+        return Group.of(batch.records[first:last], batch.wave[first:last], last)
+
+    def observe(self, group: Group, changes: int) -> None:
+        """Corrects the estimate by the row changes that a group was found to hold."""
+        size = int(group.records["uncompressed"].sum())
+        self._estimate = self._estimate.observe(size, changes)
+
+
+def shared_out(group: Group, workers: int) -> Group:
+    """The group with a worker for each transaction; the first has those without rows."""
+    worker = np.zeros(len(group.records), np.int32)
+    holds = np.isin(group.records["kind"], WITH_ROWS)
+    worker[holds] = assign(group.wave[holds], group.records["length"][holds], workers)
+    return replace(group, worker=worker)

@@ -1,0 +1,58 @@
+"""The direct writer's side on the driver: key indexes, files without vectors, the commit itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..runtime.workers import HERE_BYTES, Workers
+from .commit import commit, marked_rows
+from .compaction import CompactTask
+from .direct import LiveFile, WriteTask, Written, write
+from .key_index import IndexTask, build
+from .rewrite import RewriteTask, rewrite
+from .table import Table
+from .tracking import Tracking
+from .writer import by_table
+
+
+class DirectWriter:
+    """A ``Writer``: rows that go are found by the key index and marked, rows that come are written
+    as files; planned on each table's tracked snapshot."""
+
+    def __init__(self, tracking: Tracking, workers: Workers) -> None:
+        self._tracking, self._workers = tracking, workers
+        self.task: Callable[[WriteTask], Written] = write
+
+    def files(self, table: Table) -> tuple[LiveFile, ...]:
+        """All live ones: their key indexes say which are opened."""
+        return self._tracking.commits.live_files(table)
+
+    def prepare(self, tables: Iterable[Table]) -> None:
+        """Files that others wrote have no key index yet: made side by side, before any look-up."""
+        tasks = []
+        for table in tables:
+            index = self._tracking.key_index(table)
+            live = self._tracking.commits.live(table).adds
+            tasks += [IndexTask(index, path) for path in index.missing(live)]
+        self._workers.run(build, tasks, here=len(tasks) < 2)
+
+    def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
+        """Of tables without deletion vectors: their files that lose rows, written anew."""
+        mine = by_table(tables, written)
+        tasks, size = [], 0
+        for table in tables.values():
+            if table.has_vectors:
+                continue
+            keys = self._tracking.layout.keys(table.path)
+            for path, rows in marked_rows(mine[table.name]).items():
+                old = self._tracking.commits.action(table, path)
+                size += old["size"]
+                file = LiveFile(path, old.get("deletionVector"))
+                tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
+        return [*written, *self._workers.run(rewrite, tasks, here=size <= HERE_BYTES)]
+
+    def commit(
+        self, table: Table, written: Sequence[Written], position: int, metadata: str
+    ) -> None:
+        """As ``Writer``; MySQL's order of checks is kept by ``commit.commit``."""
+        commit(self._tracking.commits, table, list(written), position, metadata)

@@ -1,0 +1,35 @@
+"""RowFault: a row change that doesn't fit the target, in MySQL's words and numbers."""
+
+from __future__ import annotations
+
+from ..binlog.json.diff import CANNOT_APPLY
+from ..decode.changes import DUPLICATE_KEY
+from ..delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
+from ..errors import RowError
+from ..position import RelayPosition
+from .direct import Violation
+from .table import Table
+
+
+class RowFault(RowError):
+    """A row change that doesn't fit; ``position`` is that of its transaction."""
+
+
+def row_fault(found: Violation, table: Table) -> RowFault:
+    """Of ``table``, which the change is one of."""
+    hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
+    if found.number == CANNOT_APPLY:
+        message = f"Could not apply JSON diff in table {table.definition.table} ({found.key})"
+        hint = "the target's document is not the source's: copy the table again"
+    elif found.number == NO_PARTITION:
+        message = f"Table has no partition for a value ({found.key}): {TAKEN_FOR_NULL}"
+        hint = NO_PARTITION_HINT
+    elif found.number == DUPLICATE_KEY:
+        message = f"Duplicate entry ({found.key}) for key 'PRIMARY'"
+    else:
+        message = f"Can't find record in '{table.definition.table}' ({found.key})"
+        if not table.complete:
+            message += "; the table is incomplete: it was not created in this log"
+            hint = "apply the log from the table's creation on; " + hint
+    place = RelayPosition.unpack(found.position)
+    return RowFault(message, number=found.number, position=place, table=table.name, hint=hint)

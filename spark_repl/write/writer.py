@@ -1,0 +1,45 @@
+"""Writer: how a table takes a group's net changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from .direct import LiveFile, WriteTask, Written
+from .table import Table
+
+
+class Writer(Protocol):
+    """For each group: ``prepare``, ``task`` on the workers, ``finish``, then ``commit`` table by
+    table, from several threads.
+
+    Contract: nothing is visible to a reader before ``commit``, and that is one Delta commit, with
+    the position in it. All that can fail by data is said by ``task`` or ``finish``, as violations;
+    ``commit`` can only fail by what others do, or by storage. What is not committed is named by
+    ``Written.files`` and ``Written.staged``, so that it can be discarded.
+    """
+
+    @property
+    def task(self) -> Callable[[WriteTask], Written]:
+        """A worker's part: an importable function."""
+
+    def files(self, table: Table) -> tuple[LiveFile, ...]:
+        """Those that a task has to look into for the rows of its keys."""
+
+    def prepare(self, tables: Iterable[Table]) -> None:
+        """What tasks need beside the tables: makes what is missing."""
+
+    def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
+        """When no task found a violation: what is to be committed, with what only the driver can
+        look up, and the violations that it found."""
+
+    def commit(
+        self, table: Table, written: Sequence[Written], position: int, metadata: str
+    ) -> None:
+        """One Delta commit. Raises ConcurrentChangeError when the group has to be planned anew."""
+
+
+def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, list[Written]]:
+    """What was written of each table."""
+    parts = list(written)
+    return {name: [part for part in parts if part.table == name] for name in tables}
