@@ -28,8 +28,9 @@ from spark_repl.binlog.events.payload_bodies import (
 from spark_repl.binlog.events.scan import scan
 from spark_repl.binlog.events.transaction import Kind
 from spark_repl.binlog.events.windows import windows
+from spark_repl.binlog.json.diff import pending_diffs
 from spark_repl.binlog.kernels.jit import Bytes, Ints
-from spark_repl.binlog.rows.partial_rows import PartialImages, pending_diffs
+from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.errors import DecodeError, SparkReplError

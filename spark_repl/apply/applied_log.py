@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..control.control import Control
 from ..control.history import History, indexed, record
 from ..errors import LogError, SparkReplError
 from ..position import OFFSET_BITS, RelayPosition
 from ..relay.index import TransactionIndex, gtid_name
-from ..relay.log import RelayLog
 from ..relay.look import look
+
+if TYPE_CHECKING:
+    from ..control.control import Control
+    from ..relay.log import RelayLog
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import shutil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import LogError
-from ..relay.log import RelayLog
 from ..relay.place import Place
+
+if TYPE_CHECKING:
+    from ..relay.log import RelayLog
 
 
 def resume_offset(checkpoint: str) -> int | None:

@@ -12,20 +12,23 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
-from ..config import Apply
 from ..crash_points import reach
 from ..errors import CommitOrderError
-from ..gtid import GtidSet
 from ..observe.applier_status import DELAYED, WAITING_FOR_WORK, ApplierStatus
-from ..relay.index import TransactionIndex
 from ..runtime.retry import Stopped
-from ..schedule.group import Group, Records
 from ..schedule.planner import Planner
 from ..schedule.stops import Until, due_in, left_out
-from .applied_log import AppliedLog
-from .landing import Dispatched
-from .pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from ..config import Apply
+    from ..gtid import GtidSet
+    from ..relay.index import TransactionIndex
+    from ..schedule.group import Group, Records
+    from .applied_log import AppliedLog
+    from .landing import Dispatched
+    from .pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 

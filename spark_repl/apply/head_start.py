@@ -11,12 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Container
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ..config import Apply
-from ..gtid import GtidSet
-from ..schedule.group import Group, Records, StagedGroup
 from ..schedule.planner import Planner
-from .stager import Stager
+
+if TYPE_CHECKING:
+    from ..config import Apply
+    from ..gtid import GtidSet
+    from ..schedule.group import Group, Records, StagedGroup
+    from .stager import Stager
 
 # Beyond these the batch is there; each takes room below ``_repl/staging``.
 _GROUPS = 2

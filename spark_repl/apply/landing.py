@@ -13,24 +13,27 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Event
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..control.control import Cut
 from ..crash_points import reach
 from ..errors import DecodeError, LogError, SparkReplError
-from ..observe.applier_status import ApplierStatus
 from ..observe.worker_status import APPLYING, STAGING
 from ..runtime.retry import Retries, disk_full, temporary
-from ..schedule.group import Group, StagedGroup
-from ..write.group_writer import GroupWriter
 from ..write.row_fault import RowFault
-from .commit_order import CommitOrder
 from .lanes import Lanes
-from .low_water_mark import LowWaterMark
-from .staging import Staging
-from .statements import Statements
-from .xa_parts import XaParts
+
+if TYPE_CHECKING:
+    from ..control.control import Cut
+    from ..observe.applier_status import ApplierStatus
+    from ..schedule.group import Group, StagedGroup
+    from ..write.group_writer import GroupWriter
+    from .commit_order import CommitOrder
+    from .low_water_mark import LowWaterMark
+    from .staging import Staging
+    from .statements import Statements
+    from .xa_parts import XaParts
 
 
 def _nothing() -> None:

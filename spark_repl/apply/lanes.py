@@ -26,11 +26,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..errors import CommitOrderError, SparkReplError, TargetError
 from ..position import RelayPosition
-from ..schedule.group import Group, StagedGroup
 from ..write.row_fault import RowFault
+
+if TYPE_CHECKING:
+    from ..schedule.group import Group, StagedGroup
 
 # As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
 GROUPS_AHEAD = 64

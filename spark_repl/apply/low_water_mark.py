@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..control.control import Cut
-from ..control.copies import CatchUp
-from ..control.xa_store import XaStore
 from ..crash_points import reach
 from ..gtid import GtidSet
-from ..runtime.retry import Retries
-from ..schedule.branches import Branch
-from ..schedule.group import Group, Records
 from ..schedule.stops import copied, left_out, replayed
-from ..write.tracking import Tracking
-from .applied_log import AppliedLog
-from .resume import ResumePoint
+
+if TYPE_CHECKING:
+    from ..control.copies import CatchUp
+    from ..control.xa_store import XaStore
+    from ..runtime.retry import Retries
+    from ..schedule.branches import Branch
+    from ..schedule.group import Group, Records
+    from ..write.tracking import Tracking
+    from .applied_log import AppliedLog
+    from .resume import ResumePoint
 
 # XA branches ended by hand at one place: fewer than any transaction has bytes.
 _BY_HAND_MAX = 50

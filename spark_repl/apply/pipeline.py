@@ -10,10 +10,10 @@ import logging
 from collections.abc import Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..config import Config
 from ..control.copies import CatchUp
 from ..decode.changes import EveryTable
 from ..errors import (
@@ -25,26 +25,29 @@ from ..errors import (
     StatementError,
 )
 from ..gtid import GtidSet
-from ..observe.applier_status import ApplierStatus
 from ..position import RelayPosition
 from ..relay.index import holding
-from ..runtime.retry import Retries
-from ..runtime.workers import Workers
-from ..schedule.branches import Branch
 from ..schedule.group import XA_PARTS, Group, Records
 from ..write.group_writer import GroupWriter
 from ..write.row_fault import RowFault
-from ..write.tracking import Tracking
-from .applied_log import AppliedLog
 from .commit_order import CommitOrder
 from .landing import Dispatched, Landing
 from .lanes import GROUPS_AHEAD
 from .low_water_mark import LowWaterMark
-from .resume import ResumePoint
 from .stager import Stager
 from .staging import Staging
 from .statements import Statements
 from .xa_parts import XaParts
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..observe.applier_status import ApplierStatus
+    from ..runtime.retry import Retries
+    from ..runtime.workers import Workers
+    from ..schedule.branches import Branch
+    from ..write.tracking import Tracking
+    from .applied_log import AppliedLog
+    from .resume import ResumePoint
 
 log = logging.getLogger(__name__)
 

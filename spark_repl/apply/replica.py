@@ -9,32 +9,35 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ..config import Config
 from ..control.control import Control
 from ..control.layout import Layout
 from ..control.owner import succeed
 from ..delta.public_log import open_table_log
-from ..delta.table_log import TableLog
 from ..errors import FormerOwnerError, SparkReplError
 from ..observe.applier_status import ApplierStatus, Counters, Result
 from ..position import RelayPosition
-from ..relay.index import TransactionIndex
 from ..relay.log import open_log
 from ..runtime.retry import Retries, Stopped
 from ..runtime.workers import Workers
-from ..schedule.stops import Until
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
-from .applied_log import AppliedLog
 from .checkpoint import resume_offset
 from .coordinator import Coordinator
 from .pipeline import Pipeline
 from .resume import resume, show_copy
 from .spark_source import MySQLRelaySource
 from .stream import RelayStream
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..delta.table_log import TableLog
+    from ..relay.index import TransactionIndex
+    from ..schedule.stops import Until
+    from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
 

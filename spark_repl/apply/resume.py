@@ -20,15 +20,18 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from ..control.control import Cut
 from ..control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
 from ..control.history import check_continuity, indexed, record, resolve
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.look import look
-from ..write.tracking import Tracking
 from .applied_log import AppliedLog, LogView
+
+if TYPE_CHECKING:
+    from ..control.control import Cut
+    from ..write.tracking import Tracking
 
 log = logging.getLogger(__name__)
 

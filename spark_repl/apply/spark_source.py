@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,10 +34,12 @@ from ..errors import ConfigError
 from ..position import START
 from ..relay.gtid_column import gtid_column
 from ..relay.index import Kind, TransactionIndex, build_index
-from ..relay.log import RelayLog
 from ..relay.look import look
 from ..relay.place import Place
 from ..runtime.user_cache import cache_index_folder
+
+if TYPE_CHECKING:
+    from ..relay.log import RelayLog
 
 SCHEMA = (
     "position long, end long, gtid string, last_committed long, sequence_number long,"

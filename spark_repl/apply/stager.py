@@ -8,22 +8,25 @@ import shutil
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..config import Config
-from ..control.copies import CatchUp
 from ..control.owner import succeed
 from ..ddl.lower_names import fold
 from ..decode.cascades import Cascades, unknown_refusal
 from ..decode.stage import stage
-from ..gtid import GtidSet
-from ..runtime.workers import Workers
 from ..schedule.group import Group, StagedGroup
 from ..schedule.planner import shared_out
 from ..schedule.tasks import Mask, stage_tasks
-from ..write.tracking import Tracking
-from .applied_log import AppliedLog
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..control.copies import CatchUp
+    from ..gtid import GtidSet
+    from ..runtime.workers import Workers
+    from ..write.tracking import Tracking
+    from .applied_log import AppliedLog
 
 # Below this many bytes the work takes less time than starting a Spark job for it.
 HERE_BYTES = 1 << 19

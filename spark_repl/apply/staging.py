@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-from ..config import Apply
 from ..errors import SparkReplError
-from ..gtid import GtidSet
-from ..observe.applier_status import ApplierStatus
 from ..observe.worker_status import STAGING
-from ..runtime.retry import Retries
-from ..schedule.group import Group, Records, StagedGroup
 from .head_start import HeadStart
-from .stager import Stager
+
+if TYPE_CHECKING:
+    from ..config import Apply
+    from ..gtid import GtidSet
+    from ..observe.applier_status import ApplierStatus
+    from ..runtime.retry import Retries
+    from ..schedule.group import Group, Records, StagedGroup
+    from .stager import Stager
 
 
 class Staging:

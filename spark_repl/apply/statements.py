@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..binlog.events.event import Query
-from ..control.control import Cut
 from ..ddl.effect import Effect, Statement, classify
 from ..ddl.foreign_keys import altered, named
-from ..decode.stage import same_shape
+from ..decode.staged import same_shape
 from ..errors import SchemaError, StatementError
 from ..position import OFFSET_BITS
 from ..relay.index import Flag, Kind
-from ..relay.log import RelayLog
 from ..relay.statement import read_statement
 from ..write.tracking import Tracking, user_metadata
-from .applied_log import AppliedLog
+
+if TYPE_CHECKING:
+    from ..binlog.events.event import Query
+    from ..control.control import Cut
+    from ..relay.log import RelayLog
+    from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
@@ -15,9 +16,11 @@ from ..errors import LogError, SparkReplError
 from ..position import RelayPosition
 from ..runtime.java import jvm_end
 from ..runtime.retry import Retries, Stopped, temporary
-from .applied_log import AppliedLog
 from .checkpoint import forget_foreign
-from .coordinator import Coordinator
+
+if TYPE_CHECKING:
+    from .applied_log import AppliedLog
+    from .coordinator import Coordinator
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8

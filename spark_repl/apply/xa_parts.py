@@ -6,23 +6,25 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..binlog.events.event import CRC_LENGTH
 from ..binlog.events.xid import DAMAGED, Xid
-from ..control.control import Control, Cut
-from ..control.layout import Layout
 from ..control.xa_store import XaStore
 from ..errors import SparkReplError, StatementError
-from ..gtid import GtidSet
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.index import Flag, Kind, gtid_text
 from ..relay.statement import read_statement
 from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ..schedule.group import XA_PARTS, Records
-from .applied_log import AppliedLog
+
+if TYPE_CHECKING:
+    from ..control.control import Control, Cut
+    from ..control.layout import Layout
+    from ..gtid import GtidSet
+    from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
 

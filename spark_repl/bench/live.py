@@ -8,14 +8,12 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..config import Config
 from ..errors import ConfigError, SetupError, SourceError
-from ..observe.applier_status import Counters
 from ..receiver.receiver import Receiver
 from ..relay.index import build_index
 from ..relay.log import open_log
@@ -25,6 +23,10 @@ from ..service.following import present_gtids, wait_for_log
 from ..service.supervisor import Supervisor
 from ..source.connection import connect, password_of
 from .recorded import Memory
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..observe.applier_status import Counters
 
 _POLL_S = 0.002
 _LOOK_S = 0.0002  # the published end is looked at, as by every reader: nothing wakes one

@@ -8,24 +8,27 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..binlog.definition import TableDefinition
 from ..binlog.types.forms import Forms
 from ..config import Config
 from ..control.layout import Layout
 from ..ddl.schema_history import SchemaHistory
 from ..decode.read_changes import read_changes
-from ..decode.stage import StageTask, stage
+from ..decode.stage import stage
+from ..decode.staged import StageTask
 from ..position import RelayPosition
 from ..relay.index import Flag, Kind, build_index, file_indexes
 from ..relay.log import RelayLog, open_log
 from ..relay.statement import read_statement
 from ..schedule.group import Group
-from ..schedule.stops import Until
 from ..schedule.tasks import stage_tasks
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..schedule.stops import Until
 
 _ROUNDS = 5
 _SAMPLE_S = 0.25

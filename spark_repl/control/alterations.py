@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..binlog.definition import ForeignKey, TableDefinition, foreign_keys_of
-from .control import Control
+
+if TYPE_CHECKING:
+    from .control import Control
 
 _DEFAULTS, _FOREIGN_KEYS = "defaults", "foreign_keys"
 

@@ -15,14 +15,16 @@ import json
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import HistoryError
 from ..gtid import GtidSet
 from ..position import RelayPosition
-from ..relay.log import RelayLog
 from .control import Control, Cut, TableVersion
-from .history import History
+
+if TYPE_CHECKING:
+    from ..relay.log import RelayLog
+    from .history import History
 
 KIND = "copy"
 

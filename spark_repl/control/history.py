@@ -12,13 +12,16 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..errors import HistoryError, LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.index import Flag, TransactionIndex, build_index
-from ..relay.log import RelayLog
-from .control import Control, Cut
+
+if TYPE_CHECKING:
+    from ..relay.log import RelayLog
+    from .control import Control, Cut
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ..config import Target
 from ..delta import storage
 from ..runtime.object_store import canonical, is_remote, key_of
 from ..runtime.user_cache import cache_folder
+
+if TYPE_CHECKING:
+    from ..config import Target
 
 SAFE = "$-_."  # besides letters and digits, which quote() never touches
 

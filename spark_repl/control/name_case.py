@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ..ddl.effect import Effect, Statement
 from ..ddl.lower_names import fold, folded
 from ..errors import SchemaError, StatementError
-from .control import Control
+
+if TYPE_CHECKING:
+    from .control import Control
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,14 @@ import json
 import os
 import shutil
 import time
+from typing import TYPE_CHECKING
 
 from ..delta import storage
-from .control import Control
 from .copies import KIND, Copy, current_paths, standing
-from .layout import Layout
+
+if TYPE_CHECKING:
+    from .control import Control
+    from .layout import Layout
 
 
 def replaced_paths(control: Control) -> set[str]:

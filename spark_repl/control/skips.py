@@ -12,14 +12,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..delta.log_replay import Action, commits_after
 from ..delta.storage import names
 from ..errors import TargetError
 from ..gtid import GtidSet
-from .control import Control
 from .copies import current_paths, standing
-from .layout import Layout
+
+if TYPE_CHECKING:
+    from .control import Control
+    from .layout import Layout
 
 _OURS = "spark_repl:"
 _HINT = (

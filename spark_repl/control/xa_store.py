@@ -13,12 +13,15 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .. import formats
 from ..crash_points import reach
 from ..delta import storage
 from ..errors import TargetError
-from ..schedule.branches import Branch
+
+if TYPE_CHECKING:
+    from ..schedule.branches import Branch
 
 _COPY_BYTES = 16 << 20
 _FORMAT = 1

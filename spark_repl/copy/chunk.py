@@ -8,13 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from ..binlog.definition import TableDefinition
 from ..binlog.types.text import gather
-from ..config import Source
 from ..delta.columns import Columns, write_file
 from ..delta.storage import remove
 from ..errors import SourceLostError, SparkReplError
@@ -22,6 +20,10 @@ from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN
 from .source_tables import full_name
 from .text_rows import key_to_arrow, read_rows, select_list, to_arrow
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..config import Source
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from ..config import Config
 from ..control import name_case
 from ..control.control import Control, Cut
 from ..control.copies import Copy, current_paths, last_copy, record_copy, standing
@@ -33,7 +32,6 @@ from ..receiver.purge import deciding
 from ..runtime.retry import Stopped
 from ..source.connection import DumpConnection, check_source, connect
 from ..write.commit import check_files
-from ..write.table import Table
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking, user_metadata
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
@@ -49,6 +47,10 @@ from .source_tables import (
     refuse_diffs,
     wheres,
 )
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..write.table import Table
 
 log = logging.getLogger(__name__)
 

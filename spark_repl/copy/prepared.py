@@ -7,11 +7,13 @@ log has to begin before the oldest XA PREPARE. The source's own files say where 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SourceError
 from ..gtid import GtidSet
-from ..source.connection import DumpConnection
+
+if TYPE_CHECKING:
+    from ..source.connection import DumpConnection
 
 log = logging.getLogger(__name__)
 

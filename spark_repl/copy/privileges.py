@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..errors import SourceError
-from .source_tables import Query
+
+if TYPE_CHECKING:
+    from .source_tables import Query
 
 _GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<where>.+?) TO ")
 _REVOKE = re.compile(r"REVOKE (?P<what>.+?) ON (?P<where>.+?)\.\* FROM ")

@@ -14,13 +14,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from .. import formats
-from ..apply.replica import Replica
-from ..config import Config
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
@@ -38,6 +37,10 @@ from ..runtime.companion import Companion
 from ..runtime.retry import Stopped, disk_full, first_line, temporary
 from ..runtime.workers import Workers
 from .first_copy import CopyResult, FirstCopy, plan_again
+
+if TYPE_CHECKING:
+    from ..apply.replica import Replica
+    from ..config import Config
 
 log = logging.getLogger(__name__)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..binlog.definition import ForeignKey
 from ..errors import StatementError
 from . import foreign_keys
 from .defaults import read_default
-from .sql_tokens import Cursor
+
+if TYPE_CHECKING:
+    from ..binlog.definition import ForeignKey
+    from .sql_tokens import Cursor
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..binlog.definition import ColumnType
 from ..errors import StatementError
-from .sql_tokens import Cursor
+
+if TYPE_CHECKING:
+    from .sql_tokens import Cursor
 
 _T = ColumnType
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..binlog.definition import (
     CHARACTER_TYPES,
@@ -16,7 +17,9 @@ from ..errors import StatementError
 from . import column_type, foreign_keys
 from .alter_table import option
 from .defaults import read_default
-from .sql_tokens import Cursor
+
+if TYPE_CHECKING:
+    from .sql_tokens import Cursor
 
 _QUERY = ("IGNORE", "REPLACE", "AS", "SELECT", "WITH", "TABLE", "VALUES")
 SELECT = "CREATE TABLE ... SELECT makes rows from a query"

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..binlog.definition import Column, ColumnType, Form
 from ..errors import DecodeError
-from ..position import RelayPosition
 from .sql_tokens import NUMBER, Cursor
+
+if TYPE_CHECKING:
+    from ..position import RelayPosition
 
 _HINT = (
     "set binlog_row_image=FULL on the source, or apply the log from the table's CREATE TABLE on:"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..binlog.definition import ForeignKey
 from ..errors import StatementError
-from .sql_tokens import Cursor
+
+if TYPE_CHECKING:
+    from .sql_tokens import Cursor
 
 # Engines that have foreign keys; the others take the words and forget them.
 ENGINES = ("INNODB", "NDB", "NDBCLUSTER", "DEFAULT")

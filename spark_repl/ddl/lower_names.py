@@ -4,9 +4,11 @@ stand in its TABLE_MAPs; statements are logged as they were written."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ..binlog.definition import TableDefinition
-from .effect import Statement
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from .effect import Statement
 
 
 def fold(name: str) -> str:

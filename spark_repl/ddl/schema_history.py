@@ -8,11 +8,14 @@ unknown: rows of it are an error then, never columns with the wrong names.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from ..binlog.definition import TableDefinition
-from ..binlog.events.event import Query
 from .effect import Effect, Statement, classify
 from .lower_names import fold
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..binlog.events.event import Query
 
 # Verbs of statements that leave the columns and the key alone, whatever else they do.
 _ROWS_ONLY = ("TRUNCATE TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO")

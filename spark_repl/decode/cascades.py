@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.definition import ForeignKey, TableDefinition
 from ..binlog.kernels.jit import DELETE, FLAGS, KIND, REFERRED_FK_DB, TRANSACTION
-from ..binlog.rows.row_images import RowImages
 from ..ddl.lower_names import fold
 from ..errors import DecodeError
 from ..position import RelayPosition
+
+if TYPE_CHECKING:
+    from ..binlog.definition import ForeignKey, TableDefinition
+    from ..binlog.rows.row_images import RowImages
 
 _NAMED_MAX = 5
 _HINT = (

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ..binlog.events.event import CRC_LENGTH, HEADER_LENGTH, EventType, parse_header
 from ..binlog.events.payload import Payload
 from ..binlog.events.windows import read_exactly, windows
-from ..binlog.kernels.jit import Bytes
 from ..errors import DecodeError
+
+if TYPE_CHECKING:
+    from ..binlog.kernels.jit import Bytes
 
 _PIECE_BYTES = 1 << 20
 

@@ -7,25 +7,27 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.events.event import Query
 from ..binlog.events.xid import Xid
 from ..binlog.types.forms import Forms
 from ..ddl.schema_history import SchemaHistory
 from ..errors import LogError, SparkReplError, StatementError
 from ..position import OFFSET_MASK, RelayPosition
-from ..relay.file_head import RelayFile
 from ..relay.gtid_column import gtid_column
 from ..relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
 from ..relay.log import open_log
 from ..relay.statement import read_statement
 from .row_batches import table_batches
 from .spans import Span, read_images, slices
+
+if TYPE_CHECKING:
+    from ..binlog.events.event import Query
+    from ..relay.file_head import RelayFile
 
 Longs = npt.NDArray[np.int64]
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.json.diff import describe
-from ..binlog.rows.partial_rows import PartialImages, pending_diffs
-from ..binlog.rows.row_images import RowImages
+from ..binlog.json.diff import describe, pending_diffs
+from ..binlog.rows.partial_rows import PartialImages
 from ..errors import DecodeError
 from ..position import RelayPosition
 from .lineage import MOVED
+
+if TYPE_CHECKING:
+    from ..binlog.rows.row_images import RowImages
 
 Longs = npt.NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,13 @@ from ..binlog.events.payload_bodies import (
     small_frames,
 )
 from ..binlog.events.transaction import Flag
-from ..binlog.rows.row_images import RowImages
 from ..binlog.rows.walk import walk
 from ..errors import DecodeError, SparkReplError
 from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from .large import plain, too_short, unpacked
+
+if TYPE_CHECKING:
+    from ..binlog.rows.row_images import RowImages
 
 Longs = npt.NDArray[np.int64]
 

@@ -8,97 +8,32 @@ group, else in one file below the staging folder. It is told nothing by the driv
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Container, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.definition import TableDefinition
 from ..binlog.rows.partial_rows import PartialImages
-from ..binlog.rows.row_images import RowImages
 from ..binlog.rows.twins import has_twins
-from ..binlog.types.forms import USUAL, Forms
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
-from .cascades import Cascades
 from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
 from .key_hash import hash_binary
 from .lineage import MOVED
-from .spans import Span, read_images, slices
+from .spans import read_images, slices
+from .staged import Part, Staged, StageTask, same_shape
 
-__all__ = ["EXTRA", "Part", "Span", "StageTask", "Staged", "same_shape", "stage"]
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..binlog.rows.row_images import RowImages
 
 Longs = npt.NDArray[np.int64]
 
 _BUFFER_BYTES = 1 << 18
 _BATCH_ROWS = 1 << 17
-# Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
-# and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
-# image without all columns those it holds, and its JSON diffs (``PartialImages.held``).
-EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
-
-
-@dataclass(frozen=True)
-class StageTask:
-    """``idempotent``: tables where missing rows and duplicate keys are no errors.
-    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
-    ``skip``: per table, which of the task's transactions (over all spans) it already has.
-    ``cascades``: what is known of foreign keys."""
-
-    worker: int
-    spans: tuple[Span, ...]
-    shards: int
-    folder: str | None
-    idempotent: Container[str] = frozenset()
-    forms: Forms = USUAL
-    known: Mapping[str, TableDefinition] = field(default_factory=dict)
-    skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
-    cascades: Cascades = field(default_factory=Cascades)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
-
-    ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
-    ``asks``: and what becomes of them depends on the target's rows (``moves``).
-    ``twins``: rows of different bytes may be one value (``binlog.twins``).
-    """
-
-    table: str
-    shard: int
-    rows: int
-    path: str | None = None
-    offset: int = 0
-    length: int = 0
-    blob: bytes | None = None
-    whole: bool = False
-    asks: bool = False
-    twins: bool = False
-
-    def read(self) -> pa.Table:
-        if self.blob is not None:
-            return pa.ipc.open_stream(self.blob).read_all()
-        with open(self.path or "", "rb") as file:
-            file.seek(self.offset)
-            return pa.ipc.open_stream(file.read(self.length)).read_all()
-
-
-@dataclass(frozen=True)
-class Staged:
-    """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
-    tables that foreign keys may reference -> position of the first change that may cascade."""
-
-    worker: int
-    definitions: dict[str, TableDefinition]
-    parts: list[Part]
-    changes: dict[str, int]
-    decoded_bytes: int
-    zero_dates: int = 0
-    referred: dict[str, int] = field(default_factory=dict)
 
 
 def stage(task: StageTask) -> Staged:
@@ -308,8 +243,3 @@ def _check_copied(images: RowImages, moved: Longs, *, positions: Longs) -> None:
             position=RelayPosition.unpack(int(positions[lacking[0]])),
             hint="set binlog_row_image=FULL in every session, and copy the table again",
         )
-
-
-def same_shape(one: TableDefinition, other: TableDefinition) -> bool:
-    """Whether rows of both go into one Delta table: names, types and key are equal."""
-    return one.primary_key == other.primary_key and one.arrow_schema().equals(other.arrow_schema())

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import logging
 import os
+from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
 from ..errors import TargetError
 from .delta_table import opened
 from .storage import open_input
-from .table_log import Snapshot, TableLog
+
+if TYPE_CHECKING:
+    from .table_log import Snapshot, TableLog
 
 log = logging.getLogger(__name__)
 

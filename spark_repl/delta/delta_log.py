@@ -20,7 +20,7 @@ import os
 import time
 import uuid
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
@@ -29,8 +29,10 @@ from pyspark.sql import DataFrame, SparkSession
 from ..errors import ConcurrentChangeError, SetupError, TargetError
 from ..runtime.object_store import is_remote
 from . import log_replay, s3a
-from .log_replay import Action
 from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
+
+if TYPE_CHECKING:
+    from .log_replay import Action
 
 KNOWN_DELTA = ("4.4.",)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TargetError
 from .partitions import MATERIALIZED
-from .table_log import Snapshot
+
+if TYPE_CHECKING:
+    from .table_log import Snapshot
 
 HONOURED = frozenset(
     {

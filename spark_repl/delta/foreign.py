@@ -8,12 +8,14 @@ where it undoes what others did: when all rows are again what our last commit le
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TargetError
 from .columns import Columns, quoted
 from .log_replay import Action, live_files
-from .table_log import Snapshot
+
+if TYPE_CHECKING:
+    from .table_log import Snapshot
 
 
 def changes_rows(actions: Sequence[Action]) -> bool:

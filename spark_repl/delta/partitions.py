@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import TableDefinition
 from ..errors import SchemaError, TargetError
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
 
 MATERIALIZED = "materializePartitionColumns"
 PROPERTIES = {

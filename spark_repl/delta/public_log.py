@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -22,16 +22,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
 
-from ..config import Config
 from ..errors import ConcurrentChangeError, SetupError
 from ..runtime.object_store import is_remote
 from . import log_replay
 from .columns import literally, quoted
 from .delta_log import DeltaLog, UnknownDeltaError
 from .delta_table import opened
-from .log_replay import Action
 from .storage import data_file, remove_if_there
 from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from .log_replay import Action
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FencedError
 from .columns import quoted
-from .log_replay import Action
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from .log_replay import Action
 
 ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
 """A session's setting: a commit is tried on one version only. Left to try again, Delta would let it

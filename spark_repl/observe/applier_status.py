@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import formats
-from ..config import Config
 from ..errors import FormatError, SparkReplError
-from ..position import RelayPosition
 from .worker_status import Failure, Shares, WorkerStatus, now
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..position import RelayPosition
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from ..config import Config
 from ..position import RelayPosition
-from .applier_status import Counters
 
 if TYPE_CHECKING:
     from ..apply.replica import Replica
+    from ..config import Config
+    from .applier_status import Counters
 
 
 class CopyProgress:

@@ -7,6 +7,7 @@ here; a transaction that the source breaks off is dropped from the tail (mysql.m
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from ..binlog.events.event import (
     CRC_LENGTH,
@@ -19,7 +20,9 @@ from ..binlog.events.event import (
 from ..errors import LogError, SourceError, SourceLostError
 from ..source.dump import has_checksum, parse_heartbeat, refusal
 from .packet import Batch, PacketSplitter, Special
-from .writer import RelayWriter
+
+if TYPE_CHECKING:
+    from .writer import RelayWriter
 
 
 class Intake:

@@ -11,6 +11,7 @@ import re
 import struct
 import time
 import zlib
+from typing import TYPE_CHECKING
 
 from ..binlog.events.event import (
     CRC_LENGTH,
@@ -20,7 +21,9 @@ from ..binlog.events.event import (
     EventType,
     parse_format_description,
 )
-from ..gtid import GtidSet
+
+if TYPE_CHECKING:
+    from ..gtid import GtidSet
 
 _CHECKSUM_CRC32 = 1
 _VERSION_AT, _VERSION_LENGTH = HEADER_LENGTH + 2, 50

@@ -13,8 +13,8 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..config import Config, Source
 from ..errors import LogError, SourceError, SourceLostError
 from ..gtid import GtidSet
 from ..relay.index_file import replace_file
@@ -30,6 +30,9 @@ from ..source.dump import acknowledgement
 from .intake import Intake
 from .report import Report
 from .writer import Limits, RelayWriter
+
+if TYPE_CHECKING:
+    from ..config import Config, Source
 
 log = logging.getLogger(__name__)
 

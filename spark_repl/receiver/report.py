@@ -10,13 +10,15 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import formats
 from ..errors import FormatError, SparkReplError
-from ..source.connection import Server
-from .intake import Intake
-from .writer import RelayWriter
+
+if TYPE_CHECKING:
+    from ..source.connection import Server
+    from .intake import Intake
+    from .writer import RelayWriter
 
 NAME = "receiver.json"
 _FORMAT = 1

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,8 +32,10 @@ from ..relay.index_file import (
 )
 from ..relay.published import End, EndWriter
 from .own_events import file_head, normal, own_rotate, source_head
-from .packet import Batch
 from .recovery import Recovered, known_end, numbers_in, recover
+
+if TYPE_CHECKING:
+    from .packet import Batch
 
 _LOCK = "relay.lock"
 # With a bounded disk only whole files can be purged, so several must fit.

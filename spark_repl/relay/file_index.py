@@ -6,6 +6,7 @@ import os
 import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import zstandard
@@ -30,8 +31,10 @@ from ..binlog.events.transaction import (
 )
 from ..errors import LogError
 from ..position import OFFSET_BITS
-from .file_head import RelayFile
-from .log import RelayLog
+
+if TYPE_CHECKING:
+    from .file_head import RelayFile
+    from .log import RelayLog
 
 RECORD = np.dtype(
     [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from ..binlog.events.transaction import Flag, Kind, Stop
 from ..errors import LogError
 from ..gtid import GtidSet, format_gtid
 from ..position import OFFSET_BITS, RelayPosition
-from .file_head import RelayFile
 from .file_index import RECORD, FileIndex, begin, extend, load, store
-from .log import RelayLog
+
+if TYPE_CHECKING:
+    from .file_head import RelayFile
+    from .log import RelayLog
 
 __all__ = [
     "RECORD",

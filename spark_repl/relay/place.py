@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import formats
 from ..errors import LogError
 from ..position import OFFSET_BITS, START, RelayPosition
 from .index_file import file_name
-from .log import RelayLog
+
+if TYPE_CHECKING:
+    from .log import RelayLog
 
 _FORMAT = 2  # 1: a position alone
 _HINT = (

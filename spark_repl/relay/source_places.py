@@ -7,7 +7,7 @@ between transactions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,11 @@ from ..binlog.events.event import (
 )
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..source.dump import has_checksum
-from .file_head import RelayFile
 from .file_index import FileIndex, begin, extend
 from .log import RelayLog, split_name
+
+if TYPE_CHECKING:
+    from .file_head import RelayFile
 
 Longs = npt.NDArray[np.int64]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +26,12 @@ from ..binlog.events.transaction import Stop
 from ..binlog.kernels.crc import event_crc, verify_events
 from ..errors import LogError
 from ..gtid import GtidSet
-from .file_head import RelayFile
 from .file_index import FileIndex, begin, extend
 from .index import TransactionIndex, gtid_text
-from .log import RelayLog
+
+if TYPE_CHECKING:
+    from .file_head import RelayFile
+    from .log import RelayLog
 
 _GTID_TYPES = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 WRONG_CHECKSUM = "(wrong checksum)"

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..decode.cascades import Cascades
-from ..decode.stage import Staged
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.index import RECORD, Kind, gtid_name
 from .branches import Branch, XaGroup
+
+if TYPE_CHECKING:
+    from ..decode.staged import Staged
 
 Records = npt.NDArray[Any]
 Workers = npt.NDArray[np.int32]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ..config import Apply
 from ..position import OFFSET_BITS, RelayPosition
 from .group import WITH_ROWS, WITHOUT_ROWS, Group, Records
 from .waves import GroupLimits, RowEstimate, assign, first_group, waves
+
+if TYPE_CHECKING:
+    from ..config import Apply
 
 
 @dataclass(frozen=True)

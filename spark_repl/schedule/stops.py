@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ from ..errors import ConfigError, LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.index import Kind, TransactionIndex
-from ..relay.log import RelayLog
 from ..relay.source_places import SourcePlaces, is_received
+
+if TYPE_CHECKING:
+    from ..relay.log import RelayLog
 
 Records = npt.NDArray[Any]
 _STATEMENTS = (Kind.QUERY, Kind.DDL_ROWS)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..decode.stage import Span, StageTask
+from ..decode.spans import Span
+from ..decode.staged import StageTask
 from ..position import OFFSET_BITS
-from ..relay.log import RelayLog
-from .branches import Branch
 from .group import WITH_ROWS, Group, Records
+
+if TYPE_CHECKING:
+    from ..relay.log import RelayLog
+    from .branches import Branch
 
 Mask = npt.NDArray[np.bool_]
 

@@ -17,12 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import Config
 from ..control.control import Control
 from ..control.copies import last_copy, standing
 from ..control.layout import Layout
 from ..errors import ConfigError, LogError, PurgedError
-from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..receiver.purge import Purged, clear, deciding, purge
 from ..receiver.receiver import Receiver
@@ -38,7 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..apply.replica import Replica
+    from ..config import Config
     from ..copy.first_copy import CopyResult
+    from ..gtid import GtidSet
     from ..observe.applier_status import Result
 
 log = logging.getLogger(__name__)

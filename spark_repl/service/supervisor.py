@@ -8,11 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
-from ..config import Config
 from ..errors import PurgedError, SourceError, SparkReplError
 from ..receiver.report import read_report
 from ..runtime.companion import Companion
+
+if TYPE_CHECKING:
+    from ..config import Config
 
 log = logging.getLogger(__name__)
 

@@ -13,15 +13,17 @@ import ssl
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from ..config import Source
 from ..errors import ConfigError, PurgedError, SourceError, SourceLostError
 from ..gtid import GtidSet
 from . import settings
 from .dump import dump_file, dump_gtid, error_of, register
+
+if TYPE_CHECKING:
+    from ..config import Source
 
 _READ_BYTES = 1 << 18
 _CONNECT_TIMEOUT_S = 10

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..binlog.events.event import CRC_LENGTH, HEADER_LENGTH, EventType, read_lenenc
 from ..binlog.kernels.crc import event_crc
 from ..errors import LogError, PurgedError, SourceError, SourceLostError
-from ..gtid import GtidSet
+
+if TYPE_CHECKING:
+    from ..gtid import GtidSet
 
 COM_BINLOG_DUMP, COM_REGISTER_REPLICA, COM_BINLOG_DUMP_GTID = 0x12, 0x15, 0x1E
 _HEARTBEAT_V2, _THROUGH_GTID = 2, 4

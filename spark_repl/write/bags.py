@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.definition import TableDefinition
 from ..ddl.defaults import default_value
 from ..decode.changes import EXISTED
 from ..decode.lineage import MOVED
@@ -17,6 +16,9 @@ from ..errors import DecodeError
 from ..position import RelayPosition
 from . import gaps
 from .key_index import hash_keys
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,10 @@ import pyarrow.parquet as pq
 
 from ..delta.columns import Columns, read_rows, with_type
 from ..delta.new_file import new_file
-from ..delta.partitions import Values
 from ..delta.storage import make_folder
+
+if TYPE_CHECKING:
+    from ..delta.partitions import Values
 
 _FOLDER = "_change_data"
 _CHANGE_TYPE = "_change_type"

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap
 
 from ..delta import deletion_vector
-from ..delta.log_replay import Action
 from ..delta.new_file import date_ahead
 from ..delta.statistics import loosened, row_count
 from ..errors import ConcurrentChangeError, TargetError
-from .direct import Written
-from .table import Table
-from .table_commits import TableCommits
+
+if TYPE_CHECKING:
+    from ..delta.log_replay import Action
+    from .table import Table
+    from .table_commits import TableCommits
+    from .written import Written
 
 
 def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:

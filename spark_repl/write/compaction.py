@@ -11,7 +11,7 @@ import array
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,11 @@ from ..delta.columns import Columns, one_chunk, open_file, with_type
 from ..delta.log_replay import Action
 from ..delta.statistics import loosened, row_count
 from .commit import removed
-from .direct import LiveFile
 from .key_index import KeyIndex, write_indexed
-from .table import Table
+
+if TYPE_CHECKING:
+    from .table import Table
+    from .written import LiveFile
 
 _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 

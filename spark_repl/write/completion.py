@@ -7,6 +7,7 @@ of 0 and 1 per column that says what to take from there, and its JSON diffs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,9 @@ from ..binlog.definition import ColumnType, TableDefinition
 from ..binlog.json.diff import apply_diffs
 from ..delta.columns import quoted
 from ..errors import DecodeError
-from .gaps import Gaps
+
+if TYPE_CHECKING:
+    from .gaps import Gaps
 
 _WANTED, _ORIGIN, _DIFFS, _OLD = "__wanted", "__origin", "__diffs", "__old"
 PATCHED = "__patched"

@@ -8,98 +8,31 @@ from __future__ import annotations
 
 import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from ..binlog.definition import TableDefinition
 from ..binlog.json.diff import CANNOT_APPLY
 from ..decode.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
-from ..decode.stage import Part
 from ..delta import deletion_vector
-from ..delta.columns import Columns, read_rows, with_type
+from ..delta.columns import read_rows, with_type
 from ..delta.partitions import NO_PARTITION, unplaced
 from ..errors import TargetError
 from .change_data import write_changes
-from .gaps import Gaps
 from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
 from .net_changes import Changes, Look, net_changes
+from .written import Violation, WriteTask, Written
+
+if TYPE_CHECKING:
+    from .gaps import Gaps
 
 Longs = npt.NDArray[np.int64]
 
 _FILE_ROWS = 2_000_000
-
-
-@dataclass(frozen=True)
-class LiveFile:
-    """A data file of the planned snapshot."""
-
-    path: str
-    vector: dict[str, Any] | None
-
-
-@dataclass(frozen=True)
-class WriteTask:
-    """``key``: indexes of the key's columns, empty for a table without one. ``complete``: the table
-    was created in this log and nobody else writes it, so an INSERT's key can't be there."""
-
-    table: str
-    folder: str
-    index_folder: str
-    columns: Columns
-    key: tuple[int, ...]
-    parts: tuple[Part, ...]
-    files: tuple[LiveFile, ...]
-    idempotent: bool
-    complete: bool
-    definition: TableDefinition
-    staging: str = ""
-    change_data: bool = False
-    """whether the table has Delta's change data feed"""
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A change that doesn't fit: MySQL's error number, its transaction's position, the key."""
-
-    number: int
-    position: int
-    table: str
-    key: str
-
-
-@dataclass
-class Written:
-    """``marks``: data file -> serialized roaring bitmap of rows that go; ``gone``: files that go as
-    a whole; ``changes``: ``cdc`` actions. For the merge writer: ``staged``, net changes in Parquet,
-    ``inserts_only``, ``gaps`` (rows that lack columns), ``idempotent``, as the task was; ``asks``:
-    what can't be folded before the table was asked for its keys."""
-
-    table: str
-    adds: list[dict[str, Any]] = field(default_factory=list)
-    marks: dict[str, bytes] = field(default_factory=dict)
-    gone: list[str] = field(default_factory=list)
-    changes: list[dict[str, Any]] = field(default_factory=list)
-    violations: list[Violation] = field(default_factory=list)
-    net: int = 0
-    staged: list[str] = field(default_factory=list)
-    inserts_only: bool = False
-    gaps: bool = False
-    idempotent: bool = False
-    asks: WriteTask | None = None
-
-    @property
-    def changes_table(self) -> bool:
-        return bool(self.adds or self.marks or self.gone or self.staged or self.asks)
-
-    @property
-    def files(self) -> list[str]:
-        """Data and change files that were written, relative to the table's folder."""
-        return [made["path"] for made in (*self.adds, *self.changes)]
 
 
 @dataclass(frozen=True)

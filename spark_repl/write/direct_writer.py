@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..runtime.workers import HERE_BYTES, Workers
 from .commit import commit, marked_rows
 from .compaction import CompactTask
-from .direct import LiveFile, WriteTask, Written, write
+from .direct import write
 from .key_index import IndexTask, build
 from .rewrite import RewriteTask, rewrite
-from .table import Table
-from .tracking import Tracking
 from .writer import by_table
+from .written import LiveFile, WriteTask, Written
+
+if TYPE_CHECKING:
+    from .table import Table
+    from .tracking import Tracking
 
 
 class DirectWriter:

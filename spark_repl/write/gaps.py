@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.definition import ColumnType, TableDefinition
-from ..binlog.json.diff import apply_diffs
-from ..binlog.rows.partial_rows import pending_diffs
+from ..binlog.json.diff import apply_diffs, pending_diffs
 from ..ddl.defaults import default_value
-from ..decode.changes import Net
 from ..decode.lineage import DEFAULT, LOST, TARGET, Lineage, along, lineage, sources
 from ..delta.columns import one_chunk
 from ..errors import DecodeError
 from ..position import RelayPosition
+
+if TYPE_CHECKING:
+    from ..decode.changes import Net
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -11,26 +11,29 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from statistics import median
+from typing import TYPE_CHECKING
 
-from ..binlog.definition import TableDefinition
-from ..config import Config
-from ..control.control import Cut
 from ..crash_points import armed, reach
-from ..decode.stage import Part, Staged, same_shape
+from ..decode.staged import Part, Staged, same_shape
 from ..delta.storage import remove_if_there
 from ..errors import FencedError, SchemaError, SparkReplError
 from ..runtime.retry import temporary
-from ..runtime.workers import Workers
-from ..schedule.group import StagedGroup
-from .direct import Violation, WriteTask, Written
 from .direct_writer import DirectWriter
 from .discard import discard
 from .row_fault import row_fault
-from .table import Table
 from .table_commits import Outcome
 from .tracking import Tracking, user_metadata
 from .upkeep import Upkeep
 from .writer import Writer, by_table
+from .written import Violation, WriteTask, Written
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..config import Config
+    from ..control.control import Cut
+    from ..runtime.workers import Workers
+    from ..schedule.group import StagedGroup
+    from .table import Table
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from operator import and_
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +30,14 @@ from ..delta.public_log import bear, told_apart
 from ..delta.table_log import ALONE
 from ..errors import extra_named
 from .completion import PATCHED, completed, pack
-from .direct import LiveFile, Violation, WriteTask, Written, fold_task, refuse_unplaced
+from .direct import fold_task, refuse_unplaced
 from .net_changes import Look, asks
-from .table import Table
-from .table_commits import TableCommits
 from .writer import by_table
+from .written import LiveFile, Violation, WriteTask, Written
+
+if TYPE_CHECKING:
+    from .table import Table
+    from .table_commits import TableCommits
 
 with extra_named():  # direct does without
     from delta.tables import DeltaTable

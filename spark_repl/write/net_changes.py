@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.definition import TableDefinition
 from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
-from ..decode.stage import EXTRA, Part
+from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
 from .bags import value_codes, whole_bag
 from .gaps import ChangeLog, Gaps, assemble
 from .moves import effective
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
 Look = Callable[[pa.Table], npt.NDArray[np.bool_]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from .compaction import CompactTask, live_rows
-from .direct import Written
 from .key_index import write_indexed
+from .written import Written
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from ..binlog.definition import TableDefinition
 from ..control.control import TableVersion
-from ..delta.columns import Columns
-from ..delta.log_replay import Action
-from ..delta.table_log import Snapshot
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..delta.columns import Columns
+    from ..delta.log_replay import Action
+    from ..delta.table_log import Snapshot
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,18 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from ..control.control import Control
 from ..delta import features, foreign, storage
 from ..delta.log_replay import Action, commits_after
 from ..delta.table_log import Snapshot, TableLog, fenced
 from ..errors import ConcurrentChangeError, FormerOwnerError, SparkReplError, TargetError
-from .direct import LiveFile
 from .table import LiveFiles, Table
-from .table_options import TableOptions
+from .written import LiveFile
+
+if TYPE_CHECKING:
+    from ..control.control import Control
+    from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
 

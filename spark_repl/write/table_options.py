@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from ..binlog.definition import TableDefinition
 from ..binlog.types.forms import USUAL, Forms
-from ..config import Config
 from ..ddl.lower_names import fold
 from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
 from ..delta.table_log import NewTable
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..config import Config
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import formats
 from ..binlog.definition import ForeignKey, TableDefinition
 from ..control.alterations import Alterations
-from ..control.control import Control, Cut
 from ..control.copies import current_paths, shown_paths
 from ..control.layout import Layout
 from ..control.name_case import NameCase
@@ -23,13 +22,16 @@ from ..ddl.lower_names import fold, folded_definition
 from ..delta import features
 from ..delta.columns import Columns
 from ..delta.log_replay import last_user_metadata
-from ..delta.table_log import Snapshot, TableLog
 from ..errors import TargetError
 from ..gtid import GtidSet
 from .key_index import KeyIndex
 from .table import Table
 from .table_commits import FOREIGN, TableCommits
-from .table_options import TableOptions
+
+if TYPE_CHECKING:
+    from ..control.control import Control, Cut
+    from ..delta.table_log import Snapshot, TableLog
+    from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
 

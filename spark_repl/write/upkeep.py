@@ -12,9 +12,8 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..config import Target
 from ..control.replaced import remove_replaced, touch
 from ..crash_points import reach
 from ..delta import checkpoint
@@ -23,10 +22,13 @@ from ..runtime.java import jvm_end
 from ..runtime.workers import HERE_BYTES, Workers
 from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
-from .direct import LiveFile
 from .discard import discard
-from .table import LiveFiles, Table
-from .tracking import Tracking
+from .written import LiveFile
+
+if TYPE_CHECKING:
+    from ..config import Target
+    from .table import LiveFiles, Table
+    from .tracking import Tracking
 
 log = logging.getLogger(__name__)
 

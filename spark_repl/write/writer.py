@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from .direct import LiveFile, WriteTask, Written
-from .table import Table
+if TYPE_CHECKING:
+    from .table import Table
+    from .written import LiveFile, WriteTask, Written
 
 
 class Writer(Protocol):

@@ -17,8 +17,8 @@ from pyroaring import BitMap
 from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.write.compaction import CompactTask, actions_of, choose, compact
-from spark_repl.write.direct import LiveFile
 from spark_repl.write.key_index import KeyIndex, hash_keys
+from spark_repl.write.written import LiveFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int32(), False), pa.field("v", pa.string())])
 COLUMNS = Columns.of(schema_json(SCHEMA))

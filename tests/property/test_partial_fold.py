@@ -16,10 +16,12 @@ from pyroaring import BitMap
 from spark_repl.ddl.effect import classify
 from spark_repl.decode.changes import EveryTable
 from spark_repl.decode.spans import Span
-from spark_repl.decode.stage import Part, StageTask, stage
+from spark_repl.decode.stage import stage
+from spark_repl.decode.staged import Part, StageTask
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
-from spark_repl.write.direct import LiveFile, WriteTask, write
+from spark_repl.write.direct import write
+from spark_repl.write.written import LiveFile, WriteTask
 from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
 
 T = Table("p", (("a", "int"), ("k", "varchar(8)"), ("b", "varchar(9)"), ("c", "int")), key=(1, 0))

@@ -18,7 +18,7 @@ from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.errors import TargetError
 from spark_repl.write.commit import actions_of
-from spark_repl.write.direct import Written
+from spark_repl.write.written import Written
 
 COLUMNS = Columns.of(schema_json(pa.schema([pa.field("id", pa.int32())])))
 

@@ -13,9 +13,10 @@ import pytest
 from spark_repl.binlog.json.diff import CANNOT_APPLY
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.write import direct
-from spark_repl.write.direct import Places, Violation, Written
+from spark_repl.write.direct import Places
 from spark_repl.write.direct_writer import DirectWriter
 from spark_repl.write.gaps import Gaps
+from spark_repl.write.written import Violation, Written
 
 
 @pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])

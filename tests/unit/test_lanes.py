@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_repl.apply.lanes import Lanes
-from spark_repl.decode.stage import Staged
+from spark_repl.decode.staged import Staged
 from spark_repl.errors import CommitOrderError, TargetError
 from spark_repl.relay.index import RECORD
 from spark_repl.schedule.group import Group, StagedGroup

@@ -6,16 +6,18 @@ The events inside carry no CRC; the payload event's own CRC covers them.
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import zstandard
 
 from ...errors import DecodeError
-from ..kernels.jit import Bytes, Ints
 from ..kernels.zstd_frame import frame_end
 from .packed import Packed
-from .windows import Reader
+
+if TYPE_CHECKING:
+    from ..kernels.jit import Bytes, Ints
+    from .windows import Reader
 
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 ZSTD, NONE = 0, 255

@@ -241,3 +241,12 @@ def _rank(key: Leg) -> tuple[int, bytes]:
         return key, b""
     raw = key.encode("utf-8")
     return len(raw), raw
+
+
+def pending_diffs(packed: bytes) -> Iterator[tuple[int, bytes]]:
+    """(column, diffs) of what ``PartialImages.held`` gives for one entry."""
+    at = 0
+    while at < len(packed):
+        size = int.from_bytes(packed[at + 2 : at + 6], "little")
+        yield int.from_bytes(packed[at : at + 2], "little"), packed[at + 6 : at + 6 + size]
+        at += 6 + size

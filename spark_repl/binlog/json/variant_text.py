@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.jit import Bytes, Int, Ints, jit_allocating
-from ..types.values import Values
 from .parse import parse_nodes, settle_numbers
 from .scalar_text import ENTRIES
 from .variant import SIZE_MAX, TOO_LARGE, Encoded, put_document, room_of, variant_array
 from .walk import DEPTH_MAX
+
+if TYPE_CHECKING:
+    from ..types.values import Values
 
 
 def text_to_variant(values: Values) -> pa.StructArray:

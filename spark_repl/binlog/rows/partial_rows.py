@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,6 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ..definition import ColumnType, Form
 from ..json.diff import apply_diffs
-from ..kernels.jit import Bools, Bytes, Ints, Lengths
 from ..types.values import Values
 from .partial_images import (
     ABSENT,
@@ -25,6 +25,9 @@ from .partial_images import (
     locate_partial,
 )
 from .row_images import RowImages
+
+if TYPE_CHECKING:
+    from ..kernels.jit import Bools, Bytes, Ints, Lengths
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
 _CELLS_MAX = 4 << 20
@@ -185,12 +188,3 @@ def _bytes(values: Values, row: int) -> bytes:
 def _packed_diff(column: int, values: Values, row: int) -> bytes:
     data = _bytes(values, row)
     return column.to_bytes(2, "little") + len(data).to_bytes(4, "little") + data
-
-
-def pending_diffs(packed: bytes) -> Iterator[tuple[int, bytes]]:
-    """(column, diffs) of what ``PartialImages.held`` gives for one entry."""
-    at = 0
-    while at < len(packed):
-        size = int.from_bytes(packed[at + 2 : at + 6], "little")
-        yield int.from_bytes(packed[at : at + 2], "little"), packed[at + 6 : at + 6 + size]
-        at += 6 + size

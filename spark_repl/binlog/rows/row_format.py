@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import DecodeError
 from ..definition import ColumnType, TableDefinition
-from ..kernels.jit import Ints, Lengths
+
+if TYPE_CHECKING:
+    from ..kernels.jit import Ints, Lengths
 
 _T = ColumnType
 _FIXED = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import TableDefinition
 from ..kernels.jit import (
     BEGIN,
     FLAGS,
@@ -28,6 +28,9 @@ from .columns import decode_column, first_refused
 from .image_values import key_bytes, key_offsets, locate, unsigned_zeros
 from .row_format import FLOATS, row_format
 from .twins import refuse_second_forms
+
+if TYPE_CHECKING:
+    from ..definition import TableDefinition
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
 _CELLS_MAX = 4 << 20

@@ -9,6 +9,7 @@ value; in a key only the form is taken that the server itself makes of the text.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +23,13 @@ from ..definition import (
     Form,
     TableDefinition,
 )
-from ..kernels.jit import Ints
 from ..types.charset import BINARY, charset_of
-from ..types.forms import Forms
 from ..types.text import gather
-from ..types.values import Values
+
+if TYPE_CHECKING:
+    from ..kernels.jit import Ints
+    from ..types.forms import Forms
+    from ..types.values import Values
 
 _T = ColumnType
 # Of each set that has characters twice: a character, and those that the server writes otherwise.

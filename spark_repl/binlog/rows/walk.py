@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from ..definition import ColumnType, TableDefinition
 from ..events.row_events import find_events
 from ..events.table_map import parse_table_map
 from ..kernels import jit as kernels
-from ..kernels.jit import Bytes, Int, Ints
 from ..types.forms import USUAL, Forms
 from .images import walk_images
 from .partial_images import walk_partial
 from .partial_rows import PartialImages
 from .row_format import row_format
 from .row_images import RowImages
+
+if TYPE_CHECKING:
+    from ..kernels.jit import Bytes, Int, Ints
 
 _COMPLAINTS = {
     kernels.OUTSIDE: "the transaction does not lie inside the buffer",

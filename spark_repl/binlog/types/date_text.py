@@ -5,6 +5,8 @@ For ``zero_dates = "string"``: whatever the server stored has a text, so nothing
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,7 +14,9 @@ from ...errors import DecodeError
 from ..definition import Column, ColumnType
 from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
 from .temporal import big_endian, microseconds, put_digits
-from .values import Values
+
+if TYPE_CHECKING:
+    from .values import Values
 
 _T = ColumnType
 _DATE, _DATETIME, _TIMESTAMP, _DATETIME_OLD, _TIMESTAMP_OLD = range(5)

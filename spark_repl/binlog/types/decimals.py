@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
 from ..definition import DECIMAL128_DIGITS, Column
 from ..kernels.jit import Bytes, Int, Ints, Lengths, jit
-from .values import Values
+
+if TYPE_CHECKING:
+    from .values import Values
 
 _DIGIT_BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 _POWERS = np.array([10**i for i in range(10)], np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,9 @@ from ..kernels.jit import Bytes, Ints, Lengths, jit
 from ..kernels.loads import copy
 from .charset import UTF8, charset_of, to_text
 from .one_byte import NONE, one_byte_table
-from .values import Values
+
+if TYPE_CHECKING:
+    from .values import Values
 
 _HINT = "repair the value on the source, or change the column to a binary type"
 

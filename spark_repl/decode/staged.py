@@ -1,0 +1,89 @@
+"""What a worker is told to read, and what it found: numbers, paths and Arrow streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.types.forms import USUAL, Forms
+from .cascades import Cascades
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+    from ..binlog.definition import TableDefinition
+    from .spans import Span
+
+# Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
+# and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
+# image without all columns those it holds, and its JSON diffs (``PartialImages.held``).
+EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """``idempotent``: tables where missing rows and duplicate keys are no errors.
+    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
+    ``skip``: per table, which of the task's transactions (over all spans) it already has.
+    ``cascades``: what is known of foreign keys."""
+
+    worker: int
+    spans: tuple[Span, ...]
+    shards: int
+    folder: str | None
+    idempotent: Container[str] = frozenset()
+    forms: Forms = USUAL
+    known: Mapping[str, TableDefinition] = field(default_factory=dict)
+    skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    cascades: Cascades = field(default_factory=Cascades)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
+
+    ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
+    ``asks``: and what becomes of them depends on the target's rows (``moves``).
+    ``twins``: rows of different bytes may be one value (``binlog.twins``).
+    """
+
+    table: str
+    shard: int
+    rows: int
+    path: str | None = None
+    offset: int = 0
+    length: int = 0
+    blob: bytes | None = None
+    whole: bool = False
+    asks: bool = False
+    twins: bool = False
+
+    def read(self) -> pa.Table:
+        if self.blob is not None:
+            return pa.ipc.open_stream(self.blob).read_all()
+        with open(self.path or "", "rb") as file:
+            file.seek(self.offset)
+            return pa.ipc.open_stream(file.read(self.length)).read_all()
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
+    tables that foreign keys may reference -> position of the first change that may cascade."""
+
+    worker: int
+    definitions: dict[str, TableDefinition]
+    parts: list[Part]
+    changes: dict[str, int]
+    decoded_bytes: int
+    zero_dates: int = 0
+    referred: dict[str, int] = field(default_factory=dict)
+
+
+def same_shape(one: TableDefinition, other: TableDefinition) -> bool:
+    """Whether rows of both go into one Delta table: names, types and key are equal."""
+    return one.primary_key == other.primary_key and one.arrow_schema().equals(other.arrow_schema())
