@@ -23,7 +23,8 @@ from ..relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
 from ..relay.log import open_log
 from ..relay.statement import read_statement
 from .row_batches import table_batches
-from .spans import Span, read_images, slices
+from .spans import read_images, slices
+from .staged import Span
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +18,14 @@ from ..binlog.events.payload_bodies import (
     payload_heads,
     small_frames,
 )
-from ..binlog.events.transaction import Flag
 from ..binlog.rows.walk import walk
 from ..errors import DecodeError, SparkReplError
-from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
+from ..position import OFFSET_BITS, RelayPosition
 from .large import plain, too_short, unpacked
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
+    from .staged import Span
 
 Longs = npt.NDArray[np.int64]
 
@@ -36,39 +35,6 @@ _NO_BODY = {
     BAD_CRC: "an event's CRC32 is wrong",
     NO_PAYLOAD: "a compressed transaction has no payload",
 }
-
-
-@dataclass(frozen=True)
-class Span:
-    """Transactions of one file, ascending: int64[n] offsets of starts and ends, bool[n] flags.
-    Between two of them others may lie, which are other workers'.
-
-    ``at``: their places in the order of the log (packed), where that is not where they lie: a
-    prepared XA branch counts at its XA COMMIT.
-    """
-
-    path: str
-    file_no: int
-    starts: Longs
-    ends: Longs
-    compressed: npt.NDArray[np.bool_]
-    checksum: bool
-    at: Longs | None = None
-
-    @classmethod
-    def of(cls, path: str, file_no: int, records: Any) -> Span:
-        """Of index records of one file, in the log's order."""
-        return cls(
-            path,
-            file_no,
-            (records["position"] & OFFSET_MASK).astype(np.int64),
-            (records["end"] & OFFSET_MASK).astype(np.int64),
-            records["flags"] & Flag.COMPRESSED != 0,
-            bool(records["flags"][0] & Flag.CHECKSUM),
-        )
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
 
 def slices(span: Span) -> Iterator[tuple[int, int]]:

@@ -3,25 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
+from ..position import OFFSET_MASK
 from .cascades import Cascades
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
     from ..binlog.definition import TableDefinition
-    from .spans import Span
+
+Longs = npt.NDArray[np.int64]
 
 # Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
 # and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
 # image without all columns those it holds, and its JSON diffs (``PartialImages.held``).
 EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Transactions of one file, ascending: int64[n] offsets of starts and ends, bool[n] flags.
+    Between two of them others may lie, which are other workers'.
+
+    ``at``: their places in the order of the log (packed), where that is not where they lie: a
+    prepared XA branch counts at its XA COMMIT.
+    """
+
+    path: str
+    file_no: int
+    starts: Longs
+    ends: Longs
+    compressed: npt.NDArray[np.bool_]
+    checksum: bool
+    at: Longs | None = None
+
+    @classmethod
+    def of(cls, path: str, file_no: int, records: Any) -> Span:
+        """Of index records of one file, in the log's order."""
+        return cls(
+            path,
+            file_no,
+            (records["position"] & OFFSET_MASK).astype(np.int64),
+            (records["end"] & OFFSET_MASK).astype(np.int64),
+            records["flags"] & Flag.COMPRESSED != 0,
+            bool(records["flags"][0] & Flag.CHECKSUM),
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..decode.spans import Span
-from ..decode.staged import StageTask
+from ..decode.staged import Span, StageTask
 from ..position import OFFSET_BITS
 from .group import WITH_ROWS, Group, Records
 

@@ -15,9 +15,8 @@ from pyroaring import BitMap
 
 from spark_repl.ddl.effect import classify
 from spark_repl.decode.changes import EveryTable
-from spark_repl.decode.spans import Span
 from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Part, StageTask
+from spark_repl.decode.staged import Part, Span, StageTask
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.write.direct import write

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from spark_repl import Config, Replica
-from spark_repl.decode.spans import Span
 from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import StageTask
+from spark_repl.decode.staged import Span, StageTask
 from spark_repl.write.merge import stage_net
 from spark_repl.write.written import WriteTask
 from tests.binlog_writer import Table, delete, insert
