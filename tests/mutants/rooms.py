@@ -16,7 +16,7 @@ class Room:
 
 ROOMS: dict[str, Room] = {
     "schedule": Room(
-        ("schedule/waves.py", "apply/plan.py"),
+        ("schedule/waves.py", "schedule/group.py", "schedule/planner.py", "schedule/tasks.py"),
         ("unit/test_schedule.py", "property/test_schedule.py", "property/test_plan.py",
          "applier/test_order.py", "applier/test_whole.py"),
     ),
@@ -29,7 +29,8 @@ ROOMS: dict[str, Room] = {
          "property/test_histories.py", "property/test_weak_hash.py"),
     ),
     "direct writes": Room(
-        ("write/direct.py", "write/commit.py", "write/group_writer.py", "write/rewrite.py"),
+        ("write/direct.py", "write/direct_writer.py", "write/commit.py", "write/group_writer.py",
+         "write/rewrite.py"),
         ("unit/test_group_writer.py", "unit/test_partitions.py", "unit/test_statistics.py",
          "unit/test_table_commits.py", "applier/test_guards.py", "applier/test_outcomes.py",
          "applier/test_whole.py", "applier/test_equal_values.py", "applier/test_others.py",
@@ -37,7 +38,8 @@ ROOMS: dict[str, Room] = {
          "property/test_change_feed.py"),
     ),
     "commit order": Room(
-        ("apply/commit_order.py", "apply/landing.py", "apply/low_water_mark.py", "apply/lanes.py"),
+        ("apply/commit_order.py", "apply/landing.py", "apply/low_water_mark.py", "apply/lanes.py",
+         "apply/pipeline.py", "apply/staging.py"),
         ("unit/test_commit_order.py", "unit/test_lanes.py", "applier/test_whole.py",
          "applier/test_guards.py", "applier/test_order.py", "applier/test_restarts.py",
          "applier/test_xa_errors.py", "property/test_skips.py", "property/test_histories.py"),
@@ -81,7 +83,8 @@ ROOMS: dict[str, Room] = {
          "applier/test_others.py", "property/test_histories.py"),
     ),
     "history": Room(
-        ("control/history.py", "control/skips.py", "write/table_commits.py", "delta/log_replay.py"),
+        ("control/history.py", "control/skips.py", "write/table_commits.py",
+         "delta/log_replay.py", "apply/resume.py"),
         ("unit/test_log_history.py", "unit/test_table_commits.py", "unit/test_log_replay.py",
          "unit/test_skips.py", "applier/test_others.py", "applier/test_outcomes.py",
          "applier/test_restarts.py", "property/test_skips.py"),
