@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spark_repl.binlog.events.event import EventType, parse_gtid
+from spark_repl.binlog.event_types import EventType
+from spark_repl.binlog.events.event import parse_gtid
 from spark_repl.gtid import GtidSet
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.packet_kernel import PACKET_MAX

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..binlog.events.event import CRC_LENGTH
+from ..binlog.event_types import CRC_LENGTH
 from ..binlog.events.xid import DAMAGED, Xid
 from ..control.xa_store import XaStore
 from ..errors import SparkReplError, StatementError

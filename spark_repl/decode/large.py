@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..binlog.events.event import CRC_LENGTH, HEADER_LENGTH, EventType, parse_header
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
+from ..binlog.events.event import parse_header
 from ..binlog.events.payload import Payload
 from ..binlog.events.windows import read_exactly, windows
 from ..errors import DecodeError

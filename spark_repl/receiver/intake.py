@@ -9,14 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ..binlog.events.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
-    EventFlag,
-    EventType,
-    parse_format_description,
-    parse_rotate,
-)
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.events.event import parse_format_description, parse_rotate
 from ..errors import LogError, SourceError, SourceLostError
 from ..source.dump import has_checksum, parse_heartbeat, refusal
 from .packet import Batch, PacketSplitter, Special

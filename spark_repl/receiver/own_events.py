@@ -13,14 +13,8 @@ import time
 import zlib
 from typing import TYPE_CHECKING
 
-from ..binlog.events.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
-    MAGIC,
-    EventFlag,
-    EventType,
-    parse_format_description,
-)
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.events.event import MAGIC, parse_format_description
 
 if TYPE_CHECKING:
     from ..gtid import GtidSet

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binlog.events.event import type_name
+from ..binlog.event_types import type_name
 from ..binlog.events.scan import OUTSIDE, STATE_CHECKSUM
 from ..binlog.events.transaction import COLUMNS, END, GNO, START
 from ..errors import SourceLostError

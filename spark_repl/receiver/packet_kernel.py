@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..binlog.events.event import EventType
-from ..binlog.events.grammar import read_uint
+from ..binlog.event_types import EventType
+from ..binlog.events.grammar import is_rows, read_uint
 from ..binlog.events.scan import (
     BEGUN,
     DONE,
@@ -52,9 +52,8 @@ def is_streamed(kind: int) -> bool:
     """Events whose bodies the grammar does not read: they pass through in pieces."""
     return (
         kind == EventType.TABLE_MAP
-        or 23 <= kind <= 25
-        or 29 <= kind <= 32
-        or kind == EventType.PARTIAL_UPDATE_ROWS
+        or kind == EventType.ROWS_QUERY
+        or is_rows(kind)
         or kind == EventType.TRANSACTION_PAYLOAD
     )
 

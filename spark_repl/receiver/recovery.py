@@ -13,15 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..binlog.events.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
-    MAGIC_LENGTH,
-    EventFlag,
-    EventType,
-    parse_header,
-    parse_rotate,
-)
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.events.event import MAGIC_LENGTH, parse_header, parse_rotate
 from ..binlog.events.grammar import read_uint
 from ..binlog.events.scan import scan
 from ..binlog.events.transaction import GNO, Stop

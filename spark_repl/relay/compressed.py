@@ -9,13 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from ..binlog.events.event import (
-    HEADER_LENGTH,
-    EventType,
-    parse_header,
-    parse_query,
-    parse_xa_prepare,
-)
+from ..binlog.event_types import HEADER_LENGTH, EventType
+from ..binlog.events.event import parse_header, parse_query, parse_xa_prepare
 from ..binlog.events.payload import NONE, Payload, View, decompress_all
 from ..binlog.events.payload_bodies import head_at, small_frames
 from ..binlog.events.transaction import Kind

@@ -10,12 +10,9 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
 from ..binlog.events.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
     MAGIC_LENGTH,
-    EventFlag,
-    EventType,
     FormatDescription,
     Header,
     parse_format_description,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import zstandard
 
-from ..binlog.events.event import CRC_LENGTH, HEADER_LENGTH, type_name
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, type_name
 from ..binlog.events.transaction import (
     COMMIT_TIME,
     END,

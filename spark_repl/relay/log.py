@@ -14,12 +14,11 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
+from ..binlog.event_types import HEADER_LENGTH, EventType
 from ..binlog.events.event import (
     ENCRYPTED_MAGIC,
-    HEADER_LENGTH,
     MAGIC,
     MAGIC_LENGTH,
-    EventType,
     FormatDescription,
     parse_gtid,
 )

@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.events.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
-    MAGIC_LENGTH,
-    EventFlag,
-    EventType,
-    Header,
-    parse_header,
-    parse_rotate,
-)
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.events.event import MAGIC_LENGTH, Header, parse_header, parse_rotate
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..source.dump import has_checksum
 from .file_index import FileIndex, begin, extend

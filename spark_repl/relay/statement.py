@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ..binlog.events.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
-    EventType,
-    Query,
-    parse_header,
-    parse_query,
-)
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
+from ..binlog.events.event import Query, parse_header, parse_query
 from ..binlog.events.payload import Payload
 from ..binlog.events.windows import windows
 from ..errors import LogError

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType, type_name
 from ..binlog.events.event import (
-    CRC_LENGTH,
-    HEADER_LENGTH,
-    EventType,
     parse_format_description,
     parse_gtid,
     parse_header,
@@ -20,7 +18,6 @@ from ..binlog.events.event import (
     parse_query,
     parse_rotate,
     parse_xa_prepare,
-    type_name,
 )
 from ..binlog.events.transaction import Stop
 from ..binlog.kernels.crc import event_crc, verify_events

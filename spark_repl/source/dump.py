@@ -9,7 +9,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..binlog.events.event import CRC_LENGTH, HEADER_LENGTH, EventType, read_lenenc
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
+from ..binlog.events.event import read_lenenc
 from ..binlog.kernels.crc import event_crc
 from ..errors import LogError, PurgedError, SourceError, SourceLostError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.binlog.events.event import EventType
+from spark_repl.binlog.event_types import EventType
 from spark_repl.errors import SourceLostError
 from spark_repl.gtid import format_gtid
 from spark_repl.receiver.packet import Batch, PacketSplitter, Reply, Special

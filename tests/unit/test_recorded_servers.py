@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from spark_repl.binlog.definition import ColumnType
-from spark_repl.binlog.events.event import EventType, parse_query
+from spark_repl.binlog.event_types import EventType
+from spark_repl.binlog.events.event import parse_query
 from spark_repl.ddl.schema_history import SchemaHistory
 from tests.live.replay import replay_logs
 

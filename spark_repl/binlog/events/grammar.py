@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..event_types import EventType
 from ..kernels.jit import jit
 from ..kernels.loads import copy, u64
 from .transaction import (
@@ -46,7 +47,11 @@ def read_uint(buf: np.ndarray, at: int, size: int) -> Any:
 @jit
 def is_rows(kind: Any) -> bool:
     """Whether events of that type hold rows: versions 1 and 2, and PARTIAL_UPDATE_ROWS."""
-    return bool(23 <= kind <= 25 or 30 <= kind <= 32 or kind == 39)
+    return bool(
+        EventType.WRITE_ROWS_V1 <= kind <= EventType.DELETE_ROWS_V1
+        or EventType.WRITE_ROWS <= kind <= EventType.DELETE_ROWS
+        or kind == EventType.PARTIAL_UPDATE_ROWS
+    )
 
 
 @jit

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..kernels.crc import event_crc_ok
-from ..kernels.jit import CRC, HEADER, Bytes, Int, Ints, jit, jit_allocating, number
+from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, number
 from ..kernels.zstd_frame import frame_end
 from .payload import ZSTD, Head, head_of
 
-_PAYLOAD_EVENT = 40
 # Instead of a place.
 BAD_CRC, NO_PAYLOAD = -1, -2
 _SIZE, _COMPRESSION, _UNCOMPRESSED = 1, 2, 3
@@ -20,19 +20,19 @@ _SIZE, _COMPRESSION, _UNCOMPRESSED = 1, 2, 3
 def payload_bodies(buffer: Bytes, starts: Ints, ends: Ints, checksum: bool) -> Ints:
     """int64[n, 2]: begin and end of the body (no header, no CRC) of each transaction's
     TRANSACTION_PAYLOAD event in uint8 ``buffer[starts[i]:ends[i]]``, or twice one of the above."""
-    tail = CRC if checksum else 0
+    tail = CRC_LENGTH if checksum else 0
     bodies = np.full((starts.size, 2), NO_PAYLOAD, np.int64)
     for i in range(starts.size):
         at = starts[i]
-        while at + HEADER + tail <= ends[i]:
+        while at + HEADER_LENGTH + tail <= ends[i]:
             length = number(buffer, at + 9, 4)
-            if length < HEADER + tail or at + length > ends[i]:
+            if length < HEADER_LENGTH + tail or at + length > ends[i]:
                 break
             if checksum and not event_crc_ok(buffer, at, at + length):
                 bodies[i, 0] = bodies[i, 1] = BAD_CRC
                 break
-            if buffer[at + 4] == _PAYLOAD_EVENT:
-                bodies[i, 0], bodies[i, 1] = at + HEADER, at + length - tail
+            if buffer[at + 4] == EventType.TRANSACTION_PAYLOAD:
+                bodies[i, 0], bodies[i, 1] = at + HEADER_LENGTH, at + length - tail
                 break
             at += length
     return bodies

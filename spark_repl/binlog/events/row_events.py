@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
 from ..kernels.crc import event_crc_ok
 from ..kernels.jit import (
     BAD_CRC,
     BEGIN,
     BODY_CUT,
     COMPRESSED,
-    CRC,
     DONE,
     END,
     FLAGS,
     FULL,
-    HEADER,
     HEADER_CUT,
     INCIDENT,
     KIND,
@@ -26,7 +25,6 @@ from ..kernels.jit import (
     PARTIAL_UPDATE,
     QUERY,
     QUERY_END,
-    ROWS_QUERY,
     STATEMENT,
     STATEMENT_END,
     TRANSACTION,
@@ -43,7 +41,6 @@ _DUMMY_TABLE = 0xFFFFFF
 _TABLE_ID = 0xFFFFFFFFFFFF
 # Of a small row's event with its share of the others: the first guess at how many there are.
 _EVENT_BYTES = 256
-_IGNORABLE = 0x80
 
 
 @jit
@@ -89,7 +86,7 @@ def known_event(kind: Int, flags: Int) -> Int:
         return STATEMENT
     if 160 <= kind <= 171:
         return MARIADB
-    if (kind == 0 or kind > 43) and not flags & _IGNORABLE:
+    if (kind == 0 or kind > EventType.LARGE_TRANSACTION_HEADER) and not flags & EventFlag.IGNORABLE:
         return UNKNOWN_EVENT
     return DONE
 
@@ -97,16 +94,18 @@ def known_event(kind: Int, flags: Int) -> Int:
 @jit
 def kind_of(kind: Int) -> Int:
     """WRITE, UPDATE, DELETE or PARTIAL_UPDATE of a rows event's type."""
-    if kind == 39:
+    if kind == EventType.PARTIAL_UPDATE_ROWS:
         return PARTIAL_UPDATE
-    return kind - 30 if kind >= 30 else kind - 23
+    if kind >= EventType.WRITE_ROWS:
+        return kind - EventType.WRITE_ROWS
+    return kind - EventType.WRITE_ROWS_V1
 
 
 @jit
 def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
     """Where the column count of a rows event stands, or -1 when the event ends before it."""
     at = body + 8
-    if kind >= 30:
+    if kind >= EventType.WRITE_ROWS:
         if at + 2 > end:
             return -1
         extra = u16(buffer, at)
@@ -184,7 +183,7 @@ def scan_events(
     the arrays) it goes on with that transaction from its beginning, ``slots`` made anew. For the
     arrays see ``find_events`` and ``slot_of``.
     """
-    tail = CRC if checksum else 0
+    tail = CRC_LENGTH if checksum else 0
     map_count, count = state[2], state[3]
     for transaction in range(state[0], starts.size):
         at, stop = starts[transaction], ends[transaction]
@@ -195,14 +194,14 @@ def scan_events(
         query_end: Int = np.int64(-1)
         while at < stop:
             state[1] = at
-            length = u32(buffer, at + 9) if at + HEADER <= stop else 0
-            if length < HEADER + tail or at + length > stop:
+            length = u32(buffer, at + 9) if at + HEADER_LENGTH <= stop else 0
+            if length < HEADER_LENGTH + tail or at + length > stop:
                 return BAD_CRC if checksum else HEADER_CUT
             if checksum and not event_crc_ok(buffer, at, at + length):
                 return BAD_CRC
             kind = u8(buffer, at + 4)
-            body, end = at + HEADER, at + length - tail
-            if kind == 19:
+            body, end = at + HEADER_LENGTH, at + length - tail
+            if kind == EventType.TABLE_MAP:
                 if body + 8 > end:
                     return BODY_CUT
                 map_count = note_map(buffer, maps, map_count, slots, transaction, body, end)
@@ -217,7 +216,7 @@ def scan_events(
                     count = found
                 if u8(buffer, body + 6) & STATEMENT_END:
                     query = np.int64(-1)
-            elif kind == ROWS_QUERY and body < end:
+            elif kind == EventType.ROWS_QUERY and body < end:
                 query, query_end = body + 1, end  # behind a length that is cut to a byte
             else:
                 code = known_event(kind, u16(buffer, at + 17))

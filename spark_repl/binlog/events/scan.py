@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..event_types import EventType
 from ..kernels.jit import Int, jit
 from ..kernels.loads import u8, u32
-from .event import EventType
 from .grammar import (
     begins_again,
     inner_query,
@@ -210,7 +210,11 @@ def _step(
         row[KIND] = Kind.INCIDENT
         row[QUERY_OFFSET] = pos
         return _DONE
-    if 9 <= kind <= 11 or kind == 17 or kind == EventType.EXECUTE_LOAD_QUERY:
+    if (
+        EventType.APPEND_BLOCK <= kind <= EventType.DELETE_FILE
+        or kind == EventType.BEGIN_LOAD_QUERY
+        or kind == EventType.EXECUTE_LOAD_QUERY
+    ):
         return _load_data(kind, phase, row)
     return _control(buf, pos, length, phase, state)
 

@@ -12,20 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from ...errors import DecodeError
-from ..kernels.jit import (
-    HEADER,
-    ROWS_QUERY,
-    STATEMENT_END,
-    Bytes,
-    Int,
-    Ints,
-    jit,
-    jit_allocating,
-    number,
-)
+from ..event_types import HEADER_LENGTH, EventType
+from ..kernels.jit import STATEMENT_END, Bytes, Int, Ints, jit, jit_allocating, number
 from .grammar import is_rows
-
-_TABLE_MAP = 19
 
 
 class Reader(Protocol):
@@ -75,10 +64,10 @@ def read_exactly(events: Reader, size: int) -> bytes:
 
 def _event_length(data: bytes) -> int:
     """Of the event that begins here, as far as its header is there; a huge one for no header."""
-    if len(data) < HEADER:
-        return HEADER
+    if len(data) < HEADER_LENGTH:
+        return HEADER_LENGTH
     length = int.from_bytes(data[9:13], "little")
-    return length if length >= HEADER else 1 << 32
+    return length if length >= HEADER_LENGTH else 1 << 32
 
 
 def _joined(maps: dict[int, bytes], query: bytes, data: bytes) -> Bytes:
@@ -110,21 +99,25 @@ def whole_events(buffer: Bytes) -> tuple[Int, Ints, Ints]:
     statement = np.full(2, -1, np.int64)
     count: Int = 0
     at: Int = np.int64(0)
-    while at + HEADER <= buffer.size:
+    while at + HEADER_LENGTH <= buffer.size:
         length = number(buffer, at + 9, 4)
-        if length < HEADER or at + length > buffer.size:
+        if length < HEADER_LENGTH or at + length > buffer.size:
             break
         kind = np.int64(buffer[at + 4])
-        if kind == _TABLE_MAP and length >= HEADER + 6:
-            i = find_id(ids, count, number(buffer, at + HEADER, 6))
+        if kind == EventType.TABLE_MAP and length >= HEADER_LENGTH + 6:
+            i = find_id(ids, count, number(buffer, at + HEADER_LENGTH, 6))
             if i == ids.shape[0]:
                 ids = doubled(ids)
-            ids[i, 0] = number(buffer, at + HEADER, 6)
+            ids[i, 0] = number(buffer, at + HEADER_LENGTH, 6)
             ids[i, 1], ids[i, 2] = at, at + length
             count = max(count, i + 1)
-        elif kind == ROWS_QUERY:
+        elif kind == EventType.ROWS_QUERY:
             statement[0], statement[1] = at, at + length
-        elif length > HEADER + 6 and buffer[at + HEADER + 6] & STATEMENT_END and is_rows(kind):
+        elif (
+            length > HEADER_LENGTH + 6
+            and buffer[at + HEADER_LENGTH + 6] & STATEMENT_END
+            and is_rows(kind)
+        ):
             statement[:] = 0
         at += length
     return at, ids[:count].copy(), statement

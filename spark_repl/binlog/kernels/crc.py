@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from .carryless import AVAILABLE
 from .jit import jit
 
 if AVAILABLE:
     from .carryless import folded
 
-HEADER_LENGTH = 19
-CRC_LENGTH = 4
-_FORMAT_DESCRIPTION = 15
 _FLAGS_OFFSET = 17
 # Of one lane; quicker than eight bytes a step from there on (measured).
 FOLDED_BYTES_MIN = 16
@@ -117,7 +115,7 @@ def crc32(buf: np.ndarray, start: int, end: int) -> Any:
 def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
     """Whether the event ``buf[start:end]`` (header, body, CRC; at least 23 bytes) has its CRC."""
     stop = end - CRC_LENGTH
-    if buf[start + 4] == _FORMAT_DESCRIPTION and buf[start + _FLAGS_OFFSET] & 1:
+    if buf[start + 4] == EventType.FORMAT_DESCRIPTION and buf[start + _FLAGS_OFFSET] & 1:
         crc: Any = crc32_update(0, buf, start, start + _FLAGS_OFFSET)
         crc = _crc32_byte(crc, buf[start + _FLAGS_OFFSET] & 0xFE)
         crc = crc32_update(crc, buf, start + _FLAGS_OFFSET + 1, stop)
@@ -159,6 +157,6 @@ def verify_events(buf: np.ndarray, start: int, end: int) -> Any:
 def event_crc(event: bytes) -> int:
     """The CRC32 a whole event, CRC included, should carry (for one event, without a kernel)."""
     head = bytearray(event[:-CRC_LENGTH])
-    if head[4] == _FORMAT_DESCRIPTION:
+    if head[4] == EventType.FORMAT_DESCRIPTION:
         head[_FLAGS_OFFSET] &= 0xFE
     return zlib.crc32(head)

@@ -42,15 +42,13 @@ Int = int | np.int64
 _A = TypeVar("_A", Bytes, Ints)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-HEADER = 19
-CRC = 4
 # What a kernel ended with.
 DONE, FULL, OUTSIDE, HEADER_CUT, BAD_CRC, BODY_CUT, NO_MAP, UNKNOWN_EVENT = range(8)
 COMPRESSED, STATEMENT, PARTIAL_IMAGE, WIDTH, KEY_ABSENT, INCIDENT, MARIADB = range(8, 15)
 WRITE, UPDATE, DELETE, PARTIAL_UPDATE = range(4)
 # Columns of the row events' table.
 BEGIN, END, KIND, MAP, TRANSACTION, QUERY, QUERY_END, FLAGS = range(8)
-ROWS_QUERY, STATEMENT_END = 29, 1
+STATEMENT_END = 1
 # Flags of a rows event, and of its TABLE_MAP (in FLAGS 16 bits higher).
 NO_FOREIGN_KEY_CHECKS, USE_SQL_FOREIGN_KEY, REFERRED_FK_DB = 2, 16, 2 << 16
 
