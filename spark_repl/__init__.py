@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .apply.replica import Replica
     from .apply.spark_source import MySQLRelaySource
     from .config import Config
-    from .control.cut import cut
+    from .control.cut_reader import cut
     from .decode.read_changes import read_changes
     from .runtime.session import build_session
 
@@ -27,7 +27,7 @@ _HOME = {
     "MySQLRelaySource": ".apply.spark_source",
     "Replica": ".apply.replica",
     "build_session": ".runtime.session",
-    "cut": ".control.cut",
+    "cut": ".control.cut_reader",
     "read_changes": ".decode.read_changes",
 }
 

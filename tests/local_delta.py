@@ -22,8 +22,9 @@ from unittest.mock import MagicMock, patch
 
 from spark_repl import Config
 from spark_repl.apply import stager
-from spark_repl.apply.replica import Parts, Replica
-from spark_repl.control.control import Control, Cut
+from spark_repl.apply.replica import OnGroup, Parts, Replica
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.crash_points import listening
 from spark_repl.delta import log_replay, storage
@@ -35,6 +36,7 @@ from spark_repl.delta.reader import read
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.applier_status import Result
+from spark_repl.schedule.stops import Until
 from tests.binlog_writer import Table
 
 _PROTOCOL = {
@@ -158,7 +160,7 @@ class _Here:
             return list(pool.map(function, tasks))
 
 
-HERE = Parts(_Here, lambda spark, config: (LocalDelta(), config))  # type: ignore[arg-type]
+HERE = Parts(_Here, LocalDelta)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -175,7 +177,7 @@ def without_spark() -> Iterator[None]:
 def applier(
     log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
     partition_by: Sequence[str] = (), keys: Mapping[str, Any] = {}, source: Mapping[str, Any] = {},
-    take_over: bool = False, **apply: Any,
+    until: Until | None = None, on_group: OnGroup | None = None, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
     """A started Replica without a stream; ``apply`` and ``source`` are keys of these sections,
     ``keys`` more of [target]; new tables have deletion ``vectors``, Delta's change data ``feed``
@@ -186,7 +188,8 @@ def applier(
     aim |= keys
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
     config = Config.from_mapping(values)
-    with without_spark(), Replica(MagicMock(), config, take_over=take_over, parts=HERE) as found:
+    made = Replica(MagicMock(), config, on_group, until=until, parts=HERE)
+    with without_spark(), made as found:
         yield found
 
 

@@ -25,7 +25,7 @@ from ..write.row_fault import RowFault
 from .lanes import Lanes
 
 if TYPE_CHECKING:
-    from ..control.control import Cut
+    from ..control.cut import Cut
     from ..observe.applier_status import ApplierStatus
     from ..schedule.group import Group, StagedGroup
     from ..write.group_writer import GroupWriter

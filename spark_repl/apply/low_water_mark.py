@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..control.control import Cut
+from ..control.cut import Cut
 from ..crash_points import reach
 from ..gtid import GtidSet
 from ..schedule.stops import copied, left_out, replayed

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from ..control.control import Control
 from ..control.layout import Layout
 from ..control.owner import succeed
+from ..delta.delta_log import DeltaLog
 from ..delta.public_log import open_table_log
 from ..errors import FormerOwnerError, SparkReplError
 from ..observe.applier_status import ApplierStatus, Counters, Result
@@ -49,7 +50,7 @@ class Parts:
     """What reaches out of this process; tests without Spark bring their own."""
 
     workers: Callable[[SparkSession, int], Workers] = Workers
-    table_log: Callable[[SparkSession, Config], tuple[TableLog, Config]] = open_table_log
+    delta_log: Callable[[SparkSession], TableLog] = DeltaLog
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Replica:
     ) -> None:
         config.check_supported()
         self.config, self.counters = config, Counters()
-        self._spark, self._parts, self._on_group = spark, parts or Parts(), on_group
+        self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until = take_over, until
         self._layout = Layout.of(config.target)
         self._relay_path = os.path.abspath(config.relay.path)
@@ -114,7 +115,7 @@ class Replica:
             self._until.check(relay)
         # Spark's first Python data source costs a second or two: meanwhile the tables are read.
         with ThreadPoolExecutor(1) as meanwhile:
-            registered = meanwhile.submit(self._spark.dataSource.register, MySQLRelaySource)
+            registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
             self._control = control = Control(self._layout.control, self.config.channel)
             control.claim(take_over=self._take_over)
             succeed(self._layout.checkpoint(control.epoch), inherit=not control.took_over)
@@ -123,7 +124,7 @@ class Replica:
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""
-        delta, self.config = self._parts.table_log(self._spark, self.config)
+        delta, self.config = open_table_log(self.spark, self.config, self._parts.delta_log)
         config = self.config
         options = replace(TableOptions.of(config), direct=config.apply.writer == "direct")
         tracking = Tracking(self._layout, control, delta, options)
@@ -133,7 +134,7 @@ class Replica:
         )
         stopping = threading.Event()
         retries = Retries(config.apply.transaction_retries, stopping, status.transient)
-        workers = self._parts.workers(self._spark, config.apply.workers)
+        workers = self._parts.workers(self.spark, config.apply.workers)
         pipeline = Pipeline(config, applied, tracking, workers, point, status, retries)
         coordinator = Coordinator(
             config.apply, applied, pipeline, status, stopping, skip=point.skip, until=self._until
@@ -190,7 +191,7 @@ class Replica:
     def _run(self, *, follow: bool) -> None:
         opened = self.opened
         stream = RelayStream(
-            self._spark,
+            self.spark,
             opened.applied,
             opened.coordinator,
             opened.checkpoint,

@@ -30,7 +30,7 @@ from ..relay.look import look
 from .applied_log import AppliedLog, LogView
 
 if TYPE_CHECKING:
-    from ..control.control import Cut
+    from ..control.cut import Cut
     from ..write.tracking import Tracking
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from ..write.tracking import Tracking, user_metadata
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
-    from ..control.control import Cut
+    from ..control.cut import Cut
     from ..relay.log import RelayLog
     from .applied_log import AppliedLog
 

@@ -21,7 +21,8 @@ from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ..schedule.group import XA_PARTS, Records
 
 if TYPE_CHECKING:
-    from ..control.control import Control, Cut
+    from ..control.control import Control
+    from ..control.cut import Cut
     from ..control.layout import Layout
     from ..gtid import GtidSet
     from .applied_log import AppliedLog

@@ -21,7 +21,8 @@ from ..relay.published import read_end
 from ..runtime.session import build_session
 from ..service.following import present_gtids, wait_for_log
 from ..service.supervisor import Supervisor
-from ..source.connection import connect, password_of
+from ..source.account import password_of
+from ..source.connection import connect
 from .recorded import Memory
 
 if TYPE_CHECKING:

@@ -7,16 +7,13 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..config import load
-from ..control.control import Control, Cut
-from ..control.cut import find_cut, published
+from ..control.control import Control
+from ..control.cut_reader import find_cut, published
 from ..control.layout import Layout
-from ..control.skips import check_absent
 from ..errors import ConfigError
-from ..gtid import GtidSet
 from ..observe.metrics import metrics
 from ..observe.status import position_text, status
 from ..relay.index import TransactionIndex, build_index
@@ -26,6 +23,7 @@ from ..relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from ..runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:
+    from ..control.cut import Cut
     from ..observe.applier_status import Result  # Spark, which these commands do without
 
 
@@ -117,19 +115,6 @@ def show_status(options: argparse.Namespace) -> int:
         print(f"source: {found['source']['file']}:{found['source']['position']}")
     rows = [(n, t["path"], str(t["version"]), t["position"]) for n, t in found["tables"].items()]
     print_table(("table", "path", "version", "position"), rows)
-    return 0
-
-
-def skip(options: argparse.Namespace) -> int:
-    """Records GTIDs that are to be left out, as the target's owner: its applier must be stopped.
-    Raises TargetError for what some table has already."""
-    gtids = GtidSet.parse(options.gtid)
-    if not gtids:
-        raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
-    control = Control.existing(options.target)
-    check = partial(check_absent, control, Layout(options.target), gtids)
-    control.decide("skip", {}, check=check, gtid_executed=str(gtids))
-    emit({"skipped": str(control.skipped())}, options.json)
     return 0
 
 

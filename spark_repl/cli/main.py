@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..config import Config, load
 from ..errors import ConfigError, SetupError, SparkReplError, extra_named
-from . import inspect, xa_command
+from . import inspect, skip_command, xa_command
 from .arguments import parser
 
 _PLACE = ("file", "position", "gtid", "table")
@@ -245,7 +245,7 @@ _RUN = {
     "relay dump": inspect.dump_relay,
     "relay verify": inspect.verify_relay,
     "relay purge": _purge,
-    "skip": inspect.skip,
+    "skip": skip_command.skip,
     "xa list": xa_command.show,
     "xa commit": xa_command.end_by_hand,
     "xa rollback": xa_command.end_by_hand,

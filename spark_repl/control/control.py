@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ from ..delta.delta_rs import delta_rs, meaning
 from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from ..gtid import GtidSet
+from .cut import Cut
 from .layout import Layout
 from .owner import Owner
 
@@ -57,54 +58,6 @@ _CHECKPOINT_EVERY = 64
 _PRUNE_EVERY = 500
 _READ, _WRITE = "read the control table", "write the control table"
 _HINT = "give the folder that apply or run was given as its target"
-
-
-@dataclass(frozen=True)
-class TableVersion:
-    """A table at a cut: ``path`` is relative to the target, ``position`` its own, packed."""
-
-    path: str
-    version: int
-    metadata_id: str
-    position: int
-
-
-@dataclass(frozen=True)
-class Cut:
-    """All tables at one point of the source's history: together one committed state."""
-
-    position: int
-    gtid_executed: str
-    log_id: str
-    source: Mapping[str, Any]
-    tables: Mapping[str, TableVersion]
-    at: datetime | None = None
-    counts: Mapping[str, int] | None = None
-    prepared: tuple[
-        Mapping[str, Any], ...
-    ] = ()  # XA branches (schedule/branches), as JSON has them
-    group: str = ""  # GTIDs of the group that ends here, for the tables' commits
-
-    def to_detail(self) -> str:
-        tables = {name: asdict(version) for name, version in self.tables.items()}
-        counts = dict(self.counts or {})
-        detail = {"log_id": self.log_id, "source": dict(self.source), "tables": tables}
-        return json.dumps({**detail, "counts": counts, "prepared": list(self.prepared)})
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Cut:
-        detail = json.loads(row["detail"])
-        tables = {name: TableVersion(**found) for name, found in detail["tables"].items()}
-        return cls(
-            row["position"],
-            row["gtid_executed"],
-            detail["log_id"],
-            detail["source"],
-            tables,
-            row["at"],
-            detail["counts"],
-            tuple(detail.get("prepared", ())),
-        )
 
 
 def _needed(rows: pa.Table, epoch: int, oldest: datetime) -> pa.Table:

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 from ..errors import HistoryError
 from ..gtid import GtidSet
 from ..position import RelayPosition
-from .control import Control, Cut, TableVersion
+from .cut import Cut, TableVersion
 
 if TYPE_CHECKING:
     from ..relay.log import RelayLog
+    from .control import Control
     from .history import History
 
 KIND = "copy"

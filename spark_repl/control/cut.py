@@ -1,90 +1,57 @@
-"""Cuts for readers: every table of a target at one committed state of the source."""
+"""Cut: which version of each table is of one committed state of the source."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from ..delta.columns import quoted
-from ..errors import ConfigError, TargetError
-from ..gtid import GtidSet
-from ..runtime.object_store import is_remote
-from .control import Control, Cut
-from .layout import Layout
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
 
 
-class CutReader:
-    """The tables of one cut. Other commits, before or after, are not seen."""
+@dataclass(frozen=True)
+class TableVersion:
+    """A table at a cut: ``path`` is relative to the target, ``position`` its own, packed."""
 
-    def __init__(self, spark: SparkSession, layout: Layout, found: Cut) -> None:
-        self._spark, self._layout, self._cut = spark, layout, found
-
-    @property
-    def tables(self) -> Sequence[str]:
-        return list(self._cut.tables)
-
-    @property
-    def gtid_executed(self) -> str:
-        return self._cut.gtid_executed
-
-    def table(self, name: str) -> DataFrame:
-        """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table."""
-        found = self._cut.tables.get(name)
-        if found is None:
-            raise ConfigError(
-                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._cut.tables)}"
-            )
-        path = self._layout.table(found.path)
-        return self._spark.read.format("delta").option("versionAsOf", found.version).load(path)
-
-    def create_views(self, prefix: str = "") -> list[str]:
-        """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names."""
-        names = []
-        for name in self.tables:
-            view = prefix + name.replace(".", "_")
-            self.table(name).createOrReplaceTempView(quoted(view))
-            names.append(view)
-        return names
+    path: str
+    version: int
+    metadata_id: str
+    position: int
 
 
-def published(cuts: Sequence[Cut], target: str) -> Sequence[Cut]:
-    """The cuts. Raises TargetError when there is none."""
-    if not cuts:
-        raise TargetError(
-            "no cut has been published yet",
-            file=target,
-            hint="give the folder that apply or run was given as its target",
+@dataclass(frozen=True)
+class Cut:
+    """All tables at one point of the source's history: together one committed state."""
+
+    position: int
+    gtid_executed: str
+    log_id: str
+    source: Mapping[str, Any]
+    tables: Mapping[str, TableVersion]
+    at: datetime | None = None
+    counts: Mapping[str, int] | None = None
+    prepared: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # XA branches (schedule/branches), as JSON has them
+    group: str = ""  # GTIDs of the group that ends here, for the tables' commits
+
+    def to_detail(self) -> str:
+        tables = {name: asdict(version) for name, version in self.tables.items()}
+        counts = dict(self.counts or {})
+        detail = {"log_id": self.log_id, "source": dict(self.source), "tables": tables}
+        return json.dumps({**detail, "counts": counts, "prepared": list(self.prepared)})
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Cut:
+        detail = json.loads(row["detail"])
+        tables = {name: TableVersion(**found) for name, found in detail["tables"].items()}
+        return cls(
+            row["position"],
+            row["gtid_executed"],
+            detail["log_id"],
+            detail["source"],
+            tables,
+            row["at"],
+            detail["counts"],
+            tuple(detail.get("prepared", ())),
         )
-    return cuts
-
-
-def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
-    """The newest cut (``latest``), or the first one that holds all of a GTID set.
-
-    Raises TargetError when there is none.
-    """
-    published(cuts, target)
-    if at == "latest":
-        return cuts[-1]
-    wanted = GtidSet.parse(at)
-    for found in cuts:
-        if wanted.issubset(GtidSet.parse(found.gtid_executed)):
-            return found
-    raise TargetError(
-        f"no cut holds all of {at}",
-        file=target,
-        hint=f"the newest cut is at {cuts[-1].gtid_executed}",
-    )
-
-
-def cut(spark: SparkSession, target: str, at: str = "latest") -> CutReader:
-    """All tables below ``target`` at one point: the newest, or the first that holds a GTID set."""
-    layout = Layout(target)
-    if is_remote(layout.target):
-        from ..delta import s3a  # and py4j with it, which looking at cuts does without
-
-        s3a.check(spark._jvm)
-    return CutReader(spark, layout, find_cut(Control(layout.control).cuts(), at, target))

@@ -21,7 +21,8 @@ from ..relay.index import Flag, TransactionIndex, build_index
 
 if TYPE_CHECKING:
     from ..relay.log import RelayLog
-    from .control import Control, Cut
+    from .control import Control
+    from .cut import Cut
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql import SparkSession
 
 from ..control import name_case
-from ..control.control import Control, Cut
+from ..control.control import Control
 from ..control.copies import Copy, current_paths, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..ddl.lower_names import fold
@@ -30,7 +30,8 @@ from ..errors import SourceError, SourceLostError, TargetError
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
 from ..runtime.retry import Stopped
-from ..source.connection import DumpConnection, check_source, connect
+from ..source.connection import DumpConnection, connect
+from ..source.source_check import check_source
 from ..write.commit import check_files
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking, user_metadata
@@ -50,6 +51,7 @@ from .source_tables import (
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..control.cut import Cut
     from ..write.table import Table
 
 log = logging.getLogger(__name__)

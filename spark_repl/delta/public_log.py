@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -49,12 +49,14 @@ _SETTINGS = {
 }
 
 
-def open_table_log(spark: SparkSession, config: Config) -> tuple[TableLog, Config]:
+def open_table_log(
+    spark: SparkSession, config: Config, delta_log: Callable[[SparkSession], TableLog] = DeltaLog
+) -> tuple[TableLog, Config]:
     """The log that this runtime has, and the configuration with the writer that goes with it, where
     none is asked for. Raises SetupError, ConfigError."""
     writer = config.apply.writer
     try:
-        found: TableLog = DeltaLog(spark)
+        found = delta_log(spark)
     except UnknownDeltaError as error:
         if writer == "direct":
             raise

@@ -18,16 +18,19 @@ import time
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ..control.control import Control, Cut
+from ..control.control import Control
 from ..control.layout import Layout
 from ..delta.reader import newest_version, read
 from ..errors import SparkReplError
 from .expected import differences, expected_tables
+
+if TYPE_CHECKING:
+    from ..control.cut import Cut
 
 BANK = Path(__file__).with_name("bank")
 TOTAL = Decimal("1000000.00")

@@ -6,14 +6,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..config import Apply, Config
-from ..control.control import Control, Cut
+from ..control.control import Control
 from ..control.layout import Layout
 from ..position import RelayPosition
 from ..receiver.report import read_report
 from .applier_status import read
+
+if TYPE_CHECKING:
+    from ..control.cut import Cut
 
 
 def status(target: str, relay: str | None = None, state_path: str = "") -> dict[str, Any]:

@@ -18,15 +18,10 @@ from typing import TYPE_CHECKING
 from ..errors import LogError, SourceError, SourceLostError
 from ..gtid import GtidSet
 from ..relay.index_file import replace_file
-from ..source.connection import (
-    DumpConnection,
-    Server,
-    addresses,
-    check_gtids,
-    check_identity,
-    check_source,
-)
+from ..source.account import addresses
+from ..source.connection import DumpConnection, Server
 from ..source.dump import acknowledgement
+from ..source.source_check import check_gtids, check_identity, check_source
 from .intake import Intake
 from .report import Report
 from .writer import Limits, RelayWriter

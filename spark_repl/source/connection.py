@@ -5,21 +5,19 @@ What is wrong with the source is found here, before anything is received, with t
 
 from __future__ import annotations
 
-import os
 import select
-import shlex
 import socket
 import ssl
-import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from ..errors import ConfigError, PurgedError, SourceError, SourceLostError
+from ..errors import ConfigError, SourceError, SourceLostError
 from ..gtid import GtidSet
 from . import settings
+from .account import password_of
 from .dump import dump_file, dump_gtid, error_of, register
 
 if TYPE_CHECKING:
@@ -27,15 +25,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 18
 _CONNECT_TIMEOUT_S = 10
-_COMMAND_TIMEOUT_S = 30
 _RECEIVE_BUFFER_BYTES = 4 << 20
-
-# What the source must be set to for rows to be complete: variable -> (values, what to do).
-_SETTINGS = {
-    "log_bin": (("ON",), "start the source with log_bin"),
-    "binlog_format": (("ROW",), "SET PERSIST binlog_format = 'ROW', then reconnect all clients"),
-}
-_GTID_ON = ("ON", "ON_PERMISSIVE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,61 +39,6 @@ class Server:
     variables: dict[str, str]
     executed: GtidSet
     purged: GtidSet
-
-
-def password_of(source: Source) -> str:
-    """Raises ConfigError when the place where the password should be has none."""
-    if source.password_env:
-        if source.password_env not in os.environ:
-            raise ConfigError(f"the environment has no {source.password_env} (source.password_env)")
-        return os.environ[source.password_env]
-    if source.password_file:
-        try:
-            with open(source.password_file, encoding="utf-8") as lines:
-                return lines.readline().rstrip("\r\n")
-        except OSError as error:
-            raise ConfigError(
-                f"can't read the password: {error.strerror}", file=source.password_file
-            ) from error
-        except UnicodeDecodeError:  # it holds what was read
-            raise ConfigError(
-                "can't read the password: it is not UTF-8", file=source.password_file
-            ) from None
-    if source.password_command:
-        return _printed_password(source.password_command)
-    return source.password
-
-
-def _printed_password(command: str) -> str:
-    """No error shows the command, whose arguments may be secret, nor what it printed."""
-    try:
-        ran = subprocess.run(
-            shlex.split(command), capture_output=True, text=True, check=False,
-            timeout=_COMMAND_TIMEOUT_S,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        said = f"no answer within {_COMMAND_TIMEOUT_S} s"
-    except OSError as error:
-        said = error.strerror or "it can't be run"
-    except ValueError:  # quotes that don't close, or bytes that are no text
-        said = "its quotes don't close, or what it prints is not UTF-8"
-    else:
-        if not ran.returncode:
-            return ran.stdout.split("\n", 1)[0].rstrip("\r")
-        said = ran.stderr.strip() or f"it ended with {ran.returncode}"
-    raise ConfigError(
-        f"source.password_command failed: {said}",
-        hint="it has to print the password, on one line, and end with 0",
-    )
-
-
-def addresses(source: Source) -> list[Source]:
-    """The source, and those to fail over to."""
-    found = [source]
-    for entry in source.hosts:
-        host, _, port = entry.rpartition(":")
-        found.append(replace(source, host=host.strip("[]"), port=int(port), socket=""))
-    return found
 
 
 def connect(source: Source) -> Any:
@@ -316,64 +251,3 @@ class DumpConnection:
             self._socket.sendall(len(payload).to_bytes(3, "little") + b"\0" + payload)
         except OSError as error:
             raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
-
-
-def check_source(server: Server, source: Source) -> None:
-    """Raises one SourceError that names every setting that doesn't suffice, and the remedy."""
-    faults, hints = [], []
-    for name, (values, hint) in _SETTINGS.items():
-        value = server.variables.get(name)
-        if value is not None and value not in values:
-            faults.append(f"{name} = {value or 'OFF'}")
-            hints.append(hint)
-    if not source.auto_position and server.variables.get("binlog_row_metadata") == "MINIMAL":
-        faults.append("binlog_row_metadata = MINIMAL without a first copy, which reads the names")
-        hints.append("SET PERSIST binlog_row_metadata = 'FULL', or auto_position = true here")
-    if source.auto_position and server.variables.get("gtid_mode", "OFF") not in _GTID_ON:
-        faults.append(f"gtid_mode = {server.variables.get('gtid_mode', 'OFF')}")
-        hints.append("SET PERSIST gtid_mode = ON (step by step), or auto_position = false here")
-    if server.server_id == source.server_id:
-        faults.append(f"server_id = {server.server_id}, which is ours too")
-        hints.append("give source.server_id another value: each server and replica has its own")
-    if faults:
-        raise SourceError(
-            f"the source {server.host} can't be followed: {', '.join(faults)}",
-            number=1593 if server.server_id == source.server_id else None,
-            hint="; ".join(hints),
-        )
-
-
-def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid: str) -> None:
-    """Raises SourceError when another replica has our server id."""
-    for row in replicas:
-        found = {name.lower(): value for name, value in row.items()}
-        other = str(found.get("replica_uuid", found.get("slave_uuid", "")))
-        if int(found.get("server_id", 0)) == server_id and other != replica_uuid:
-            raise SourceError(
-                f"another replica of this source has our server_id {server_id}: {other} on host"
-                f" {found.get('host') or '?'}",
-                hint="give source.server_id another value: each server and replica has its own;"
-                " if it was an earlier receiver of yours, the source forgets it at its next event",
-            )
-
-
-def check_gtids(server: Server, have: GtidSet) -> None:
-    """Raises PurgedError or SourceError when the source can't go on from ``have``."""
-    if missing := server.purged.subtract(have):
-        raise PurgedError(
-            "Cannot replicate because the source purged required binary logs: the GTID set"
-            f" {missing} is missing here",
-            number=1236,
-            hint="make a new copy (spark-repl snapshot into an empty target), or add a server that"
-            " still has them to source.hosts",
-        )
-    own = GtidSet.parse(f"{server.uuid}:1-9223372036854775806") if server.uuid else GtidSet()
-    if extra := have.intersect(own).subtract(server.executed):
-        raise SourceError(
-            "Replica has more GTIDs than the source has, using the source's SERVER_UUID: the source"
-            f" {server.host} lacks {extra} of its own. It was RESET, restored from a backup, or its"
-            " last binary log was lost in a crash",
-            number=1236,
-            hint="point to a server that has them, or begin with a new target and relay folder:"
-            " GTIDs that are given out again would name other rows in the cuts that are there",
-        )

@@ -30,7 +30,7 @@ from .written import Violation, WriteTask, Written
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
-    from ..control.control import Cut
+    from ..control.cut import Cut
     from ..runtime.workers import Workers
     from ..schedule.group import StagedGroup
     from .table import Table

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..control.control import TableVersion
+from ..control.cut import TableVersion
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

@@ -29,7 +29,8 @@ from .table import Table
 from .table_commits import FOREIGN, TableCommits
 
 if TYPE_CHECKING:
-    from ..control.control import Control, Cut
+    from ..control.control import Control
+    from ..control.cut import Cut
     from ..delta.table_log import Snapshot, TableLog
     from .table_options import TableOptions
 

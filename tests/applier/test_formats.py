@@ -116,7 +116,7 @@ def test_a_request_of_later_is_given_up(log, target, by_a_later_version):
         recopier = recopy.Recopier(found.spark, found.config, found)
         assert len(recopier._requests()) == 1
         recopier._one()
-        copy = last_copy(found.control)
+        copy = last_copy(found.tracking.control)
         assert copy is not None and list(copy.bounds) == ["t.a"]
         assert re.search("this request was " + LATER, copy.error)
         assert recopier._requests() == []

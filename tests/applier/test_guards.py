@@ -44,8 +44,7 @@ def test_files_that_were_not_applied_are_missed(log, target):
         log.transaction(insert(A, (key, "x")))
         if key in (2, 4):
             log.rotate()
-    with applier(log.folder, target) as found:
-        found.coordinator.until = Until.parse(f"after-gtids:{log.gtid(3)}")
+    with applier(log.folder, target, until=Until.parse(f"after-gtids:{log.gtid(3)}")) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
     assert rows(target, A) == [(1, "x")]
     for name in ("bin.000001", "bin.000002"):

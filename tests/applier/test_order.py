@@ -15,10 +15,12 @@ import pytest
 
 from spark_repl.apply import stager
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control, Cut
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.errors import RowError, TargetError
+from spark_repl.observe.applier_status import Counters
 from spark_repl.observe.status import status
 from spark_repl.observe.worker_status import WAITING
 from spark_repl.position import RelayPosition
@@ -60,14 +62,14 @@ def test_error_and_stop_at_once(log, target):
     for key in range(2, 8):
         log.transaction(insert(A, (key, "behind")))
     with applier(log.folder, target, group_max_transactions=1) as found:
-        write = found.coordinator.landing.writer.write
+        write = found.coordinator._pipeline._landing._writer.write
 
         def stopping(*args: Any, **options: Any) -> Any:
             if rows_written(target):
                 found.stop()
             return write(*args, **options)
 
-        found.coordinator.landing.writer.write = stopping
+        found.coordinator._pipeline._landing._writer.write = stopping
         with pytest.raises(RowError):
             found.coordinator.apply(found.index.slice(0, found.index.end))
     assert rows(target, A) == [(1, "x")]
@@ -84,10 +86,12 @@ def test_stop_reports_the_position_of_the_last_cut(log, target, order):
     for key in range(1, 9):
         log.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
     apply = {"group_max_transactions": 2, "preserve_commit_order": order}
-    with applier(log.folder, target, **apply) as found:
-        found.coordinator.landing.on_group = lambda counted, end: (
-            found.stop() if counted.transactions >= 7 else None
-        )
+
+    def stop(counted: Counters, end: int) -> None:
+        if counted.transactions >= 7:
+            found.stop()
+
+    with applier(log.folder, target, on_group=stop, **apply) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
         position = found.coordinator.position
     last = cuts(target)[-1]
@@ -166,8 +170,7 @@ def test_until_inside_a_transaction(log, target):
     log.transaction(insert(A, (1, "x")))
     log.transaction(insert(A, (2, "x")))
     inside = log.spans[3][1] + 30
-    with applier(log.folder, target) as found:
-        found.coordinator.until = Until.parse(f"relay:bin.000001:{inside}")
+    with applier(log.folder, target, until=Until.parse(f"relay:bin.000001:{inside}")) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
         assert found.coordinator.reached_until
     assert rows(target, A) == [(1, "x")]
@@ -242,8 +245,7 @@ def test_status_of_each_worker(log, target, faults):
     log.transaction(delete(A, (77, "no such")))
     faults(("t/a",), 1)
     until, name = Until.parse(f"after-gtids:{log.gtid(5)}"), "LAST_APPLIED_TRANSACTION"
-    with applier(log.folder, target, workers=3) as found:  # three of one wave
-        found.coordinator.until = until
+    with applier(log.folder, target, workers=3, until=until) as found:  # three of one wave
         found.coordinator.apply(found.index.slice(found.coordinator.position, found.index.end))
     assert sorted(by_worker(target, name)) == [log.gtid(3), log.gtid(4), log.gtid(5)]
     assert by_worker(target, f"{name}_RETRIES_COUNT") == [1, 1, 1]

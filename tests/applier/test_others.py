@@ -215,7 +215,7 @@ def test_no_look_at_the_files_without_the_lock(log, target):
     log.transaction(insert(A, (1, "a")))
     with applier(log.folder, target) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
-        tracking = found.coordinator.tracking
+        tracking = found.tracking
         table, commits = tracking.tables["t.a"], tracking.commits
         with pytest.raises(AssertionError, match="without its lock"):
             commits.live(table)

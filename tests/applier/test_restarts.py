@@ -94,7 +94,7 @@ def test_file_is_purged_while_the_log_is_looked_at(log, target, monkeypatch):
         found.coordinator.apply(found.index.slice(0, found.index.end))
         monkeypatch.setattr(look, "open_log", purged_behind)
         log.transaction(insert(A, (2, "x")))
-        index = found._refresh()
+        index = found.opened.applied.refresh()
         found.coordinator.apply(index.slice(found.coordinator.position, index.end))
     assert rows(target, A) == [(1, "x"), (2, "x")]
 

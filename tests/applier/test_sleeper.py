@@ -116,18 +116,20 @@ def test_what_dead_owners_left_is_removed(changed, target):
 def test_a_checkpoint_is_its_owners_until_that_has_ended(changed, target):
     """A sleeper's stream may still write into the one that it had."""
     with applier(changed.folder, target) as found:
-        noted = Path(found.checkpoint, "commits", "0")
+        noted = Path(found.opened.checkpoint, "commits", "0")
         noted.parent.mkdir(parents=True)
         noted.write_text("v1")
     with applier(changed.folder, target) as found:
-        assert Path(found.checkpoint, "commits", "0").exists() and not noted.exists()
+        assert Path(found.opened.checkpoint, "commits", "0").exists() and not noted.exists()
     with two_owners(changed, target) as (old, new):
-        Path(old.checkpoint, "commits").mkdir(parents=True, exist_ok=True)
-        assert Path(old.checkpoint) != Path(new.checkpoint)
-        assert not list(Path(new.checkpoint).iterdir())
+        Path(old.opened.checkpoint, "commits").mkdir(parents=True, exist_ok=True)
+        assert Path(old.opened.checkpoint) != Path(new.opened.checkpoint)
+        assert not list(Path(new.opened.checkpoint).iterdir())
     with applier(changed.folder, target) as found:
-        assert not list(Path(found.checkpoint).iterdir())
-        assert list(Path(found.layout.state, "checkpoint").iterdir()) == [Path(found.checkpoint)]
+        assert not list(Path(found.opened.checkpoint).iterdir())
+        assert list(Path(found.tracking.layout.state, "checkpoint").iterdir()) == [
+            Path(found.opened.checkpoint)
+        ]
 
 
 def test_one_that_sleeps_in_its_start_removes_no_branch(changed, target):

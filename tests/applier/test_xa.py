@@ -249,7 +249,7 @@ def test_old_branches_are_said_to_be_old(log, target, capsys):
         with applier(log.folder, target, xa_age_limit_s=limit) as found:
             found.coordinator.apply(found.index.slice(0, found.index.end))
             found.coordinator.end_by_hand()
-            said = [text for text in found.coordinator.counters.warnings if "XA branch" in text]
+            said = [text for text in found.counters.warnings if "XA branch" in text]
         assert len(said) == old
         (branch,) = status(str(target))["xa_recover"]
         assert branch["old"] is old

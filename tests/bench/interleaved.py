@@ -43,9 +43,7 @@ def apply(spark: SparkSession, log: str, **settings: Any) -> dict[str, Any]:
 
 def without_xa(spark: SparkSession, log: str) -> dict[str, Any]:
     with (
-        patch.object(
-            XaParts, "resolve", lambda self, relay, base, records, held: (records, {}, None)
-        ),
+        patch.object(XaParts, "resolve", lambda self, applied, records, held: (records, {}, None)),
         patch.object(XaParts, "enter", lambda self, records, branches: XaGroup()),
         patch.object(XaParts, "waiting", lambda self: []),
     ):

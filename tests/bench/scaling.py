@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from spark_repl.apply.replica import Parts
 from spark_repl.decode.stage import stage
 from spark_repl.schedule.stops import Until
 from spark_repl.write.direct import write
@@ -61,9 +62,9 @@ class Pool:
 def stage_seconds(log: str, cores: int, prepared: str) -> float:
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
         for until in [Until.parse(prepared), None] if prepared else [None]:
-            with local_delta.applier(Path(log), f"{folder}/lake", workers=cores) as found:
-                coordinator = found.coordinator
-                coordinator.until, Pool.seconds = until, 0.0
+            target = f"{folder}/lake"
+            with local_delta.applier(Path(log), target, until=until, workers=cores) as found:
+                coordinator, Pool.seconds = found.coordinator, 0.0
                 coordinator.apply(found.index.slice(coordinator.position, found.index.end))
         return Pool.seconds
 
@@ -75,7 +76,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     best: dict[int, float] = {}
-    with patch.object(local_delta, "_Here", Pool):
+    with patch.object(local_delta, "HERE", Parts(Pool, local_delta.LocalDelta)):
         for _ in range(options.rounds + 1):  # the first one warms the processes up
             for cores in (1, 2):
                 seconds = stage_seconds(options.log, cores, options.prepared)

@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from spark_repl.control.control import Control, Cut
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.delta.reader import read
 from spark_repl.gtid import GtidSet

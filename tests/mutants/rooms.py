@@ -57,7 +57,7 @@ ROOMS: dict[str, Room] = {
          "property/test_histories.py"),
     ),
     "cuts": Room(
-        ("control/cut.py", "control/control.py", "control/copies.py", "control/replaced.py"),
+        ("control/cut_reader.py", "control/control.py", "control/copies.py", "control/replaced.py"),
         ("unit/test_cuts.py", "unit/test_owner.py", "unit/test_copies.py",
          "unit/test_control.py", "applier/test_restarts.py", "applier/test_channel.py",
          "applier/test_sleeper.py"),

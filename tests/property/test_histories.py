@@ -17,7 +17,8 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from spark_repl.control.control import Control, Cut
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from tests.binlog_writer import Change, LogWriter, Table, Xid, delete, insert, update
 from tests.local_delta import rows, run

@@ -11,7 +11,8 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, Replica
-from spark_repl.control.control import Control, Cut
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.applier_status import Result

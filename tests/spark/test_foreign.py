@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.control.cut import cut
+from spark_repl.control.cut_reader import cut
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import SchemaError, TargetError
 from spark_repl.observe.applier_status import Counters

@@ -154,7 +154,7 @@ def raised(found: Replica) -> BaseException:
 @contextmanager
 def broken(found: Replica) -> Iterator[None]:
     """The control table can't be read, and not because of something that passes."""
-    entry = Path(found.control.path) / "_delta_log" / f"{2:020d}.json"
+    entry = Path(found.tracking.control.path) / "_delta_log" / f"{2:020d}.json"
     aside = entry.rename(entry.with_suffix(".aside"))
     entry.mkdir()
     yield
@@ -189,7 +189,7 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
     recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it is: without this the thread was gone, and who asked waited for ever."""
-    behind = running.control.cuts()[-1]
+    behind = running.tracking.control.cuts()[-1]
 
     def planned(config: Config, control: Control, tables: tuple[str, ...], asked: str) -> Copy:
         copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, behind=behind, asked=asked)
@@ -204,7 +204,7 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
     with pytest.raises(TargetError, match="given up: KeyError: 'add'"):
         ask_and_wait(running.config, ("t.a",))
     assert recopier._thread.is_alive() and running._beside is None
-    assert not running.coordinator.xa.store.keep_all
+    assert not running.coordinator._pipeline._xa.store.keep_all
 
 
 def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
@@ -212,7 +212,7 @@ def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
 ) -> None:
     monkeypatch.setattr(recopy, "_POLL_S", 0.01)
     name = ask(running.config, ("t.a",))
-    record_copy(running.control, Copy(GtidSet(), {"t.a": ()}, {}, error="no", asked=name))
+    record_copy(running.tracking.control, Copy(GtidSet(), {"t.a": ()}, {}, error="no", asked=name))
     planned: list[Any] = []
     monkeypatch.setattr(recopy, "plan_again", lambda *args: planned.append(args))
     with Recopier(running.spark, running.config, running) as recopier:

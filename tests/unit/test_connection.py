@@ -13,7 +13,8 @@ from spark_repl.config import Source
 from spark_repl.errors import SourceError, SourceLostError
 from spark_repl.gtid import GtidSet
 from spark_repl.source.connection import Server as Found
-from spark_repl.source.connection import check_source, connect
+from spark_repl.source.connection import connect
+from spark_repl.source.source_check import check_source
 
 # PROTOCOL_41, SSL, SECURE_CONNECTION, PLUGIN_AUTH
 _CAPABILITIES = 0x0200 | 0x0800 | 0x8000 | 1 << 19

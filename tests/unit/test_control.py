@@ -17,7 +17,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_repl.control import control as module
-from spark_repl.control.control import Control, Cut
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})

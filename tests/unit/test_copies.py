@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control, Cut, TableVersion
+from spark_repl.control.control import Control
 from spark_repl.control.copies import (
     CatchUp,
     Copy,
@@ -25,6 +25,7 @@ from spark_repl.control.copies import (
     shown_paths,
     standing,
 )
+from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.history import History
 from spark_repl.control.layout import Layout
 from spark_repl.control.replaced import remove_replaced, replaced_paths

@@ -6,8 +6,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.control.control import Cut, TableVersion
-from spark_repl.control.cut import CutReader, find_cut, published
+from spark_repl.control.cut import Cut, TableVersion
+from spark_repl.control.cut_reader import CutReader, find_cut, published
 from spark_repl.control.layout import Layout
 from spark_repl.errors import ConfigError, TargetError
 

@@ -24,7 +24,8 @@ from spark_repl.receiver.purge import purge
 from spark_repl.receiver.recovery import recover
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.source import connection, dump
-from spark_repl.source.connection import addresses, check_gtids, check_identity, password_of
+from spark_repl.source.account import addresses, password_of
+from spark_repl.source.source_check import check_gtids, check_identity
 from tests.binlog_writer import LogWriter, Table, insert
 from tests.dump_stream import dump as dump_events
 from tests.dump_stream import event, feed, heartbeat, packets, receive

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Cut
+from spark_repl.control.cut import Cut
 from spark_repl.control.history import (
     History,
     check_continuity,

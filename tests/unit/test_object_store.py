@@ -12,7 +12,8 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control, Cut
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.xa_store import XaStore
 from spark_repl.delta import deletion_vector, storage

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from spark_repl.control import control as module
-from spark_repl.control.control import Control, Cut
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.owner import Owner, succeed
 from spark_repl.errors import FencedError, TargetError

@@ -41,6 +41,7 @@ _DUMMY_TABLE = 0xFFFFFF
 _TABLE_ID = 0xFFFFFFFFFFFF
 # Of a small row's event with its share of the others: the first guess at how many there are.
 _EVENT_BYTES = 256
+_IGNORABLE = int(EventFlag.IGNORABLE)  # numba knows no IntFlag
 
 
 @jit
@@ -86,7 +87,7 @@ def known_event(kind: Int, flags: Int) -> Int:
         return STATEMENT
     if 160 <= kind <= 171:
         return MARIADB
-    if (kind == 0 or kind > EventType.LARGE_TRANSACTION_HEADER) and not flags & EventFlag.IGNORABLE:
+    if (kind == 0 or kind > EventType.LARGE_TRANSACTION_HEADER) and not flags & _IGNORABLE:
         return UNKNOWN_EVENT
     return DONE
 

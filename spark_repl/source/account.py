@@ -1,0 +1,72 @@
+"""The account on a source: where it is, and how its password is had."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from ..config import Source
+
+
+_COMMAND_TIMEOUT_S = 30
+
+
+def password_of(source: Source) -> str:
+    """Raises ConfigError when the place where the password should be has none."""
+    if source.password_env:
+        if source.password_env not in os.environ:
+            raise ConfigError(f"the environment has no {source.password_env} (source.password_env)")
+        return os.environ[source.password_env]
+    if source.password_file:
+        try:
+            with open(source.password_file, encoding="utf-8") as lines:
+                return lines.readline().rstrip("\r\n")
+        except OSError as error:
+            raise ConfigError(
+                f"can't read the password: {error.strerror}", file=source.password_file
+            ) from error
+        except UnicodeDecodeError:  # it holds what was read
+            raise ConfigError(
+                "can't read the password: it is not UTF-8", file=source.password_file
+            ) from None
+    if source.password_command:
+        return _printed_password(source.password_command)
+    return source.password
+
+
+def _printed_password(command: str) -> str:
+    """No error shows the command, whose arguments may be secret, nor what it printed."""
+    try:
+        ran = subprocess.run(
+            shlex.split(command), capture_output=True, text=True, check=False,
+            timeout=_COMMAND_TIMEOUT_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        said = f"no answer within {_COMMAND_TIMEOUT_S} s"
+    except OSError as error:
+        said = error.strerror or "it can't be run"
+    except ValueError:  # quotes that don't close, or bytes that are no text
+        said = "its quotes don't close, or what it prints is not UTF-8"
+    else:
+        if not ran.returncode:
+            return ran.stdout.split("\n", 1)[0].rstrip("\r")
+        said = ran.stderr.strip() or f"it ended with {ran.returncode}"
+    raise ConfigError(
+        f"source.password_command failed: {said}",
+        hint="it has to print the password, on one line, and end with 0",
+    )
+
+
+def addresses(source: Source) -> list[Source]:
+    """The source, and those to fail over to."""
+    found = [source]
+    for entry in source.hosts:
+        host, _, port = entry.rpartition(":")
+        found.append(replace(source, host=host.strip("[]"), port=int(port), socket=""))
+    return found

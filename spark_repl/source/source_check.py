@@ -1,0 +1,80 @@
+"""Whether a source can be followed: what it must log, who else reads it, what it still has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import PurgedError, SourceError
+from ..gtid import GtidSet
+
+if TYPE_CHECKING:
+    from ..config import Source
+    from .connection import Server
+
+# What the source must be set to for rows to be complete: variable -> (values, what to do).
+_SETTINGS = {
+    "log_bin": (("ON",), "start the source with log_bin"),
+    "binlog_format": (("ROW",), "SET PERSIST binlog_format = 'ROW', then reconnect all clients"),
+}
+_GTID_ON = ("ON", "ON_PERMISSIVE")
+
+
+def check_source(server: Server, source: Source) -> None:
+    """Raises one SourceError that names every setting that doesn't suffice, and the remedy."""
+    faults, hints = [], []
+    for name, (values, hint) in _SETTINGS.items():
+        value = server.variables.get(name)
+        if value is not None and value not in values:
+            faults.append(f"{name} = {value or 'OFF'}")
+            hints.append(hint)
+    if not source.auto_position and server.variables.get("binlog_row_metadata") == "MINIMAL":
+        faults.append("binlog_row_metadata = MINIMAL without a first copy, which reads the names")
+        hints.append("SET PERSIST binlog_row_metadata = 'FULL', or auto_position = true here")
+    if source.auto_position and server.variables.get("gtid_mode", "OFF") not in _GTID_ON:
+        faults.append(f"gtid_mode = {server.variables.get('gtid_mode', 'OFF')}")
+        hints.append("SET PERSIST gtid_mode = ON (step by step), or auto_position = false here")
+    if server.server_id == source.server_id:
+        faults.append(f"server_id = {server.server_id}, which is ours too")
+        hints.append("give source.server_id another value: each server and replica has its own")
+    if faults:
+        raise SourceError(
+            f"the source {server.host} can't be followed: {', '.join(faults)}",
+            number=1593 if server.server_id == source.server_id else None,
+            hint="; ".join(hints),
+        )
+
+
+def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid: str) -> None:
+    """Raises SourceError when another replica has our server id."""
+    for row in replicas:
+        found = {name.lower(): value for name, value in row.items()}
+        other = str(found.get("replica_uuid", found.get("slave_uuid", "")))
+        if int(found.get("server_id", 0)) == server_id and other != replica_uuid:
+            raise SourceError(
+                f"another replica of this source has our server_id {server_id}: {other} on host"
+                f" {found.get('host') or '?'}",
+                hint="give source.server_id another value: each server and replica has its own;"
+                " if it was an earlier receiver of yours, the source forgets it at its next event",
+            )
+
+
+def check_gtids(server: Server, have: GtidSet) -> None:
+    """Raises PurgedError or SourceError when the source can't go on from ``have``."""
+    if missing := server.purged.subtract(have):
+        raise PurgedError(
+            "Cannot replicate because the source purged required binary logs: the GTID set"
+            f" {missing} is missing here",
+            number=1236,
+            hint="make a new copy (spark-repl snapshot into an empty target), or add a server that"
+            " still has them to source.hosts",
+        )
+    own = GtidSet.parse(f"{server.uuid}:1-9223372036854775806") if server.uuid else GtidSet()
+    if extra := have.intersect(own).subtract(server.executed):
+        raise SourceError(
+            "Replica has more GTIDs than the source has, using the source's SERVER_UUID: the source"
+            f" {server.host} lacks {extra} of its own. It was RESET, restored from a backup, or its"
+            " last binary log was lost in a crash",
+            number=1236,
+            hint="point to a server that has them, or begin with a new target and relay folder:"
+            " GTIDs that are given out again would name other rows in the cuts that are there",
+        )
