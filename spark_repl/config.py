@@ -7,116 +7,24 @@ together in one ConfigError; an unknown key is a fault that names the nearest kn
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from . import config_rules as rules
 from .errors import ConfigError
 
-# A rule takes a value of the key and says what is wrong with it, or nothing.
-Rule = Callable[[Any], str | None]
-_PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
-_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
 
-
-def _integer(low: int, high: int = 2**63 - 1) -> Rule:
-    def check(value: Any) -> str | None:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return f"must be an integer, not {value!r}"
-        return None if low <= value <= high else f"must be between {low} and {high}, not {value}"
-
-    return check
-
-
-def _choice(*words: str) -> Rule:
-    def check(value: Any) -> str | None:
-        named = ", ".join(filter(None, words))
-        return None if value in words else f"must be one of {named}, not {value!r}"
-
-    return check
-
-
-def _text(pattern: str, wanted: str) -> Rule:
-    def check(value: Any) -> str | None:
-        if not isinstance(value, str):
-            return f"must be a string, not {value!r}"
-        return None if re.fullmatch(pattern, value, re.DOTALL) else f"must be {wanted}"
-
-    return check
-
-
-def _flag(value: Any) -> str | None:
-    return None if isinstance(value, bool) else f"must be true or false, not {value!r}"
-
-
-def _unshown(pattern: str, wanted: str) -> Rule:
-    """A text that is secret, or where one may stand by mistake: no fault shows it."""
-
-    def check(value: Any) -> str | None:
-        if not isinstance(value, str):
-            return "must be a string: write it in quotes"
-        return None if re.fullmatch(pattern, value, re.DOTALL) else f"must be {wanted}"
-
-    return check
-
-
-def _hosts(value: Any) -> str | None:
-    """Doesn't show an entry, which may be the "user:password@host:port" of another tool."""
-    if not isinstance(value, list | tuple):
-        return 'must be a list of "host:port"'
-    for number, entry in enumerate(value, 1):
-        found = _HOST_PORT.fullmatch(entry) if isinstance(entry, str) else None
-        if found is None or not 1 <= int(found.group(2)) <= 65535:
-            return f'must be a list of "host:port", but entry {number} is none'
-    return None
-
-
-def _tables(value: Any) -> str | None:
-    wanted = 'must be a list of "db.table"'
-    if not isinstance(value, list | tuple):
-        return f"{wanted}, not {value!r}"
-    wrong = [one for one in value if not isinstance(one, str) or not all(one.partition("."))]
-    return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
-
-
-def _partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
-    """(table, columns) of "db.table(column, ...)"; None for anything else."""
-    found = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None
-    return found and (found[1], tuple(column.strip() for column in found[2].split(",")))
-
-
-def _partitions(value: Any) -> str | None:
-    wanted = 'must be a list of "db.table(column, ...)"'
-    if not isinstance(value, list | tuple):
-        return f"{wanted}, not {value!r}"
-    tables = []
-    for entry in value:
-        if (found := _partitioned(entry)) is None:
-            return f"{wanted}, but holds {entry!r}"
-        tables.append(found[0])
-        columns = [column.lower() for column in found[1]]
-        if not all(columns) or len(set(columns)) < len(columns):
-            return f"{wanted}, each column once, but holds {entry!r}"
-    twice = next((name for name in tables if tables.count(name) > 1), None)
-    return f"names {twice} twice" if twice else None
-
-
-_ANY = _text(r".*", "a string")
-_SOME = _text(r"[^\x00]+", "a string that is not empty")
-_SECRET = _unshown(r".*", "a string")
-_HOST = _unshown(r"[^\x00\s@/]+", "a host's name or address alone")
-_VARIABLE = _unshown(r"([A-Za-z_][A-Za-z0-9_]*)?", "the name of an environment variable")
-
-
-def _key(default: Any, rule: Rule, *, done: tuple[Any, ...] | None = None, **more: Any) -> Any:
+def _key(
+    default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None, **more: Any
+) -> Any:
     """A field with its rule; ``done`` lists the values this version implements (None: all)."""
     return field(default=default, metadata={"rule": rule, "done": done}, **more)
 
 
-def _later(default: Any, rule: Rule, **more: Any) -> Any:
+def _later(default: Any, rule: rules.Rule, **more: Any) -> Any:
     """A key whose feature is not there yet: nothing but its default is accepted by an applier."""
     return _key(default, rule, done=(default,), **more)
 
@@ -125,89 +33,90 @@ def _later(default: Any, rule: Rule, **more: Any) -> Any:
 class Source:
     """The MySQL server to follow; used by the receiver, the first copy and verify."""
 
-    host: str = _key("127.0.0.1", _HOST)
-    port: int = _key(3306, _integer(1, 65535))
-    socket: str = _key("", _ANY)
-    user: str = _key("repl", _SOME)
-    password: str = _key("", _SECRET, repr=False)
-    password_env: str = _key("", _VARIABLE)
-    password_file: str = _key("", _SECRET)
-    password_command: str = _key("", _SECRET, repr=False)
-    server_id: int = _key(4711, _integer(1, 2**32 - 1))
-    hosts: tuple[str, ...] = _key((), _hosts)
+    host: str = _key("127.0.0.1", rules.HOST)
+    port: int = _key(3306, rules.integer(1, 65535))
+    socket: str = _key("", rules.ANY)
+    user: str = _key("repl", rules.SOME)
+    password: str = _key("", rules.SECRET, repr=False)
+    password_env: str = _key("", rules.VARIABLE)
+    password_file: str = _key("", rules.SECRET)
+    password_command: str = _key("", rules.SECRET, repr=False)
+    server_id: int = _key(4711, rules.integer(1, 2**32 - 1))
+    hosts: tuple[str, ...] = _key((), rules.hosts)
     tls: str = _key(
-        "preferred", _choice("disabled", "preferred", "required", "verify_ca", "verify_identity")
+        "preferred",
+        rules.choice("disabled", "preferred", "required", "verify_ca", "verify_identity"),
     )
-    tls_ca: str = _key("", _ANY)
-    tls_cert: str = _key("", _ANY)
-    tls_key: str = _key("", _ANY)
-    auto_position: bool = _key(True, _flag)
-    log_file: str = _key("", _ANY)
-    log_position: int = _key(4, _integer(4, 2**32 - 1))
-    net_timeout_s: int = _key(60, _integer(1, 31536000))
-    connect_retry_s: int = _key(1, _integer(1, 86400))
-    connect_retry_max_s: int = _key(60, _integer(1, 86400))
-    connect_retry_count: int = _key(100, _integer(1))
-    semi_sync: bool = _key(False, _flag)
-    on_purged: str = _key("stop", _choice("stop", "snapshot"))
-    without_cascades: tuple[str, ...] = _key((), _tables)
-    lower_case_table_names: int = _key(-1, _integer(-1, 2))
+    tls_ca: str = _key("", rules.ANY)
+    tls_cert: str = _key("", rules.ANY)
+    tls_key: str = _key("", rules.ANY)
+    auto_position: bool = _key(True, rules.flag)
+    log_file: str = _key("", rules.ANY)
+    log_position: int = _key(4, rules.integer(4, 2**32 - 1))
+    net_timeout_s: int = _key(60, rules.integer(1, 31536000))
+    connect_retry_s: int = _key(1, rules.integer(1, 86400))
+    connect_retry_max_s: int = _key(60, rules.integer(1, 86400))
+    connect_retry_count: int = _key(100, rules.integer(1))
+    semi_sync: bool = _key(False, rules.flag)
+    on_purged: str = _key("stop", rules.choice("stop", "snapshot"))
+    without_cascades: tuple[str, ...] = _key((), rules.tables)
+    lower_case_table_names: int = _key(-1, rules.integer(-1, 2))
 
 
 @dataclass(frozen=True)
 class Relay:
     """The folder of binary log files that the applier reads; its sizes are the receiver's."""
 
-    path: str = _key("relay", _SOME)
+    path: str = _key("relay", rules.SOME)
     # End positions in event headers have 32 bits.
-    segment_size_bytes: int = _key(1073741824, _integer(4096, 2**32 - 1))
-    space_limit_bytes: int = _key(0, _integer(0))
-    sync_every_transactions: int = _key(1, _integer(0))
-    sync_interval_ms: int = _key(1000, _integer(1, 86400000))
+    segment_size_bytes: int = _key(1073741824, rules.integer(4096, 2**32 - 1))
+    space_limit_bytes: int = _key(0, rules.integer(0))
+    sync_every_transactions: int = _key(1, rules.integer(0))
+    sync_interval_ms: int = _key(1000, rules.integer(1, 86400000))
 
 
 @dataclass(frozen=True)
 class Target:
     """The Delta tables: where they lie and how MySQL's types and odd values become columns."""
 
-    path: str = _key("lake", _SOME)
-    state_path: str = _key("", _ANY)
-    column_mapping: bool = _key(True, _flag)
-    deletion_vectors: bool = _key(True, _flag)
-    change_data_feed: bool = _key(False, _flag)
-    partition_by: tuple[str, ...] = _key((), _partitions)
-    zero_dates: str = _key("error", _choice("error", "null", "string"))
-    time_as: str = _key("string", _choice("string", "microseconds"))
-    json_as: str = _key("string", _choice("string", "variant"))
-    geometry_as: str = _key("struct", _choice("struct", "binary"))
+    path: str = _key("lake", rules.SOME)
+    state_path: str = _key("", rules.ANY)
+    column_mapping: bool = _key(True, rules.flag)
+    deletion_vectors: bool = _key(True, rules.flag)
+    change_data_feed: bool = _key(False, rules.flag)
+    partition_by: tuple[str, ...] = _key((), rules.partitions)
+    zero_dates: str = _key("error", rules.choice("error", "null", "string"))
+    time_as: str = _key("string", rules.choice("string", "microseconds"))
+    json_as: str = _key("string", rules.choice("string", "variant"))
+    geometry_as: str = _key("struct", rules.choice("struct", "binary"))
     on_foreign_change: str = _key(
-        "stop", _choice("stop", "accept", "copy"), done=("stop", "accept")
+        "stop", rules.choice("stop", "accept", "copy"), done=("stop", "accept")
     )
-    cut_retention_hours: int = _key(168, _integer(1, 876000))
-    compact_files: int = _key(16, _integer(0, 100000))
-    vacuum_hours: int = _key(24, _integer(0, 876000))
+    cut_retention_hours: int = _key(168, rules.integer(1, 876000))
+    compact_files: int = _key(16, rules.integer(0, 100000))
+    vacuum_hours: int = _key(24, rules.integer(0, 876000))
 
     def partitions(self) -> dict[str, tuple[str, ...]]:
         """``partition_by``: table -> columns."""
-        return dict(filter(None, map(_partitioned, self.partition_by)))
+        return dict(filter(None, map(rules.partitioned, self.partition_by)))
 
 
 @dataclass(frozen=True)
 class Apply:
     """How transactions are applied: workers, writer, failures, and the bounds of a group."""
 
-    workers: int = _key(2, _integer(1, 1024))
-    writer: str = _key("", _choice("direct", "merge", ""))
+    workers: int = _key(2, rules.integer(1, 1024))
+    writer: str = _key("", rules.choice("direct", "merge", ""))
     """"": the best that the runtime has"""
-    delay_s: int = _key(0, _integer(0, 2**31 - 1))
-    preserve_commit_order: bool = _key(True, _flag)
-    transaction_retries: int = _key(10, _integer(0))
-    exec_mode: str = _key("strict", _choice("strict", "idempotent"))
-    xa_age_limit_s: int = _key(86400, _integer(1))
-    on_error: str = _later("stop", _choice("stop", "quarantine"))
-    group_max_transactions: int = _key(100000, _integer(1))
-    group_max_rows: int = _key(1000000, _integer(1))
-    group_max_bytes: int = _key(268435456, _integer(1))
+    delay_s: int = _key(0, rules.integer(0, 2**31 - 1))
+    preserve_commit_order: bool = _key(True, rules.flag)
+    transaction_retries: int = _key(10, rules.integer(0))
+    exec_mode: str = _key("strict", rules.choice("strict", "idempotent"))
+    xa_age_limit_s: int = _key(86400, rules.integer(1))
+    on_error: str = _later("stop", rules.choice("stop", "quarantine"))
+    group_max_transactions: int = _key(100000, rules.integer(1))
+    group_max_rows: int = _key(1000000, rules.integer(1))
+    group_max_bytes: int = _key(268435456, rules.integer(1))
 
 
 @dataclass(frozen=True)
@@ -216,7 +125,8 @@ class Config:
 
     # The channel is part of the appId of every Delta commit, so it keeps to plain letters.
     channel: str = _key(
-        "default", _text(r"[A-Za-z0-9_.$-]{1,64}", "1 to 64 letters, digits or any of _ . $ -")
+        "default",
+        rules.text(r"[A-Za-z0-9_.$-]{1,64}", "1 to 64 letters, digits or any of _ . $ -"),
     )
     source: Source = field(default_factory=Source)
     relay: Relay = field(default_factory=Relay)

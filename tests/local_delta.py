@@ -177,7 +177,8 @@ def without_spark() -> Iterator[None]:
 def applier(
     log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
     partition_by: Sequence[str] = (), keys: Mapping[str, Any] = {}, source: Mapping[str, Any] = {},
-    until: Until | None = None, on_group: OnGroup | None = None, **apply: Any,
+    take_over: bool = False, until: Until | None = None, on_group: OnGroup | None = None,
+    **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
     """A started Replica without a stream; ``apply`` and ``source`` are keys of these sections,
     ``keys`` more of [target]; new tables have deletion ``vectors``, Delta's change data ``feed``
@@ -188,7 +189,7 @@ def applier(
     aim |= keys
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
     config = Config.from_mapping(values)
-    made = Replica(MagicMock(), config, on_group, until=until, parts=HERE)
+    made = Replica(MagicMock(), config, on_group, take_over=take_over, until=until, parts=HERE)
     with without_spark(), made as found:
         yield found
 

@@ -154,7 +154,8 @@ def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
 
     Raises what ``snapshot`` raises.
     """
-    from ..copy.first_copy import FirstCopy, plan_copy
+    from ..copy.copy_plan import plan_copy
+    from ..copy.first_copy import FirstCopy
     from ..runtime.workers import Workers
 
     spark = None

@@ -36,7 +36,8 @@ from ..relay.index_file import replace_file
 from ..runtime.companion import Companion
 from ..runtime.retry import Stopped, disk_full, first_line, temporary
 from ..runtime.workers import Workers
-from .first_copy import CopyResult, FirstCopy, plan_again
+from .copy_plan import plan_again
+from .first_copy import CopyResult, FirstCopy
 
 if TYPE_CHECKING:
     from ..apply.replica import Replica

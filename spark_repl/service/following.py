@@ -118,7 +118,7 @@ def snapshot(
 
     Raises SourceError, SchemaError, TargetError, FencedError.
     """
-    from ..copy.first_copy import plan_copy
+    from ..copy.copy_plan import plan_copy
 
     def session() -> SparkSession:
         from ..runtime.session import build_session
@@ -179,7 +179,7 @@ def run(
             one.stop()
 
     _at_signals(end)
-    from ..copy.first_copy import plan_copy
+    from ..copy.copy_plan import plan_copy
 
     first = _is_new(config) and config.source.auto_position
     if first:

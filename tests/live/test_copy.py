@@ -13,7 +13,8 @@ import pytest
 from spark_repl import Replica, cut
 from spark_repl.config import Config
 from spark_repl.copy.chunk import copy_chunk
-from spark_repl.copy.first_copy import FirstCopy, plan_copy
+from spark_repl.copy.copy_plan import plan_copy
+from spark_repl.copy.first_copy import FirstCopy
 from spark_repl.delta import delta_log
 from spark_repl.errors import SourceError, SparkReplError
 from spark_repl.relay.log import open_log

@@ -14,7 +14,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import last_copy
 from spark_repl.control.layout import Layout
 from spark_repl.control.name_case import NameCase
-from spark_repl.copy.first_copy import plan_copy
+from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.delta.reader import read
 from spark_repl.errors import StatementError

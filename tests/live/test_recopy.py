@@ -160,7 +160,7 @@ def _prepare(server: Server, number: int, compress: str) -> None:
 
 
 def test_a_purged_branch_is_named(make_server: Callable[..., Server], tmp_path: Path) -> None:
-    from spark_repl.copy.first_copy import plan_copy
+    from spark_repl.copy.copy_plan import plan_copy
 
     server = make_server()
     server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, n INT, v TEXT)")

@@ -29,7 +29,7 @@ from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.history import History
 from spark_repl.control.layout import Layout
 from spark_repl.control.replaced import remove_replaced, replaced_paths
-from spark_repl.copy import first_copy
+from spark_repl.copy import copy_plan
 from spark_repl.errors import HistoryError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
@@ -217,9 +217,9 @@ def test_a_copy_begins_behind_the_newest_cut(
         cut(control, 7, a="t/a")
         return Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=behind)
 
-    monkeypatch.setattr(first_copy, "_plan", plan)
+    monkeypatch.setattr(copy_plan, "_plan", plan)
     config = Config().override({"relay.path": str(tmp_path / "relay")})
-    copy = first_copy.plan_again(config, control, ("t.a",))
+    copy = copy_plan.plan_again(config, control, ("t.a",))
     assert copy.behind and (copy.behind.position, copy.start) == (7, gtids(7))
     stands = standing(control)
     assert stands.needed and stands.needed.position == 7

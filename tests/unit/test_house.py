@@ -23,7 +23,7 @@ PACKAGE = "spark_repl"
 
 # A module imports only from lines above its own; modules of one line do not import each other.
 LAYERS = (
-    ("errors", "crash_points"),
+    ("errors", "crash_points", "config_rules"),
     ("formats", "position", "gtid", "config"),
     ("runtime",),
     ("binlog",),

@@ -1,0 +1,100 @@
+"""What a key of the configuration may be: a rule takes its value and says what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+Rule = Callable[[Any], str | None]
+_PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
+
+
+def integer(low: int, high: int = 2**63 - 1) -> Rule:
+    def check(value: Any) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return f"must be an integer, not {value!r}"
+        return None if low <= value <= high else f"must be between {low} and {high}, not {value}"
+
+    return check
+
+
+def choice(*words: str) -> Rule:
+    def check(value: Any) -> str | None:
+        named = ", ".join(filter(None, words))
+        return None if value in words else f"must be one of {named}, not {value!r}"
+
+    return check
+
+
+def text(pattern: str, wanted: str) -> Rule:
+    def check(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return f"must be a string, not {value!r}"
+        return None if re.fullmatch(pattern, value, re.DOTALL) else f"must be {wanted}"
+
+    return check
+
+
+def flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else f"must be true or false, not {value!r}"
+
+
+def unshown(pattern: str, wanted: str) -> Rule:
+    """A text that is secret, or where one may stand by mistake: no fault shows it."""
+
+    def check(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return "must be a string: write it in quotes"
+        return None if re.fullmatch(pattern, value, re.DOTALL) else f"must be {wanted}"
+
+    return check
+
+
+def hosts(value: Any) -> str | None:
+    """Doesn't show an entry, which may be the "user:password@host:port" of another tool."""
+    if not isinstance(value, list | tuple):
+        return 'must be a list of "host:port"'
+    for number, entry in enumerate(value, 1):
+        found = _HOST_PORT.fullmatch(entry) if isinstance(entry, str) else None
+        if found is None or not 1 <= int(found.group(2)) <= 65535:
+            return f'must be a list of "host:port", but entry {number} is none'
+    return None
+
+
+def tables(value: Any) -> str | None:
+    wanted = 'must be a list of "db.table"'
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    wrong = [one for one in value if not isinstance(one, str) or not all(one.partition("."))]
+    return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
+
+
+def partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
+    """(table, columns) of "db.table(column, ...)"; None for anything else."""
+    found = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None
+    return found and (found[1], tuple(column.strip() for column in found[2].split(",")))
+
+
+def partitions(value: Any) -> str | None:
+    wanted = 'must be a list of "db.table(column, ...)"'
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    tables = []
+    for entry in value:
+        if (found := partitioned(entry)) is None:
+            return f"{wanted}, but holds {entry!r}"
+        tables.append(found[0])
+        columns = [column.lower() for column in found[1]]
+        if not all(columns) or len(set(columns)) < len(columns):
+            return f"{wanted}, each column once, but holds {entry!r}"
+    twice = next((name for name in tables if tables.count(name) > 1), None)
+    return f"names {twice} twice" if twice else None
+
+
+ANY = text(r".*", "a string")
+SOME = text(r"[^\x00]+", "a string that is not empty")
+SECRET = unshown(r".*", "a string")
+HOST = unshown(r"[^\x00\s@/]+", "a host's name or address alone")
+VARIABLE = unshown(r"([A-Za-z_][A-Za-z0-9_]*)?", "the name of an environment variable")

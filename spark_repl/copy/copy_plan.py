@@ -1,0 +1,135 @@
+"""What a copy is going to read: noted before its first row is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..control import name_case
+from ..control.control import Control
+from ..control.copies import Copy, current_paths, last_copy, record_copy, standing
+from ..control.layout import Layout
+from ..ddl.lower_names import fold
+from ..errors import SourceError, TargetError
+from ..gtid import GtidSet
+from ..receiver.purge import deciding
+from ..source.connection import DumpConnection
+from ..source.source_check import check_source
+from .chunk import patiently
+from .prepared import before_branches
+from .privileges import check_privileges
+from .source_tables import (
+    chunk_ends,
+    list_tables,
+    needs_view,
+    refuse_diffs,
+)
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..control.cut import Cut
+
+# Few: a wrong host or port is to be said soon.
+_PLAN_RETRIES = 3
+
+
+def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False) -> Copy:
+    """Notes where the source is, before any row is read; a plan that is there already stays.
+    ``anew``: the target has tables, which the copy replaces, because the log has a gap.
+
+    Raises TargetError for a target that has been written to, SourceError for a source that can't
+    be followed.
+    """
+    control = Control(Layout(config.target.path).control, config.channel)
+    before = last_copy(control)
+    if not anew:
+        if before is not None:
+            return before
+        if control.exists() and (control.cuts() or control.rows("table")):
+            raise TargetError(
+                "the target has tables already: a first copy goes into an empty one",
+                file=config.target.path,
+                hint="--table DB.TABLE copies one again; or give another target.path",
+            )
+    copy = patiently(
+        config.source, lambda: _plan(config, control, only, None), retries=_PLAN_RETRIES
+    )
+    control.claim()
+    try:
+        _record(control, copy)
+    finally:
+        control.release()
+    return copy
+
+
+def _record(control: Control, copy: Copy) -> None:
+    name_case.record(control, copy.lower_case_table_names)
+    record_copy(control, copy)
+
+
+def plan_again(config: Config, control: Control, only: tuple[str, ...], asked: str = "") -> Copy:
+    """A new copy of some tables, beside the others and behind the newest cut; as the owner, who was
+    ``asked`` by a request, or by nobody.
+
+    Raises TargetError while another copy stands, SourceError when the source has no such table.
+    """
+    stands = standing(control)
+    if stands.copy is not None or stands.cut is None:
+        raise TargetError(
+            "another copy is not in a cut yet", file=config.target.path,
+            hint="let the applier run until a cut shows it, then ask again",
+        )  # fmt: skip
+    copy = replace(_plan(config, control, only, stands.cut), asked=asked)
+    with deciding(Path(config.relay.path)):
+        # The log behind an older one may have been purged while the source was asked.
+        if (newest := standing(control).cut) is not None:
+            copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
+        _record(control, copy)
+    return copy
+
+
+def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut | None) -> Copy:
+    layout = Layout(config.target.path)
+    connection = DumpConnection(config.source)
+    try:
+        server = connection.server()
+        check_source(server, config.source)
+        connection.replicas()  # the privilege that following needs
+        start = server.executed
+        if behind is not None:
+            start, held = GtidSet.parse(behind.gtid_executed), GtidSet()
+        else:
+            start = before_branches(connection, start)
+            held = connection.server().executed
+        names = int(server.variables[name_case.KEY])
+        only = tuple(map(fold, only)) if names else only
+        tables = list_tables(connection.rows, only)
+        if config.target.json_as == "variant":
+            refuse_diffs(tables, server.variables)
+        if missing := set(only) - {table.definition.name for table in tables}:
+            raise SourceError(
+                f"the source has no table {', '.join(sorted(missing))}",
+                hint="give DATABASE.TABLE as the source has it, and SELECT on it to the account",
+            )
+        views = tuple(
+            table.definition.name
+            for table in tables
+            if needs_view(table.definition, server.variables)
+        )
+        check_privileges(connection.rows, views)
+        bounds = {
+            t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
+            for t in tables
+        }
+    finally:
+        connection.close()
+    used = {
+        *current_paths(control).values(),
+        *(last.paths.values() if (last := last_copy(control)) else ()),
+    }
+    paths = {
+        t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
+        for t in tables
+    }
+    return Copy(start, bounds, paths, views, held, behind=behind, lower_case_table_names=names)
