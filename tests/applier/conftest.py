@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the whole applier without Spark (tests/local_delta.py)."""
+"""Fixtures of the tests of the whole applier without Spark (tests/support/local_delta.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from spark_repl.runtime.retry import Retries
-from tests.binlog_writer import LogWriter, Table
-from tests.local_delta import CRASHES, Crash, LocalDelta, run
+from tests.support.binlog_writer import LogWriter, Table
+from tests.support.local_delta import CRASHES, Crash, LocalDelta, run
 
 A, B = Table("a"), Table("b")
 

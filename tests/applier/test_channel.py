@@ -15,7 +15,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
-from tests import local_delta
+from tests.support import local_delta
 
 
 def apply(log, target, channel):

@@ -10,8 +10,8 @@ import pytest
 
 from spark_repl.delta.reader import read
 from spark_repl.errors import DecodeError
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import run, stopped
 
 DOCUMENTS = Table("documents", (("id", "int"), ("j", "json")), ())
 ZEROS = Table("zeros", (("id", "int"), ("d", "double")), ())

@@ -27,9 +27,9 @@ from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.write import key_index, tracking
-from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.fixtures.make_formats import HERE, TABLE
-from tests.local_delta import applier, rows, run
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.local_delta import applier, rows, run
 
 LATER = "written by spark_repl 9.8.7 in format 2; this version, .*, knows format 1"
 ENDS = sorted([(1, "y"), (100, "prepared"), *((k, "x") for k in range(20) if k != 1)])

@@ -18,9 +18,9 @@ from spark_repl.observe.worker_status import APPLYING, STAGING
 from spark_repl.position import RelayPosition
 from spark_repl.relay.index import RECORD
 from spark_repl.schedule.stops import Until
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import LocalDelta, applier, cuts, rows, run
 from tests.property.test_histories import Writer, check
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import LocalDelta, applier, cuts, rows, run
 
 A, B = Table("a"), Table("b")
 

@@ -12,8 +12,8 @@ import pytest
 from spark_repl.apply.replica import Replica
 from spark_repl.apply.stager import Stager
 from spark_repl.errors import LogError, StatementError
-from tests.binlog_writer import LogWriter, Table, delete, insert
-from tests.local_delta import applier, rows, run
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
+from tests.support.local_delta import applier, rows, run
 
 A, B = Table("a"), Table("b")
 

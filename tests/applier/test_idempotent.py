@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
-from tests.idempotent import OUTCOMES, Outcome, X, changes
-from tests.local_delta import rows, run
+from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
+from tests.support.idempotent import OUTCOMES, Outcome, X, changes
+from tests.support.local_delta import rows, run
 
 bounds = pytest.mark.parametrize("bound", [1, 2, 100])
 

@@ -13,8 +13,8 @@ from spark_repl.delta.public_log import PublicLog
 from spark_repl.delta.reader import newest_version, read
 from spark_repl.errors import TargetError
 from spark_repl.observe.status import status
-from tests.binlog_writer import LogWriter, Table, insert
-from tests.local_delta import LocalDelta, run
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import LocalDelta, run
 
 NAMES = (
     "ü", "a b", "100%", "%41", "%C3%BC", "😀", "名前", "it's", '"', "a;b", "_x", "{x}*[y]", "a\\b",

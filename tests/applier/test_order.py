@@ -1,6 +1,6 @@
 """Commit order, retries, positions and restarts in the whole applier, without Spark.
 
-Each test says which of MySQL's own it stands for (tests/scenarios.py), and asserts what that does.
+Each test says which of MySQL's own it stands for (support/scenarios.py), and asserts what that does.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from spark_repl.observe.status import status
 from spark_repl.observe.worker_status import WAITING
 from spark_repl.position import RelayPosition
 from spark_repl.schedule.stops import Until
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import LocalDelta, applier, cuts, rows, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import LocalDelta, applier, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 

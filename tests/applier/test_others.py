@@ -28,8 +28,17 @@ from spark_repl.errors import FencedError, FormerOwnerError, TargetError
 from spark_repl.write.commit import removed
 from spark_repl.write.key_index import KeyIndex
 from spark_repl.write.table import LiveFiles
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import LocalDelta, applier, broken, put, rows, rows_at_cuts, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import (
+    LocalDelta,
+    applier,
+    broken,
+    put,
+    rows,
+    rows_at_cuts,
+    run,
+    stopped,
+)
 
 A, B = Table("a"), Table("b")
 
@@ -128,7 +137,7 @@ def at_plan(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> list[s
             done.append(name)
             work()
 
-    monkeypatch.setattr("tests.local_delta.CRASHES", reach)
+    monkeypatch.setattr("tests.support.local_delta.CRASHES", reach)
     return done
 
 

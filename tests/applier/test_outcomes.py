@@ -15,8 +15,17 @@ from spark_repl.errors import RowError
 from spark_repl.runtime.retry import Retries
 from spark_repl.write import direct_writer
 from spark_repl.write.discard import discard
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.local_delta import LocalDelta, applier, broken, put, rows, rows_at_cuts, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import (
+    LocalDelta,
+    applier,
+    broken,
+    put,
+    rows,
+    rows_at_cuts,
+    run,
+    stopped,
+)
 
 A, B = Table("a"), Table("b")
 

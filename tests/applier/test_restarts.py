@@ -1,6 +1,6 @@
 """Crash-safe positions in the whole applier, without Spark: what a crash leaves, a restart mends.
 
-Each test says which of MySQL's own it stands for (tests/scenarios.py), and asserts what that does.
+Each test says which of MySQL's own it stands for (support/scenarios.py), and asserts what that does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from spark_repl.position import RelayPosition
 from spark_repl.relay import look
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import RelayLog, open_log
-from tests.binlog_writer import LogWriter, Table, delete, insert
-from tests.local_delta import LocalDelta, applier, cuts, rows, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
+from tests.support.local_delta import LocalDelta, applier, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 

@@ -20,9 +20,9 @@ from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError
 from spark_repl.observe.applier_status import read
 from spark_repl.observe.status import status
-from tests import local_delta
-from tests.binlog_writer import LogWriter, Table, insert, update
-from tests.local_delta import applier, rows, run
+from tests.support import local_delta
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.local_delta import applier, rows, run
 
 A = Table("a")
 

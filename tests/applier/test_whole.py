@@ -10,8 +10,8 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.errors import RowError, TargetError
-from tests.binlog_writer import LogWriter, Table, insert, update
-from tests.local_delta import cuts, rows, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.local_delta import cuts, rows, run, stopped
 
 A, B, C = Table("a"), Table("b"), Table("c")
 MISSING = update(A, ((77, "no"), (77, "such")))

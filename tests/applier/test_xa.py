@@ -1,6 +1,6 @@
 """XA in the whole applier, without Spark: every part cut off at every step, and its odd cases.
 
-Each test says which of MySQL's own it stands for (tests/scenarios.py), and asserts what that does.
+Each test says which of MySQL's own it stands for (support/scenarios.py), and asserts what that does.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from spark_repl.apply.xa_parts import XaParts
 from spark_repl.cli.main import main
 from spark_repl.control import xa_store
 from spark_repl.observe.status import status
-from tests.binlog_writer import LogWriter, Table, Xid, delete, insert, update
-from tests.local_delta import applier, cuts, rows, run, stopped
 from tests.property.test_xa_orders import Kept, branches_of, records_of
+from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
+from tests.support.local_delta import applier, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 ONE, TWO = (b"one", b"", 1), (b"t\0'\"w", b"o" * 64, 2**32 - 1)

@@ -1,6 +1,6 @@
 """XA that can't be: unknown and doubled XIDs, malformed sequences. Each stops with its reason.
 
-Each test says which of MySQL's own it stands for (tests/scenarios.py), and asserts what that does.
+Each test says which of MySQL's own it stands for (tests/support/scenarios.py), and asserts what that does.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.errors import LogError, SparkReplError, StatementError
 from spark_repl.schedule.branches import Xid
-from tests.binlog_writer import Table, delete, insert
-from tests.local_delta import cuts, rows, run, stopped
+from tests.support.binlog_writer import Table, delete, insert
+from tests.support.local_delta import cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 ONE, TWO = (b"one", b"", 1), (b"two", b"", 1)

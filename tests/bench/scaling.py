@@ -27,7 +27,7 @@ from spark_repl.apply.replica import Parts
 from spark_repl.decode.stage import stage
 from spark_repl.schedule.stops import Until
 from spark_repl.write.direct import write
-from tests import local_delta
+from tests.support import local_delta
 
 
 def _pin(core: Any) -> None:

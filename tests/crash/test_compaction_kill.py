@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.binlog_writer import LogWriter, Table, insert
 from tests.spark.lab import assert_rows, cuts, run
+from tests.support.binlog_writer import LogWriter, Table, insert
 
 A = Table("a")
 ROWS = 24

@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.crash_points import POINTS
-from tests.binlog_writer import LogWriter, Table, insert
 from tests.spark.lab import assert_applied_once, assert_rows, assert_server_state, cuts, run
+from tests.support.binlog_writer import LogWriter, Table, insert
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.binlog_writer import LogWriter, Table, insert
 from tests.spark.lab import assert_applied_once, assert_rows, assert_server_state, cuts
+from tests.support.binlog_writer import LogWriter, Table, insert
 
 _SOURCE = Path(__file__).with_name("faulty_storage.c")
 _STARTS_MAX = 12

@@ -11,8 +11,8 @@ import pymysql
 import pytest
 
 from spark_repl.errors import DecodeError, SparkReplError
-from tests.binlog_writer import Table
-from tests.local_delta import rows, run
+from tests.support.binlog_writer import Table
+from tests.support.local_delta import rows, run
 
 from .server import Server, copy_of
 

@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.binlog_writer import Table
-from tests.idempotent import OUTCOMES, Outcome
-from tests.local_delta import rows, run
+from tests.support.binlog_writer import Table
+from tests.support.idempotent import OUTCOMES, Outcome
+from tests.support.local_delta import rows, run
 
 from .server import Server
 

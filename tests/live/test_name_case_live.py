@@ -19,7 +19,7 @@ from spark_repl.copy.source_tables import list_tables
 from spark_repl.delta.reader import read
 from spark_repl.errors import StatementError
 from spark_repl.source.connection import DumpConnection
-from tests.local_delta import cuts, run, stopped
+from tests.support.local_delta import cuts, run, stopped
 
 from .server import Server
 

@@ -10,7 +10,7 @@ import pytest
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.delta.reader import read
-from tests.s3_server import BUCKET, s3_server
+from tests.support.s3_server import BUCKET, s3_server
 
 from .receiving import config_for
 from .server import Server

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.delta import log_replay
-from tests.binlog_writer import LogWriter, Table
-from tests.local_delta import rows, run
 from tests.property.test_weak_hash import BAG, PAIR, TEXT, Model
+from tests.support.binlog_writer import LogWriter, Table
+from tests.support.local_delta import rows, run
 
 _GOES, _COMES = ("delete", "update_preimage"), ("insert", "update_postimage")
 

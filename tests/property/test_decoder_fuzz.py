@@ -13,8 +13,8 @@ import pytest
 
 from spark_repl.binlog.rows.partial_images import bit
 from spark_repl.errors import SparkReplError
-from tests import decoder_fuzz
-from tests.decoder_fuzz import FINDS, MEMORY_BYTES_MAX, feed, pieces, run
+from tests.support import decoder_fuzz
+from tests.support.decoder_fuzz import FINDS, MEMORY_BYTES_MAX, feed, pieces, run
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
-from tests.binlog_writer import Change, LogWriter, Table, Xid, delete, insert, update
-from tests.local_delta import rows, run
+from tests.support.binlog_writer import Change, LogWriter, Table, Xid, delete, insert, update
+from tests.support.local_delta import rows, run
 
 TABLES = (Table("a"), Table("b"))
 State = dict[str, dict[int, str]]

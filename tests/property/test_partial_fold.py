@@ -21,7 +21,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.write.direct import write
 from spark_repl.write.written import LiveFile, WriteTask
-from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
+from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 
 T = Table("p", (("a", "int"), ("k", "varchar(8)"), ("b", "varchar(9)"), ("c", "int")), key=(1, 0))
 BAG = Table("p", (("a", "int"), ("b", "varchar(9)")), key=())

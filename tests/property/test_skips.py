@@ -21,8 +21,8 @@ from spark_repl.delta.log_replay import last_txn
 from spark_repl.delta.reader import newest_version
 from spark_repl.errors import RowError
 from spark_repl.position import RelayPosition
-from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
-from tests.local_delta import cuts, rows, run
+from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
+from tests.support.local_delta import cuts, rows, run
 
 TABLES = (Table("a"), Table("b"), Table("c"))
 State = dict[str, dict[int, str]]

@@ -12,8 +12,8 @@ import pytest
 
 from spark_repl.delta.reader import read
 from spark_repl.write import bags, direct, key_index
-from tests.binlog_writer import Change, LogWriter, Table, delete, insert, update
-from tests.local_delta import rows, run
+from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
+from tests.support.local_delta import rows, run
 
 TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 PAIR = Table("pair", (("k", "varchar(80)"), ("n", "int"), ("v", "varchar(20)")), (0, 1))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.s3_server import BUCKET, s3_server
+from tests.support.s3_server import BUCKET, s3_server
 
 pytestmark = pytest.mark.soak
 

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.observe.applier_status import Result
-from tests.binlog_writer import LogWriter, Table
 from tests.spark import lab
 from tests.spark.lab import run
+from tests.support.binlog_writer import LogWriter, Table
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from spark_repl.control.cut import Cut
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.applier_status import Result
-from tests.binlog_writer import Table
-from tests.local_delta import apply_without_stream
+from tests.support.binlog_writer import Table
+from tests.support.local_delta import apply_without_stream
 
 WRITER = "direct"  # the fixture either_writer changes it
 

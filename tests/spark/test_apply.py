@@ -9,8 +9,6 @@ import pytest
 import spark_repl
 from spark_repl.delta.reader import read as read_table
 from spark_repl.errors import RowError
-from tests.binlog_writer import Table, delete, insert, update
-from tests.oltp_corpora import CORPORA
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -21,6 +19,8 @@ from tests.spark.lab import (
     stopped,
     versions,
 )
+from tests.support.binlog_writer import Table, delete, insert, update
+from tests.support.oltp_corpora import CORPORA
 
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from tests.binlog_writer import Table, delete, insert, update
+from tests.support.binlog_writer import Table, delete, insert, update
 
 A = Table("a")
 

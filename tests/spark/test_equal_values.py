@@ -16,9 +16,9 @@ from tests.applier.test_equal_values import (
     printed,
     values,
 )
-from tests.binlog_writer import delete, insert
-from tests.idempotent import OUTCOMES, X, changes
 from tests.spark.lab import run, stopped
+from tests.support.binlog_writer import delete, insert
+from tests.support.idempotent import OUTCOMES, X, changes
 
 
 @pytest.mark.usefixtures("either_writer")

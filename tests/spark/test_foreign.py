@@ -20,9 +20,9 @@ from spark_repl.observe.applier_status import Counters
 from spark_repl.runtime.retry import Retries
 from spark_repl.write.commit import actions_of
 from spark_repl.write.merge import MergeLanes
-from tests.binlog_writer import Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
+from tests.support.binlog_writer import Table, delete, insert, update
 
 A = Table("a")
 

@@ -15,7 +15,6 @@ from spark_repl.apply.checkpoint import resume_offset
 from spark_repl.errors import FencedError, HistoryError, LogError, TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.write.group_writer import GroupWriter
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import (
     assert_applied_once,
@@ -28,6 +27,7 @@ from tests.spark.lab import (
     stopped,
     versions,
 )
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())

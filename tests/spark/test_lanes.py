@@ -1,6 +1,6 @@
 """Without commit order: tables advance apart, positions and cuts still tell the truth.
 
-How groups are kept whole is tested without Spark (applier/test_whole.py, unit/test_lanes.py)."""
+How groups are kept whole is tested without Spark (applier/test_whole.py, unit/apply/test_lanes.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spark_repl.cli.main import main
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import RowError, TargetError
 from spark_repl.runtime.retry import Retries
-from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped, versions
+from tests.support.binlog_writer import LogWriter, Table, insert, update
 
 A, B = Table("a"), Table("b")
 APART = {"preserve_commit_order": False}

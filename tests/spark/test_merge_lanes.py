@@ -12,8 +12,8 @@ from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Span, StageTask
 from spark_repl.write.merge import stage_net
 from spark_repl.write.written import WriteTask
-from tests.binlog_writer import Table, delete, insert
 from tests.spark.lab import run
+from tests.support.binlog_writer import Table, delete, insert
 
 A = Table("a")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spark_repl.crash_points import listening
 from spark_repl.errors import HistoryError, SparkReplError
-from tests.binlog_writer import LogWriter, Table, insert, update
 from tests.spark.lab import assert_rows, cuts, run, stopped, versions
+from tests.support.binlog_writer import LogWriter, Table, insert, update
 
 A, B = Table("a"), Table("b")
 

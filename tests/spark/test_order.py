@@ -25,8 +25,8 @@ from spark_repl.errors import FencedError, RowError, TargetError
 from spark_repl.observe.status import status
 from spark_repl.runtime.retry import Retries
 from spark_repl.schedule.stops import Until
-from tests.binlog_writer import Table, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
+from tests.support.binlog_writer import Table, insert, update
 
 A, B = Table("a"), Table("b")
 

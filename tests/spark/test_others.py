@@ -14,9 +14,9 @@ from spark_repl.crash_points import listening
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import TargetError
 from spark_repl.runtime.retry import Retries
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, B = Table("a"), Table("b")
 MOMENTS = ("before_stage", "staged", "planned", "before_commit", "commit", "between_tables")

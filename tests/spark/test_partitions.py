@@ -11,7 +11,6 @@ import pytest
 from spark_repl.delta.log_replay import live_files
 from spark_repl.delta.reader import read as read_elsewhere
 from spark_repl.errors import RowError, SchemaError, TargetError
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -22,6 +21,7 @@ from tests.spark.lab import (
     versions,
 )
 from tests.spark.test_table_features import alter, feed
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, BAG = Table("a"), Table("bag", key=())
 BY_TEXT = {"target.partition_by": ["t.a(v)", "t.bag(id)"]}

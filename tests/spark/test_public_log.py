@@ -14,7 +14,6 @@ from spark_repl.control.layout import Layout
 from spark_repl.delta import delta_log, public_log
 from spark_repl.delta.public_log import PublicLog
 from spark_repl.errors import ConfigError, SetupError, TargetError
-from tests.binlog_writer import Table, delete, insert, update
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -23,6 +22,7 @@ from tests.spark.lab import (
     run,
     stopped,
 )
+from tests.support.binlog_writer import Table, delete, insert, update
 
 A, BAG = Table("a"), Table("bag", key=())
 # What SQL's text could take for something else.

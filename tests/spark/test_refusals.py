@@ -15,7 +15,6 @@ from spark_repl.errors import (
     StatementError,
 )
 from spark_repl.position import RelayPosition
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -23,6 +22,7 @@ from tests.spark.lab import (
     run,
     stopped,
 )
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())

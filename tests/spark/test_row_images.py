@@ -9,9 +9,9 @@ import pytest
 
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.errors import DecodeError
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.decoder_log import printed, read_log
 from tests.spark.lab import assert_applied_once, assert_rows, read, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "row_images"
 ABC = Table("abc", (("id", "int"), ("a", "int"), ("b", "varchar(20)"), ("c", "int")))

@@ -17,11 +17,11 @@ from spark_repl import MySQLRelaySource
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
-from tests.binlog_writer import LogWriter, Table, insert
-from tests.decoder_log import transactions
-from tests.dump_stream import receive
-from tests.relay_reader import receive_into
 from tests.spark.lab import assert_applied_once, assert_rows, run
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.decoder_log import transactions
+from tests.support.dump_stream import receive
+from tests.support.relay_reader import receive_into
 
 A = Table("a")
 

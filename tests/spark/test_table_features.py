@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from spark_repl.delta import log_replay
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import TargetError
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_rows, assert_server_state, read, run, stopped, versions
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, BAG = Table("a"), Table("bag", key=())
 BRANCH = (b"branch", b"", 1)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from spark_repl import Config, Replica
-from tests.decoder_log import printed
-from tests.local_delta import apply_without_stream
 from tests.spark import lab
 from tests.spark.lab import read
+from tests.support.decoder_log import printed
+from tests.support.local_delta import apply_without_stream
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "all_types"
 MINIMAL = FOLDER.with_name("minimal_metadata")

@@ -20,8 +20,8 @@ from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.log_replay import live_files, read_commit
 from spark_repl.errors import SparkReplError
 from spark_repl.write import upkeep
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, BAG = Table("a"), Table("bag", key=())
 SMALL = {"target.compact_files": 3}

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl.delta import checkpoint
 from spark_repl.write.upkeep import Upkeep
-from tests.binlog_writer import Table, delete, insert, update
-from tests.json_binary import item
 from tests.spark.lab import read, run, versions
+from tests.support.binlog_writer import Table, delete, insert, update
+from tests.support.json_binary import item
 
 DOCS = Table("docs", (("id", "int"), ("v", "varchar(40)"), ("j", "json"), ("k", "json")))
 BAG = Table("bag", (("id", "int"), ("j", "json")), key=())

@@ -18,8 +18,8 @@ from spark_repl.binlog.events.xid import Xid
 from spark_repl.cli.main import main
 from spark_repl.crash_points import listening
 from spark_repl.errors import SparkReplError, StatementError
-from tests.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, B = Table("a"), Table("b")
 ONE, TWO, THREE = (b"one", b"", 1), (b"t\0'\"w", b"o" * 64, 2**32 - 1), (b"\xff" * 64, b"3", 7)

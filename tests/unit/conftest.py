@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spark_repl.control.control import Control
-from tests.binlog_writer import LogWriter, insert
-from tests.relay_reader import T, receive_into
+from tests.support.binlog_writer import LogWriter, insert
+from tests.support.relay_reader import T, receive_into
 
 
 @pytest.fixture

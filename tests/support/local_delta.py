@@ -1,0 +1,247 @@
+"""The whole applier without Spark: real groups, direct writer, control table and files, on a Delta
+log that is written as the protocol says, with Python alone. A history takes a fraction of a second,
+so property tests can take many, and cut them off anywhere.
+
+What only Delta itself can show (conflicts, checkpoints) is tested below tests/spark.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+from spark_repl import Config
+from spark_repl.apply import stager
+from spark_repl.apply.replica import OnGroup, Parts, Replica
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
+from spark_repl.control.layout import Layout
+from spark_repl.crash_points import listening
+from spark_repl.delta import log_replay, storage
+from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.log_replay import Action, read_commit
+from spark_repl.delta.new_file import new_file
+from spark_repl.delta.partitions import MATERIALIZED
+from spark_repl.delta.reader import read
+from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.errors import ConcurrentChangeError, SparkReplError
+from spark_repl.observe.applier_status import Result
+from spark_repl.schedule.stops import Until
+from tests.support.binlog_writer import Table
+
+_PROTOCOL = {
+    "minReaderVersion": 3, "minWriterVersion": 7,
+    "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"],
+}  # fmt: skip
+
+
+class LocalDelta(DeltaLog):
+    """``DeltaLog`` on the log's files alone. A commit is a file that must not be there yet."""
+
+    def __init__(self, spark: Any = None) -> None:
+        pass
+
+    def version(self, folder: str) -> int:
+        for version in itertools.count():
+            if not storage.exists(_path(folder, version)):
+                return version - 1
+        raise AssertionError
+
+    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
+        version = self.version(folder) if version is None else version
+        for number in range(version, -1, -1):
+            for action in read_commit(folder, number) or []:
+                if "metaData" in action:
+                    found = action["metaData"]
+                    return Snapshot(
+                        folder, version, found["id"], found["schemaString"],
+                        found["configuration"], None, frozenset({MATERIALIZED}),
+                        tuple(found["partitionColumns"]),
+                    )  # fmt: skip
+        return None
+
+    def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
+        return log_replay.last_txn(snapshot.folder, snapshot.version, app)
+
+    def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        return replace(previous, version=version)
+
+    def files(self, snapshot: Snapshot) -> dict[str, Action]:
+        return log_replay.live_files(snapshot.folder, snapshot.version) or {}
+
+    def create(
+        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
+    ) -> None:
+        metadata = {
+            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
+            "schemaString": made.schema_string, "configuration": made.configuration,
+            "partitionColumns": list(made.partition_columns),
+        }  # fmt: skip
+        actions = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+        put(folder, 0, actions, app, position, user_metadata)
+
+    def commit(
+        self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
+    ) -> int:
+        CRASHES("before_put")
+        version = planned.version + 1
+        done = put(planned.folder, version, actions, app, position, user_metadata)
+        CRASHES("after_put")
+        return done
+
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        return put(planned.folder, planned.version + 1, actions)
+
+
+def _path(folder: str, version: int) -> str:
+    return os.path.join(folder, "_delta_log", f"{version:020d}.json")
+
+
+def put(
+    folder: str, version: int, actions: Sequence[Action], app: str = "", position: int = 0,
+    said: str = "", *, operation: str = "OPTIMIZE",
+) -> int:  # fmt: skip
+    """Without ``app`` it is a rewrite, or somebody else's, which bears no position."""
+    storage.make_folder(os.path.join(folder, "_delta_log"))
+    info = {"operation": "STREAMING UPDATE" if app else operation, "userMetadata": said}
+    txn = [{"txn": {"appId": app, "version": position}}] if app else []
+    lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, *txn]]
+    path = _path(folder, version)
+    if storage.exists(path):
+        raise ConcurrentChangeError(f"version {version} is there already")
+    with new_file(path) as file:
+        file.write("\n".join(lines).encode())
+    return version
+
+
+class Crash(BaseException):
+    """Where a run is cut off: no handler of errors sees it, as none sees SIGKILL."""
+
+
+_BESIDE = ("compacted", "after_compaction")  # upkeep's own thread
+
+
+class Crashes:
+    """Counts the steps of a run; cuts it off at the ``at``-th (0: never)."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def __call__(self, name: str) -> None:
+        if self.left and name not in _BESIDE:
+            self.left -= 1
+            if not self.left:
+                raise Crash(name)
+
+
+CRASHES = Crashes()
+
+
+class _Here:
+    """``Workers`` as threads of this process: tasks run side by side, as on executors."""
+
+    def __init__(self, spark: Any, count: int) -> None:
+        self.spark, self.count, self.task_retries = spark, count, 0
+
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
+        if len(tasks) < 2:
+            return [function(task) for task in tasks]
+        with ThreadPoolExecutor(min(len(tasks), 4)) as pool:
+            return list(pool.map(function, tasks))
+
+
+HERE = Parts(_Here, LocalDelta)  # type: ignore[arg-type]
+
+
+@contextmanager
+def without_spark() -> Iterator[None]:
+    """Every crash point is a step of a run, and no work is so little that it isn't handed on."""
+    with ExitStack() as stack:
+        stack.enter_context(listening(CRASHES))
+        stack.enter_context(patch.object(stager, "HERE_BYTES", 0))
+        stack.enter_context(patch.object(stager, "_SHARD_BYTES", 0))
+        yield
+
+
+@contextmanager
+def applier(
+    log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
+    partition_by: Sequence[str] = (), keys: Mapping[str, Any] = {}, source: Mapping[str, Any] = {},
+    take_over: bool = False, until: Until | None = None, on_group: OnGroup | None = None,
+    **apply: Any,
+) -> Iterator[Replica]:  # fmt: skip
+    """A started Replica without a stream; ``apply`` and ``source`` are keys of these sections,
+    ``keys`` more of [target]; new tables have deletion ``vectors``, Delta's change data ``feed``
+    and partitions."""
+    # Compaction as often as it can be, to be met by everything else.
+    aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
+    aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
+    aim |= keys
+    values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
+    config = Config.from_mapping(values)
+    made = Replica(MagicMock(), config, on_group, take_over=take_over, until=until, parts=HERE)
+    with without_spark(), made as found:
+        yield found
+
+
+def run(log: Path, target: Path | str, *, crash: int = 0, **apply: Any) -> bool:
+    """Applies the whole log; False when it was cut off at its ``crash``-th step."""
+    CRASHES.left = 0
+    try:
+        with applier(log, target, **apply) as found:
+            CRASHES.left = crash
+            apply_without_stream(found)
+    except Crash:
+        return False
+    finally:
+        CRASHES.left = 0
+    return True
+
+
+def apply_without_stream(replica: Replica) -> Result:
+    """All that the log holds now, as one batch of the stream would bring it."""
+    coordinator = replica.coordinator
+    coordinator.end_by_hand()
+    coordinator.begin_ahead(replica.index)
+    coordinator.apply(replica.index.slice(coordinator.position, replica.index.end))
+    return replica.result(0.0)
+
+
+def rows(target: Path | str, table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
+    """Sorted, read by delta-rs."""
+    found = read(f"{target}/{table.database}/{table.name}", version)
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def cuts(target: Path | str) -> list[Cut]:
+    return Control(Layout(str(target)).control).cuts()
+
+
+def rows_at_cuts(target: Path | str, table: Table) -> list[list[tuple[Any, ...]]]:
+    """The table's rows at each cut that has it: every one must be readable."""
+    found = [cut.tables.get(f"{table.database}.{table.name}") for cut in cuts(target)]
+    return [rows(target, table, at.version) for at in found if at]
+
+
+def broken() -> OSError:
+    """What storage says for a moment."""
+    return OSError(errno.EIO, "Input/output error")
+
+
+def stopped(log: Path, target: Path, **apply: Any) -> SparkReplError:
+    """The error that stops the applier."""
+    try:
+        run(log, target, **apply)
+    except SparkReplError as error:
+        return error
+    raise AssertionError("the applier did not stop")

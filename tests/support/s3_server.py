@@ -1,0 +1,57 @@
+"""An S3 server for tests: moto's, in a process of its own (delta-rs holds the GIL while it waits).
+
+``python -m tests.support.s3_server`` serves until its input ends, and prints its port first.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+BUCKET = "bank"
+
+
+@contextmanager
+def s3_server() -> Iterator[dict[str, str]]:
+    """The environment in which everything finds the server; it has one empty bucket."""
+    command = [sys.executable, "-m", "tests.support.s3_server"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdin is not None and one.stdout is not None
+        url = f"http://127.0.0.1:{one.stdout.readline().strip()}"
+        urllib.request.urlopen(urllib.request.Request(f"{url}/{BUCKET}", method="PUT")).close()
+        yield {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "somebody",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+        one.stdin.close()
+
+
+def check_credentials(url: str, *, wanted: bool) -> None:
+    """Whether the server asks who it is: then it knows nobody."""
+    body = b"0" if wanted else b"inf"
+    plain = {"Content-Type": "text/plain"}
+    urllib.request.urlopen(
+        urllib.request.Request(f"{url}/moto-api/reset-auth", body, plain)
+    ).close()
+
+
+def _serve() -> None:
+    import logging
+
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    print(server.get_host_and_port()[1], flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,272 @@
+"""MySQL's own tests of what the applier promises, and what answers each of them here.
+
+Number -> (MySQL 9.7's test below mysql-test, answers). An answer is a test's id, of a test that
+states what MySQL's asserts, or, for what has no meaning here, the reason as a sentence. Issue 7's
+are 1-64, issue 8's (XA) 65-91; ``unit/house/test_scenarios.py`` checks this table.
+"""
+
+from __future__ import annotations
+
+_APPLIER, _RESTART = "applier/test_order.py", "applier/test_restarts.py"
+_ORDER, _RETRY = "unit/apply/test_commit_order.py", "unit/runtime/test_retry.py"
+_XA, _XA_ERRORS = "applier/test_xa.py", "applier/test_xa_errors.py"
+_LANES, _RELAY = "spark/test_lanes.py", "unit/receiver/test_relay_writer.py"
+_SPARK_ORDER, _SPARK_XA = "spark/test_order.py", "spark/test_xa.py"
+_HISTORY, _SCHEDULE, _LIVE = (
+    "spark/test_history.py",
+    "unit/schedule/test_schedule.py",
+    "live/test_receiver.py",
+)
+
+_NO_LOCKS = (
+    "Groups hold no locks that an earlier one could wait for: they are staged without touching a"
+    " table, and write it in their turn only."
+)
+_NO_BINLOG = "The target has no binary log of its own, so no group commit of one to keep in order."
+_ONE_CHANNEL = (
+    "A target belongs to one channel: several are several targets, each with counters of its own."
+)
+_NO_FILTERS = "There are no replication filters; transactions are left out by GTID alone."
+
+SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
+    # A. Scheduler
+    1: ("rpl_mts_logical_clock_timestamping", (
+        f"{_SCHEDULE}::test_unset_stamps_gaps_and_files_are_barriers",
+        f"{_SCHEDULE}::test_inconsistent_stamps_are_applied_in_isolation_with_mysqls_words",
+    )),
+    2: ("rpl_mts_logical_clock_recovery", (
+        f"{_LANES}::test_a_failure_leaves_nothing_of_its_transaction",
+        "property/test_histories.py::test_any_interleaving_is_serial_apply",
+    )),
+    3: ("rpl_mts_logical_clock_crash", (f"{_APPLIER}::test_error_while_the_coordinator_waits",)),
+    4: ("rpl_mts_logical_clock_assertion_failure", (
+        f"{_ORDER}::test_done_out_of_order_waits_for_the_gap",
+        "unit/apply/test_lanes.py::test_each_table_keeps_the_logs_order",
+    )),
+    5: ("rpl_mts_logical_clock_applier_error_concurrent_stop_slave", (
+        f"{_APPLIER}::test_error_and_stop_at_once",
+    )),
+    6: ("rpl_mts_logical_clock_wrong_start_pos", (
+        f"{_APPLIER}::test_until_inside_a_transaction",
+    )),
+    7: ("rpl_mts_pending_max", (f"{_APPLIER}::test_transaction_larger_than_the_bounds",)),
+    8: ("rpl_mts_stop_slave_report_pos", (
+        f"{_APPLIER}::test_stop_reports_the_position_of_the_last_cut",
+    )),
+    9: ("rpl_mts_slave_hang_with_partial_trx", (
+        f"{_RELAY}::test_the_same_stream_gives_the_same_log",
+        f"{_RESTART}::test_partial_transaction_then_another",
+    )),
+    10: ("rpl_mts_execute_partial_trx_with_auto_pos_on", (
+        f"{_RELAY}::test_every_truncation_recovers",
+        f"{_RESTART}::test_every_cut_tail_ends_at_a_boundary",
+    )),
+    11: ("rpl_mts_gtids_restart_slave_io_lost_trx", (f"{_RELAY}::test_goes_on_after_a_stop",)),
+    12: ("rpl_mts_until", ("unit/schedule/test_stops.py::test_until", f"{_SPARK_ORDER}::test_until")),
+    13: ("rpl_mts_debug", ("unit/control/test_control.py::test_several_threads_write_at_once",)),
+    14: ("binlog_mts_logical_clock", (
+        f"{_SCHEDULE}::test_a_wave_ends_where_a_transaction_depends_on_its_first",
+    )),
+    15: ("rpl_binlog_transaction_dependency_tracking_with_filters", (
+        f"{_SCHEDULE}::test_unset_stamps_gaps_and_files_are_barriers",
+        "property/test_schedule.py::test_waves_are_those_of_the_serial_reading",
+    )),
+    16: ("rpl_gtid_binary_log_as_relay_log", (
+        f"{_APPLIER}::test_plain_binary_logs_are_relay_logs",
+    )),
+    # B. Commit order
+    17: ("rpl_mts_replica_preserve_commit_order", (
+        f"{_ORDER}::test_slots_pass_in_order_of_dispatch",
+    )),
+    18: ("rpl_mts_replica_preserve_commit_order_wait_nobinlog", (
+        f"{_ORDER}::test_waiting_is_said",
+        f"{_APPLIER}::test_status_while_it_waits",
+    )),
+    19: ("rpl_mts_replica_preserve_commit_order_error", (
+        f"{_ORDER}::test_all_behind_a_failed_one_are_turned_away",
+        f"{_SPARK_ORDER}::test_committed_set_stays_a_prefix",
+    )),
+    20: ("rpl_mts_replica_preserve_commit_order_deadlock", (_NO_LOCKS,)),
+    21: ("rpl_mts_spco_deadlock_hang_on_non_temp_error", (
+        f"{_RETRY}::test_not_temporary_is_not_retried",
+        f"{_APPLIER}::test_retries_in_vain_release_nobody",
+    )),
+    22: ("rpl_mts_spco_deadlock_slave_trans_retries_hang", (
+        f"{_APPLIER}::test_retries_in_vain_release_nobody",
+        f"{_SPARK_ORDER}::test_retries_in_vain",
+    )),
+    23: ("rpl_mts_replica_preserve_commit_order_drop_database", (
+        f"{_APPLIER}::test_statements_stand_in_their_place",
+    )),
+    24: ("rpl_mts_replica_preserve_commit_order_trans_DDL_nobinlog", (
+        f"{_APPLIER}::test_statements_stand_in_their_place",
+    )),
+    25: ("rpl_mts_replica_preserve_commit_order_empty_gtid_nobinlog", (
+        f"{_APPLIER}::test_empty_and_skipped_transactions_take_their_slots",
+    )),
+    26: ("rpl_mts_replica_preserve_commit_order_nobinlog_filter", (
+        f"{_APPLIER}::test_empty_and_skipped_transactions_take_their_slots",
+        "unit/schedule/test_stops.py::test_left_out_keeps_the_slot",
+    )),
+    27: ("rpl_mts_replica_preserve_commit_order_crash_nobinlog", (
+        "crash/test_kill.py::test_killed_at_a_point",
+        "property/test_histories.py::test_any_interleaving_is_serial_apply",
+    )),
+    28: ("rpl_mts_replica_preserve_commit_order_with_binlog", (_NO_BINLOG,)),
+    29: ("rpl_mta_commit_order_gtid_update_nobinlog", (
+        "spark/test_foreign.py::test_insert_between_plan_and_commit",
+    )),
+    30: ("rpl_mts_replica_preserve_commit_order_xa_prepare", (
+        f"{_SPARK_XA}::test_rows_count_where_xa_commit_stands",
+    )),
+    31: ("rpl_mts_replica_preserve_commit_order_xa_commit_error", (
+        f"{_XA}::test_commit_fails_and_is_tried_again",
+    )),
+    32: ("rpl_xa_commit_fail_preceding_trx", (
+        f"{_XA}::test_commit_fails_and_is_tried_again",
+        f"{_SPARK_XA}::test_failed_commit_leaves_the_branch_prepared",
+    )),
+    33: ("rpl_mts_spco_check_worker_states_nobinlog", (
+        f"{_APPLIER}::test_status_while_it_waits",
+    )),
+    34: ("rpl_mts_spco_acl_commands_nobinlog", (
+        f"{_APPLIER}::test_statements_stand_in_their_place",
+    )),
+    35: ("rpl_gtid_mts_spco_deadlock_other_locks", (_NO_LOCKS,)),
+    36: ("rpl_gtid_commit_order_manager_seq_nr_wrap_around", (
+        "Slots are Python's integers: they do not wrap.",
+    )),
+    # C. Retries
+    37: ("rpl_mts_logical_clock_transaction_retry", (
+        f"{_RETRY}::test_waits_as_mysql_does",
+        f"{_RETRY}::test_in_vain",
+        f"{_APPLIER}::test_several_tables_retry_at_once",
+        "crash/test_storage_faults.py::test_calls_fail_time_out_or_land_unanswered",
+    )),
+    38: ("rpl_ps_worker_retry_transaction_mts", (
+        f"{_SPARK_ORDER}::test_storage_faults_are_retried",
+        f"{_APPLIER}::test_status_of_a_transaction_that_was_tried_again",
+    )),
+    39: ("rpl_multi_source_mts_slave_retry", (_ONE_CHANNEL,)),
+    40: ("rpl_mts_xa_retry", (f"{_APPLIER}::test_xa_group_is_retried",)),
+    41: ("rpl_replica_transaction_retry_with_non_standared_relay_log_name", (
+        f"{_APPLIER}::test_retry_finds_its_file_by_the_index",
+    )),
+    42: ("rpl_mta_rows_query_event_double_free", (
+        f"{_APPLIER}::test_rows_query_in_a_group_that_is_retried",
+    )),
+    43: ("rpl_mts_spco_deadlock_slave_trans_retries_hang", (
+        f"{_APPLIER}::test_retries_in_vain_release_nobody",
+    )),
+    44: ("rpl_deadlock_innodb", (f"{_APPLIER}::test_several_tables_retry_at_once",)),
+    # D. Crash-safe positions, relay recovery
+    45: ("rpl_row_crash_safe", (
+        f"{_RESTART}::test_mysqls_outcomes_of_a_crash",
+        f"{_RESTART}::test_mysqls_outcomes_of_a_crash_around_a_statement",
+    )),
+    46: ("rpl_row_mts_rec_crash_safe", (
+        "property/test_histories.py::test_any_interleaving_is_serial_apply",
+    )),
+    47: ("rpl_parallel_recovery", (
+        f"{_LANES}::test_a_failure_leaves_nothing_of_its_transaction",
+    )),
+    48: ("rpl_multi_source_mts_recovery", (_ONE_CHANNEL,)),
+    49: ("rpl_mts_relay_log_recovery_on_error", (
+        f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
+    )),
+    50: ("rpl_gtid_mts_relay_log_recovery_auto_pos_on_off", (
+        f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
+        "spark/test_new_log.py::test_new_log_after_a_crash_between_tables",
+    )),
+    51: ("rpl_gtid_mts_recovery_with_missing_relay_log", (
+        f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
+        "live/test_run.py::test_relay_log_is_lost",
+    )),
+    52: ("rpl_relay_log_recovery_positions", (
+        f"{_RELAY}::test_renewed_log_is_another_history",
+    )),
+    53: ("rpl_recovery_empty_sqlthd_pos", (
+        f"{_HISTORY}::test_log_that_begins_in_mid_history",
+    )),
+    54: ("rpl_gtid_only_relay_log_recovery", (
+        f"{_HISTORY}::test_checkpoint_is_only_a_hint",
+    )),
+    55: ("rpl_trx_boundary_parser_relay_log_recovery", (
+        f"{_RELAY}::test_goes_on_after_a_stop",
+    )),
+    56: ("rpl_gtid_sanitizer_trx_boundaries", (
+        f"{_RESTART}::test_every_cut_tail_ends_at_a_boundary",
+        f"{_RELAY}::test_every_truncation_recovers",
+    )),
+    57: ("rpl_partial_gtid_trx_followed_by_trx_at_startup", (
+        f"{_RESTART}::test_partial_transaction_then_another",
+    )),
+    58: ("rpl_gtid_transaction_split_across_relay_logs", (
+        "unit/relay/test_relay_index.py::test_a_transaction_over_two_relay_files",
+        f"{_RELAY}::test_receives_and_rotates",
+    )),
+    59: ("rpl_gtid_retrieve_last_trx", (f"{_RELAY}::test_gtids_of_the_log",)),
+    60: ("rpl_change_master_crash_safe", (f"{_LIVE}::test_by_file_and_position",)),
+    61: ("rpl_crash_safe_master", (
+        f"{_LIVE}::test_source_is_killed_and_rotates",
+        "unit/relay/test_relay_index.py::test_loss_at_a_crash_shows_in_previous_gtids",
+    )),
+    62: ("binlog_gtid_binlog_recovery_errors", (f"{_XA_ERRORS}::test_malformed_sequences",)),
+    63: ("rpl_delayed_slave", (
+        "unit/schedule/test_stops.py::test_delay",
+        f"{_SPARK_ORDER}::test_stop_waits_for_the_delay_no_longer",
+    )),
+    64: ("rpl_idempotency", ("spark/test_refusals.py::test_idempotent_mode",)),
+    # E. XA
+    65: ("rpl_xa_survive_disconnect", (
+        f"{_XA}::test_disconnect_leaves_the_branch_prepared",
+        f"{_SPARK_XA}::test_interleaved_branches",
+    )),
+    66: ("rpl_xa_survive_crash_debug", (f"{_XA}::test_cut_off_at_every_step_of_a_part",)),
+    67: ("rpl_xa_gap_lock", (f"{_XA}::test_another_order_of_ends",)),
+    68: ("rpl_xa_detach_on_prepare", (f"{_XA}::test_second_part_on_another_worker_and_order",)),
+    69: ("rpl_xa_empty_commit_one_phase", (f"{_XA}::test_empty_branches",)),
+    70: ("rpl_xa_with_filters_error_msg", (_NO_FILTERS,)),
+    71: ("rpl_gtid_xa_prepare_do_db_filter", (_NO_FILTERS,)),
+    72: ("rpl_xa_prepare", (f"{_XA}::test_xa_groups_are_skipped_by_gtid",)),
+    73: ("rpl_xa_commit_failure", (
+        f"{_XA}::test_commit_fails_and_is_tried_again",
+        f"{_XA}::test_commit_fails_by_its_own_rows",
+        f"{_ORDER}::test_all_behind_a_failed_one_are_turned_away",
+    )),
+    **{
+        number: (f"rpl_gtid_xa_{name}", (f"{_XA}::test_cut_off_at_every_step_of_a_part",))
+        for number, name in (
+            (74, "prepare_failure_before_prepare_in_engines"),
+            (75, "prepare_failure_before_write_binlog"),
+            (76, "prepare_failure_before_prepare_2nd_phase"),
+            (77, "prepare_failure_before_gtid_externalization"),
+            (78, "commit_failure_before_write_binlog"),
+            (79, "commit_failure_before_commit_engines"),
+            (80, "commit_failure_before_gtid_externalization"),
+            (81, "commit_failure_after_rotate"),
+            (82, "commit_one_phase_failure_before_commit_engines"),
+            (83, "rollback_failure_before_rollback_engines"),
+        )
+    },
+    84: ("rpl_gtid_xa_multiple_failures", (
+        f"{_XA}::test_several_failures",
+        "property/test_xa_orders.py::test_every_order_of_two_branches_and_two_transactions",
+    )),
+    85: ("rpl_gtid_xa_prepare_recover_after_gtid_action_crash", (
+        f"{_XA}::test_cut_off_at_every_step_of_a_part",
+        f"{_XA}::test_prepared_branch_outlives_the_log",
+    )),
+    86: ("binlog_xa_trx_split_across_binlog", (f"{_XA}::test_xids_are_bytes",)),
+    87: ("binlog_xa_prepared_disconnect", (f"{_XA}::test_disconnect_leaves_the_branch_prepared",)),
+    88: ("binlog_xid_xa_nullbyte", (
+        f"{_XA}::test_xids_are_bytes",
+        f"{_SPARK_XA}::test_xid_as_text",
+    )),
+    89: ("binlog_xa_empty_rollback", (f"{_XA}::test_empty_branches",)),
+    90: ("binlog_xa_rollback_failure", (f"{_XA_ERRORS}::test_wrong_xid_is_unknown",)),
+    91: ("binlog_xa_recovery_errors", (
+        f"{_XA_ERRORS}::test_malformed_sequences",
+        f"{_XA_ERRORS}::test_one_xid_twice",
+    )),
+}  # fmt: skip

@@ -1,0 +1,180 @@
+"""The control table: second owners told from faults of storage, lost answers looked for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import deltalake.fs
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_repl.control import control as module
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
+from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
+
+CUT = Cut(7, "u:1-3", "log", {}, {})
+# What delta-rs says (measured: a full disk, a broken one).
+FULL = "Failed to parse parquet: Unable to copy data: No space left on device (os error 28)"
+BROKEN = "Generic LocalFileSystem error: Unable to rename file: Input/output error (os error 5)"
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``faulty(text, lands)``: the next commit fails with ``text``, and is there if it lands."""
+    true = module.write_deltalake
+
+    def install(text: str, *, lands: bool) -> None:
+        def write(*args: Any, **options: Any) -> None:
+            monkeypatch.setattr(module, "write_deltalake", true)
+            if lands:
+                true(DeltaTable(args[0].table_uri), *args[1:], **options)
+            raise DeltaError(text)
+
+        monkeypatch.setattr(module, "write_deltalake", write)
+
+    return install
+
+
+def positions(control: Control) -> list[int]:
+    return [cut.position for cut in control.cuts()]
+
+
+def test_a_second_owner_fences_and_is_named(control):
+    # The form "woken": the first slept while a second one took over.
+    second = Control(control.path)
+    second.claim(take_over=True)
+    with pytest.raises(FencedError, match=f"taken this target over: pid {os.getpid()} on host"):
+        control.publish(CUT)
+    with pytest.raises(FencedError, match="does not own"):
+        control.publish(CUT)
+    second.publish(CUT)
+    assert positions(second) == [7]
+
+
+def test_of_two_that_start_together_one_works(control):
+    """Both have read that there is no owner; only one of their claims can land."""
+    control.release()
+    one, other = Control(control.path), Control(control.path)
+    epoch = one.claim()
+    other._handle = DeltaTable(control.path)
+    other._handle.load_as_version(other._handle.version() - 1)  # as it was before ``one`` claimed
+    other.epoch, other._claim = epoch, "other"
+    with pytest.raises(FencedError, match=f"pid {os.getpid()}"):
+        other.write("owner")
+    one.publish(CUT)
+
+
+def test_lost_answer_is_looked_for(control, faulty):
+    faulty(BROKEN, lands=True)
+    control.publish(CUT)
+    control.publish(Cut(8, "u:1-4", "log", {}, {}))
+    assert positions(control) == [7, 8]
+
+
+def test_tried_again_it_is_written_once(control, faulty, monkeypatch):
+    """The look failed too: the next attempt meets the first one's commit."""
+    faulty(BROKEN, lands=True)
+
+    def no_look(path: str, **_: object) -> DeltaTable:
+        monkeypatch.setattr(module, "DeltaTable", DeltaTable)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(module, "DeltaTable", no_look)
+    with pytest.raises(OSError, match="Input/output"):
+        control.publish(CUT)
+    control.publish(CUT)
+    assert positions(control) == [7]
+
+
+@pytest.mark.parametrize(("text", "number"), [(FULL, errno.ENOSPC), (BROKEN, errno.EIO)])
+def test_faults_of_storage_bear_their_number(control, faulty, text, number):
+    faulty(text, lands=False)
+    with pytest.raises(OSError, match="os error") as found:
+        control.publish(CUT)
+    assert found.value.errno == number
+    control.publish(CUT)
+    assert positions(control) == [7]
+
+
+def test_what_nobody_knows_stops(control, faulty):
+    faulty("Invalid table version: 12", lands=False)
+    with pytest.raises(TargetError, match="can't write the control table: Invalid"):
+        control.publish(CUT)
+
+
+def test_maintenance_is_no_second_owner(control):
+    control.publish(CUT)
+    DeltaTable(control.path).optimize.compact()
+    with pytest.raises(ConcurrentChangeError):  # which is tried again (unit/runtime/test_retry.py)
+        control.publish(Cut(8, "u:1-4", "log", {}, {}))
+    control.publish(Cut(8, "u:1-4", "log", {}, {}))
+    assert positions(control) == [7, 8]
+
+
+def test_several_threads_write_at_once(control):
+    """Scenario 13: workers that record their positions at the same moment: every row is there."""
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: control.publish(Cut(n, f"u:1-{n}", "log", {}, {})), range(1, 25)))
+    assert positions(control) == [*range(1, 25)]
+
+
+def test_a_living_owner_is_not_overrun(control):
+    claim = f"from spark_repl.control.control import Control; Control({control.path!r}).claim()"
+    ran = subprocess.run(
+        [sys.executable, "-c", claim], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert f"another applier owns this target: pid {os.getpid()}" in ran.stderr
+
+
+def test_old_cuts_and_owners_are_forgotten(control, monkeypatch):
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 3)
+    control.write("skip", gtid_executed="u:9")
+    for position in (1, 2, 3):
+        control.publish(replace(CUT, position=position))
+    control.prune(1)
+    assert positions(control) == [1, 2, 3], "all are promised"
+    reader = DeltaTable(control.path)
+    control.prune(0)
+    assert positions(control) == [1, 2, 3], "not that soon again"
+    for position in (4, 5, 6):
+        control.publish(replace(CUT, position=position))
+    control.prune(0)
+    assert positions(control) == [6], "the last one is needed whatever its age"
+    assert [row["gtid_executed"] for row in control.rows("skip")] == ["u:9"]
+    assert len(DeltaTable(control.path).file_uris()) == 1
+    assert reader.to_pyarrow_table().num_rows >= 5, "who reads just then is not disturbed"
+    control.publish(replace(CUT, position=7))
+    control.release()
+    later = Control(control.path)
+    assert later.claim() == control.epoch + 1
+    assert positions(later) == [6, 7]
+
+
+def test_no_python_object_is_left_to_a_thread_of_arrow(control, monkeypatch):
+    """delta-rs' file system is one: let go of behind the interpreter's end it aborts the process
+    (crash/test_fencing.py: exit code -6 instead of 1, three times in ten)."""
+    control.publish(CUT)
+
+    monkeypatch.setattr(deltalake.fs, "DeltaStorageHandler", None)
+    with pytest.raises(AttributeError, match="from_table"):
+        DeltaTable(control.path).to_pyarrow_table()
+    assert positions(Control(control.path)) == [7]
+
+
+def test_pruning_is_fenced(control, monkeypatch):
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
+    control.publish(CUT)
+    second = Control(control.path)
+    second.claim(take_over=True)
+    with pytest.raises(FencedError, match="taken this target over"):
+        control.prune(0)
+    assert positions(second) == [7]

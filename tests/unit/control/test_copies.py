@@ -1,0 +1,246 @@
+"""What a target stands on: cuts, copies that no cut shows yet, and the paths of tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.control.control import Control
+from spark_repl.control.copies import (
+    CatchUp,
+    Copy,
+    check_log,
+    current_paths,
+    first_cut,
+    last_copy,
+    note_shown,
+    record_copy,
+    shown_paths,
+    standing,
+)
+from spark_repl.control.cut import Cut, TableVersion
+from spark_repl.control.history import History
+from spark_repl.control.layout import Layout
+from spark_repl.control.replaced import remove_replaced, replaced_paths
+from spark_repl.copy import copy_plan
+from spark_repl.errors import HistoryError
+from spark_repl.gtid import GtidSet
+from spark_repl.position import RelayPosition
+from spark_repl.receiver.purge import deciding
+from spark_repl.receiver.writer import RelayWriter
+from spark_repl.relay.log import open_log
+from tests.support.binlog_writer import LogWriter
+from tests.support.dump_stream import receive
+
+_UUID = "11111111-2222-3333-4444-555555555555"
+
+
+def gtids(last: int) -> GtidSet:
+    return GtidSet.parse(f"{_UUID}:1-{last}")
+
+
+def cut(control: Control, position: int, **tables: str) -> Cut:
+    versions = {f"t.{name}": TableVersion(path, 1, "m", position) for name, path in tables.items()}
+    control.publish(Cut(position, str(gtids(position)), "log", {}, versions))
+    return control.cuts()[-1]
+
+
+def made(control: Control, name: str, path: str) -> None:
+    control.write("table", detail=json.dumps({"name": f"t.{name}", "path": path}))
+
+
+def test_a_copy_of_one_table_stands_until_a_cut_shows_it(control: Control) -> None:
+    made(control, "a", "t/a")
+    made(control, "b", "t/b")
+    first = cut(control, 5, a="t/a", b="t/b")
+    copy = Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=first)
+    record_copy(control, copy)
+    cut(control, 7, a="t/a", b="t/b")
+    # While it is made the applier goes on, and the log from where it began on is held.
+    stands = standing(control)
+    assert (
+        stands.begin and stands.needed and (stands.begin.position, stands.needed.position) == (7, 5)
+    )
+    assert stands.executed == gtids(5)
+    assert current_paths(control)["t.a"] == "t/a"
+    record_copy(control, replace(copy, until=gtids(9)))
+    cut(control, 8, a="t/a", b="t/b")  # by an applier that has not gone back yet
+    stands = standing(control)
+    assert stands.begin and stands.begin.position == 5
+    assert current_paths(control) == {"t.a": "t/a@2", "t.b": "t/b"}
+    catch_up = CatchUp(stands.copy)
+    assert catch_up.active(gtids(8)) and not catch_up.active(gtids(9))
+    assert "t.a" in catch_up.tables(gtids(8)) and "t.b" not in catch_up.tables(gtids(8))
+    assert "t.a" not in catch_up.tables(gtids(9))
+    assert not shown_paths(control)
+    note_shown(control)
+    found = last_copy(control)
+    assert found and not found.shown, "no cut shows it yet"
+    cut(control, 9, a="t/a@2", b="t/b")
+    catch_up.cut_published(control)
+    found = last_copy(control)
+    assert found and found.shown
+    assert standing(control).copy is None and shown_paths(control) == {"t/a@2"}
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_copy_whose_table_is_gone_does_not_stand_again(control: Control, noted: bool) -> None:
+    """The cuts that showed it are pruned after a while."""
+    first = cut(control, 5, a="t/a")
+    done = Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=first, until=gtids(6))
+    record_copy(control, done)
+    cut(control, 6, a="t/a@2")
+    if noted:
+        note_shown(control)
+    made(control, "a", "t/a@3")  # dropped, and made again
+    cut(control, 8, a="t/a@3")
+    control._pruned = -1_000_000
+    control.prune(0)
+    assert [found.position for found in control.cuts()] == [8]
+    stands = standing(control)
+    assert (stands.copy is None) == noted
+    assert not noted or (stands.begin and stands.begin.position == 8)
+    assert not noted or current_paths(control) == {"t.a": "t/a@3"}
+
+
+def test_a_copy_of_all_tables_replaces_them(control: Control) -> None:
+    made(control, "a", "t/a")
+    made(control, "gone", "t/gone")
+    cut(control, 5, a="t/a", gone="t/gone")
+    copy = Copy(gtids(20), {"t.a": ()}, {"t.a": "t/a@2"}, held=gtids(21))
+    record_copy(control, copy)
+    stands = standing(control)
+    assert stands.begin is None and stands.executed == gtids(20)
+    record_copy(control, replace(copy, until=gtids(30)))
+    assert current_paths(control) == {"t.a": "t/a@2"}
+    assert CatchUp(standing(control).copy).copied == gtids(21)
+    record_copy(control, replace(copy, error="no such table"))
+    assert standing(control).copy is None
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_copy_of_all_tables_needs_no_cut(control: Control, done: bool) -> None:
+    """The log is needed behind its start, whatever was applied before it."""
+    assert (standing(control).begin, standing(control).executed) == (None, None)
+    cut(control, 5, a="t/a")
+    assert standing(control).executed == gtids(5)
+    until = gtids(30) if done else None
+    record_copy(control, Copy(gtids(20), {"t.a": ()}, {"t.a": "t/a@2"}, until=until))
+    stands = standing(control)
+    assert (stands.begin, stands.needed, stands.executed) == (None, None, gtids(20))
+
+
+def test_the_first_cut_of_a_copy_lies_where_the_log_begins(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.rotate()
+    (log.folder / "bin.000001").unlink()
+    relay, tables = open_log(str(log.folder)), {"t.a": TableVersion("t/a", 1, "m", 0)}
+    found = first_cut(relay, History("log", 40, {}), gtids(5), tables)
+    begin = RelayPosition(42, log.path.stat().st_size)
+    assert (found.position, found.gtid_executed) == (begin.packed, str(gtids(5)))
+    assert (found.log_id, found.tables) == ("log", tables)
+
+
+def test_a_copy_of_all_tables_must_fit_the_log() -> None:
+    copy = Copy(gtids(20), {}, {})
+    with pytest.raises(HistoryError, match="not finished"):
+        check_log(copy, gtids(20), "relay")
+    done = replace(copy, until=gtids(30))
+    for before in (19, 20):
+        check_log(done, gtids(before), "relay")
+    with pytest.raises(HistoryError, match=f"missing between the copy and the log: {_UUID}:21"):
+        check_log(done, gtids(21), "relay")
+
+
+def test_until_its_high_water_mark_a_copy_is_applied_idempotently() -> None:
+    exact = {"t.b": gtids(25)}
+    copy = Copy(gtids(20), {"t.a": (), "t.b": ()}, {}, held=gtids(21), exact=exact)
+    done = CatchUp(replace(copy, until=gtids(30)))
+    assert done.tables(gtids(29)) == {"t.a"} and done.held(gtids(29)) == exact
+    assert not done.tables(gtids(30)) and not done.held(gtids(30))
+    assert done.copied == gtids(21)
+    first = Cut(5, "", "log", {}, {})
+    assert not CatchUp(replace(copy, until=gtids(30), behind=first)).copied, "the others need it"
+    for none in (CatchUp(None), CatchUp(copy)):
+        assert not none.active(gtids(1)) and not none.tables(gtids(1)) and not none.copied
+
+
+def test_folders_of_replaced_tables_go_when_nothing_names_them(
+    control: Control, tmp_path: Path
+) -> None:
+    layout = Layout(str(tmp_path))
+    for path in ("t/a", "t/a@2", "t/a@3", "t/b"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / "_repl/keys" / path).mkdir(parents=True)
+    made(control, "a", "t/a")
+    made(control, "b", "t/b")
+    first = cut(control, 5, a="t/a", b="t/b")
+
+    def removed(hours_later: float = 0) -> list[str]:
+        for noted in (tmp_path / "_repl/replaced").glob("*/*"):
+            os.utime(noted, (0, time.time() - 3600 * hours_later))
+        return remove_replaced(control, layout, 2)
+
+    record_copy(control, Copy(gtids(5), {}, {"t.a": "t/a@2"}, behind=first, error="it is gone"))
+    assert replaced_paths(control) == {"t/a@2"}
+    copy = Copy(gtids(5), {}, {"t.a": "t/a@3"}, behind=first)
+    record_copy(control, copy)  # at work
+    record_copy(control, replace(copy, until=gtids(6)))
+    assert replaced_paths(control) == {"t/a@2"}, "the applier goes back to the cut with t/a"
+    cut(control, 6, a="t/a@3", b="t/b")
+    note_shown(control)
+    assert replaced_paths(control) == {"t/a@2"}, "t/a is in a cut that is promised"
+    control._pruned = -1_000_000
+    assert control.prune(0)
+    assert replaced_paths(control) == {"t/a", "t/a@2"}
+    assert removed() == [] and removed(1.9) == []
+    assert removed(2.1) == ["t/a", "t/a@2"] and removed(9) == []
+    assert {p.name for p in (tmp_path / "t").iterdir()} == {"a@3", "b"}
+    assert {p.name for p in (tmp_path / "_repl/keys/t").iterdir()} == {"a@3", "b"}
+
+
+def test_a_copy_begins_behind_the_newest_cut(
+    control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the source is asked a cut is published, and the log before it purged."""
+    made(control, "a", "t/a")
+    cut(control, 5, a="t/a")
+
+    def plan(config: Config, control: Control, only: object, behind: Cut) -> Copy:
+        cut(control, 7, a="t/a")
+        return Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=behind)
+
+    monkeypatch.setattr(copy_plan, "_plan", plan)
+    config = Config().override({"relay.path": str(tmp_path / "relay")})
+    copy = copy_plan.plan_again(config, control, ("t.a",))
+    assert copy.behind and (copy.behind.position, copy.start) == (7, gtids(7))
+    stands = standing(control)
+    assert stands.needed and stands.needed.position == 7
+
+
+def test_a_purge_and_a_copy_that_begins_wait_for_each_other(tmp_path: Path) -> None:
+    log, folder, entered = LogWriter(tmp_path / "log"), tmp_path / "relay", threading.Event()
+    log.ddl("CREATE DATABASE t")
+    with RelayWriter(folder, 9) as writer:
+        receive(writer, [log.path])
+
+    def decide() -> None:
+        with deciding(folder):
+            entered.set()
+
+    with deciding(folder):
+        other = threading.Thread(target=decide)
+        other.start()
+        assert not entered.wait(0.2)
+    assert entered.wait(10)
+    other.join()
+    files = sorted(log.folder.iterdir())
+    with deciding(log.folder):
+        assert sorted(log.folder.iterdir()) == files, "nothing is written into a recorded folder"

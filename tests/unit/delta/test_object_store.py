@@ -1,0 +1,210 @@
+"""A target on an object store, without Spark: URIs, files, control table, and whole histories."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap
+
+from spark_repl.config import Config
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
+from spark_repl.control.layout import Layout
+from spark_repl.control.xa_store import XaStore
+from spark_repl.delta import deletion_vector, storage
+from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
+from spark_repl.delta.new_file import date_ahead
+from spark_repl.errors import ConfigError, FencedError, TargetError
+from spark_repl.runtime.object_store import canonical, spark_settings
+from spark_repl.runtime.retry import temporary
+from spark_repl.schedule.branches import Branch, Xid
+from spark_repl.write.key_index import KeyIndex
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import cuts, rows, run
+from tests.support.s3_server import BUCKET, check_credentials, s3_server
+
+ROWS = pa.table({"id": pa.array([5, 3, 9], pa.int64()), "name": ["a", None, "c"]})
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    with s3_server() as environment:
+        yield environment
+
+
+@pytest.fixture
+def target(server, monkeypatch, tmp_path) -> str:
+    """An empty place in the bucket; what is to lie here lies below ``tmp_path``."""
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
+    return f"s3a://{BUCKET}/{uuid.uuid4()}/lake"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("s3://bank/lake", "s3a://bank/lake"),
+        ("s3a://bank/a/b/", "s3a://bank/a/b"),
+        ("S3://bank/a=1 ü/b", "s3a://bank/a=1 ü/b"),
+        ("file:///data/lake", "/data/lake"),
+        ("/data/../lake", "/lake"),
+    ],
+)
+def test_what_a_path_means(given, meant):
+    assert canonical(given) == canonical(meant) == meant
+
+
+def test_keys_in_a_uri_are_not_shown() -> None:
+    with pytest.raises(ConfigError, match=r"s3://\.\.\.@bucket/lake") as caught:
+        canonical("s3://AKIA:19841984/x@bucket/lake")
+    assert "1984" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["gs://bank/lake", "abfss://a@b/lake", "hdfs://host/lake", "memory://x", "s3://bank", "s3://",
+     "s3://Bank_/lake", "s3://bank//lake", "s3://bank/a/../b", "file://host/lake",
+     "/data/a%20b/lake", "file:///data/%c3%bc", "s3://bank/a%20b", "/data/a\\b", "/data/[a]",
+     "/a\n"],
+)  # fmt: skip
+def test_what_cannot_be_a_target_is_refused_by_name(path):
+    with pytest.raises(ConfigError) as found:
+        Layout(path)
+    assert found.value.file == path and found.value.hint
+
+
+def test_where_things_lie(target, tmp_path):
+    layout = Layout(target)
+    assert layout.control == f"{target}/_repl/control" and layout.xa == f"{target}/_repl/xa"
+    mine = f"{tmp_path}/cache/state/{target.removeprefix('s3a://')}"
+    assert layout.xa_here == f"{mine}/xa" and layout.keys("a/b") == f"{mine}/keys/a/b"
+    given = Layout.of(Config().override({"target.state_path": f"{tmp_path}/state"}).target)
+    assert given.checkpoint(7) == f"{tmp_path}/state/checkpoint/7"
+    assert given.control == f"{given.target}/_repl/control" and given.xa_here == given.xa
+
+
+def test_spark_is_told_where(target, server, monkeypatch):
+    found = spark_settings()
+    assert found["spark.hadoop.fs.s3a.endpoint"] == server["AWS_ENDPOINT_URL"]
+    assert found["spark.hadoop.fs.s3a.path.style.access"] == "true"
+    assert "secret" not in "".join(found.values())  # settings are shown in logs and in the UI
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://other")
+    assert spark_settings()["spark.hadoop.fs.s3a.endpoint"] == "http://other"
+
+
+def test_data_files_and_their_key_index(target, tmp_path):
+    columns = Columns.of(schema_json(ROWS.schema))
+    add = write_file(target, columns, ROWS)
+    path = f"{target}/{add['path']}"
+    with open_file(target, add["path"]) as file:
+        assert file.read().to_pydict() == ROWS.to_pydict()
+    assert storage.names(target) == [add["path"]] and storage.exists(path)
+    assert len(storage.open_input(path).read()) == add["size"]
+    found = read_rows(target, add["path"], ("name",), pa.array([2, 0]).to_numpy())
+    assert found[0].to_pylist() == ["c", "a"]
+    index = KeyIndex(str(tmp_path / "keys"), target, ["id"])
+    at, rows = index.candidates(add["path"], pa.array([3, 4, 9]).to_numpy())
+    assert (at.tolist(), rows.tolist()) == ([0, 2], [1, 2])
+    date_ahead(path)
+    storage.remove_if_there(path)
+    storage.remove_if_there(path)
+    with pytest.raises(FileNotFoundError):
+        date_ahead(path)
+    index.forget_gone()
+    assert not list((tmp_path / "keys").iterdir())
+    beside = write_file(f"{target}@2", columns, ROWS)
+    write_file(target, columns, ROWS)
+    storage.remove_folder(target)
+    assert not storage.names(target) and storage.names(f"{target}@2") == [beside["path"]]
+
+
+def test_deletion_vectors(target):
+    marks = [BitMap([1, 7]), BitMap(range(100_000))]
+    found = deletion_vector.write(target, marks)
+    assert [deletion_vector.read(target, one) for one in found] == marks
+    (name,) = storage.names(target)
+    elsewhere = {**found[0], "storageType": "p", "pathOrInlineDv": f"{target}/{name}"}
+    assert deletion_vector.read("/nowhere", elsewhere) == marks[0]
+
+
+def test_control_table_fences(target):
+    with pytest.raises(TargetError, match="nothing has been applied"):
+        Control.existing(target)
+    first, second = (Control(Layout(target).control) for _ in range(2))
+    assert first.claim() == 1
+    first.publish(Cut(7, "", "log", {}, {}))
+    assert second.claim(take_over=True) == 2
+    with pytest.raises(FencedError, match="taken this target over"):
+        first.publish(Cut(8, "", "log", {}, {}))
+    second.publish(Cut(9, "", "log", {}, {}))
+    assert [cut.position for cut in Control.existing(target).cuts()] == [7, 9]
+
+
+def test_bucket_and_credentials_are_named(target, server):
+    with pytest.raises(TargetError, match="there is no bucket nowhere") as found:
+        Control(Layout("s3://nowhere/lake").control).claim()
+    assert "target.path" in found.value.hint
+    with pytest.raises(TargetError, match="there is no bucket nowhere"):
+        Control.existing("s3://nowhere/lake")
+    check_credentials(server["AWS_ENDPOINT_URL"], wanted=True)
+    try:
+        for ask in (Control(Layout(target).control).claim, lambda: Control.existing(target)):
+            with pytest.raises(TargetError, match="refuses") as found:
+                ask()
+            assert "AWS_ACCESS_KEY_ID" in found.value.hint
+    finally:
+        check_credentials(server["AWS_ENDPOINT_URL"], wanted=False)
+
+
+def test_a_store_that_does_not_answer_is_asked_again(target, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(OSError) as found:
+        storage.exists(target)
+    assert temporary(found.value)
+
+
+def test_branches_survive_the_machine(target, tmp_path):
+    layout = Layout(target)
+    log = tmp_path / "log"
+    log.write_bytes(bytes(range(250)) * 10)
+    store = XaStore(layout.xa, layout.xa_here)
+    kept = store.keep(Branch(Xid(1, b"a", b""), 77, "", 0, str(log), 10, 1010, True, False, 0))
+    wanted = log.read_bytes()[10:1010]
+    assert Path(kept.path).read_bytes() == wanted
+    Path(kept.path).unlink()
+    store.check([kept])
+    assert Path(kept.path).read_bytes() == wanted
+    store.clean([kept])
+    assert len(storage.names(layout.xa)) == 1
+    store.forget([kept])
+    assert not storage.names(layout.xa) and not Path(kept.path).exists()
+    with pytest.raises(TargetError, match="are gone"):
+        store.check([kept])
+
+
+def test_history_cut_off_anywhere_without_its_working_state(target, tmp_path):
+    """Every crash loses the machine too: what is on the object store is enough to go on from."""
+    log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
+    for statement in ("CREATE DATABASE t", a.create, b.create):
+        log.ddl(statement)
+    log.transaction(insert(a, (1, "x"), (2, "x")), insert(b, (1, "x")))
+    log.xa_prepare((b"one", b"", 1), insert(a, (3, "xa")))
+    log.transaction(update(a, ((1, "x"), (1, "y"))), delete(b, (1, "x")))
+    log.transaction(insert(a, (4, "x")), delete(a, (2, "x")), insert(b, (5, "x")))
+    log.xa_end("COMMIT", (b"one", b"", 1))
+    log.transaction(update(a, ((4, "x"), (4, "y"))))
+    for step in (6, 9, 12):
+        assert not run(log.folder, target, crash=step, group_max_transactions=2)
+        shutil.rmtree(tmp_path / "cache")
+    assert run(log.folder, target, group_max_transactions=2)
+    assert rows(target, a) == [(1, "y"), (3, "xa"), (4, "y")]
+    assert rows(target, b) == [(5, "x")]
+    last = cuts(target)[-1]
+    for name, table in (("t.a", a), ("t.b", b)):
+        assert rows(target, table, last.tables[name].version) == rows(target, table)

@@ -1,0 +1,78 @@
+"""docs/guarantees.md: the tests that it names exist, and run where it says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources import functions, tree
+
+TESTS = Path(__file__).parents[2]
+TEXT = (TESTS.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")
+ROWS = {
+    int(number): (shown, tests)
+    for number, shown, tests in re.findall(r"^\| (\d+) \|.*\| ([^|]*) \| ([^|]*) \|$", TEXT, re.M)
+}
+_ONE = re.compile(r"((?:[a-z]+/)+test_\w+\.py)(?:::(test_\w+))?")
+
+
+def functions_of(path: str) -> list[ast.FunctionDef]:
+    found = functions(TESTS / path)
+    return [node for name, node in found.items() if name.startswith("test_")]
+
+
+def marks(path: str, test: ast.FunctionDef) -> str:
+    """The text of what decides when a test runs: its decorators, the names of its module that
+    they use, and the module's own marks."""
+    texts = [ast.unparse(one) for one in test.decorator_list]
+    used = {
+        name.id
+        for one in test.decorator_list
+        for name in ast.walk(one)
+        if isinstance(name, ast.Name)
+    }
+    for node in tree(TESTS / path).body:
+        defined = {node.name} if isinstance(node, ast.FunctionDef) else set()
+        if isinstance(node, ast.Assign):
+            defined = {one.id for one in node.targets if isinstance(one, ast.Name)}
+        if defined & (used | {"pytestmark"}):
+            texts.append(ast.unparse(node))
+    return " ".join(texts)
+
+
+def shown_by(path: str, name: str) -> set[str]:
+    """``test``, ``live``, ``soak``: what runs a test, or some of its cases. ``either_writer``
+    leaves MERGE to the soak (spark/conftest.py)."""
+    always, found = "live" if path.startswith("live/") else "test", set()
+    for test in functions_of(path):
+        if name in ("", test.name):
+            decided = marks(path, test)
+            whole = "pytestmark = pytest.mark.soak" in decided or any(
+                ast.unparse(one) == "pytest.mark.soak" for one in test.decorator_list
+            )
+            found |= {"soak"} if whole else {always}
+            if "soak" in decided.lower() or "either_writer" in decided:
+                found.add("soak")
+    return found
+
+
+def test_every_row_is_read() -> None:
+    assert [*ROWS] == list(range(1, len(re.findall(r"^\| \d", TEXT, re.M)) + 1))
+    assert len(ROWS) >= 50
+
+
+@pytest.mark.parametrize("number", ROWS)
+def test_named_tests_exist_and_run_where_it_says(number: int) -> None:
+    shown, tests = ROWS[number]
+    found: set[str] = set()
+    for named in re.findall(r"`([^`]+)`", tests):
+        match = _ONE.fullmatch(named)
+        assert match, f"{named} is no test"
+        path, name = match.group(1), match.group(2) or ""
+        assert name in ("", *(test.name for test in functions_of(path))), f"there is no {named}"
+        found |= shown_by(path, name)
+    assert found
+    assert shown == ", ".join(kind for kind in ("test", "live", "soak") if kind in found)

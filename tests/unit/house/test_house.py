@@ -1,0 +1,333 @@
+"""The rules of the house: layers, cycles, sizes, names, addresses, and who may import what.
+
+``python tests/unit/house/test_house.py`` prints the sizes of all modules and functions, longest first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources import tree
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = "spark_repl"
+
+# A module imports only from lines above its own; modules of one line do not import each other.
+LAYERS = (
+    ("errors", "crash_points", "config_rules"),
+    ("formats", "position", "gtid", "config"),
+    ("runtime",),
+    ("binlog",),
+    ("source",),
+    ("relay",),
+    ("receiver", "ddl"),
+    ("decode",),
+    ("schedule",),
+    ("delta",),
+    ("control",),
+    ("write",),
+    ("observe",),
+    ("apply",),
+    ("copy",),
+    ("service",),
+    ("bench", "demo"),
+    ("cli",),
+    ("__main__",),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+MODULE_LINES_MAX, TEST_LINES_MAX = 350, 400
+MODULE_LINES_REPORTED = 250
+FUNCTION_LINES_MAX = 60
+BAD_NAMES = {"utils", "util", "common", "base", "manager", "helpers", "helper", "misc"}
+
+# library -> the only modules that may import it
+ONLY_IN = {
+    "deltalake": ("delta", "control"),
+    "delta": ("delta", "write", "control"),
+    "pymysql": ("source.connection",),
+    "socket": ("source.connection", "runtime", "control", "apply"),
+}
+# part -> libraries that it must never import
+NEVER_IN = {
+    "binlog": ("pyspark", "py4j", "socket", "pymysql"),
+    "relay": ("pyspark", "py4j", "socket", "pymysql"),
+    "ddl": ("pyspark", "py4j", "socket", "pymysql"),
+    "schedule": ("pyspark", "py4j", "socket", "pymysql"),
+    "decode": ("pyspark", "py4j", "socket", "pymysql"),
+    "gtid": ("pyspark",),
+    "config": ("pyspark",),
+    "errors": ("pyspark",),
+    "position": ("pyspark",),
+}
+
+# Written with a ~ in them, so that this file keeps its own rule.
+MACHINE_PATHS = [path.replace("~", "") for path in ("/wo~rk", "/tm~p/w", "/ro~ot")]
+REGISTRIES = (
+    "py~pi.org py~thonhosted.org repo1.ma~ven.org repo.ma~ven.apache.org maven-cen~tral"
+    " arti~factory index-~url index_~url spark.jars.repo~sitories deb.deb~ian.org"
+).replace("~", "")
+FORBIDDEN_TEXT = re.compile(
+    "|".join(
+        [r"(?<![\w.}])" + re.escape(path) + r"\b" for path in MACHINE_PATHS]
+        + [re.escape(name) for name in REGISTRIES.split()]
+    ),
+    re.IGNORECASE,
+)
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name below the package ("" for its __init__, "binlog.rows") -> file."""
+    found = {}
+    for path in sorted((ROOT / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def import_nodes(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Every import, also those inside functions; not those for type checkers alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif not _type_checking(child):
+            yield from import_nodes(child)
+
+
+def imported(name: str, is_package: bool, source: ast.AST) -> set[str]:
+    """Absolute dotted names that the module ``name`` (below the package) imports."""
+    here = [PACKAGE, *name.split(".")] if name else [PACKAGE]
+    package = here if is_package else here[:-1]
+    found = set()
+    for node in import_nodes(source):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        else:
+            start = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*start, *([node.module] if node.module else [])])
+            found |= {f"{origin}.{alias.name}" for alias in node.names}
+    return found
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """Module -> modules of the package that it imports, names below the package."""
+    known = modules()
+    edges: dict[str, set[str]] = {}
+    for name, path in known.items():
+        edges[name] = set()
+        for target in imported(name, path.name == "__init__.py", tree(path)):
+            if target.split(".")[0] != PACKAGE:
+                continue
+            parts = target.split(".")[1:]
+            while parts and ".".join(parts) not in known:
+                parts.pop()  # a name inside a module
+            edges[name].add(".".join(parts))
+        edges[name].discard(name)
+    return edges
+
+
+def libraries(name: str) -> set[str]:
+    path = modules()[name]
+    return {t.split(".")[0] for t in imported(name, path.name == "__init__.py", tree(path))}
+
+
+def within(name: str, part: str) -> bool:
+    return name == part or name.startswith(part + ".")
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """(name, lines without the docstring) of every function."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if ast.get_docstring(node, clean=False) is not None:
+                doc = node.body[0]
+                lines -= (doc.end_lineno or doc.lineno) - doc.lineno + 1
+            yield node.name, lines
+
+
+def own_files() -> list[Path]:
+    """Files that are, or would be, in the repository."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git work tree")
+    return [path for n in ran.stdout.decode().split("\0") if n and (path := ROOT / n).is_file()]
+
+
+def test_every_module_has_a_layer() -> None:
+    tops = {name.split(".")[0] for name in modules() if name}
+    assert tops <= RANK.keys(), f"give these a place in LAYERS: {sorted(tops - RANK.keys())}"
+    assert tops >= RANK.keys(), f"LAYERS names what is not there: {sorted(RANK.keys() - tops)}"
+
+
+def test_unit_tests_mirror_the_rooms() -> None:
+    rooms = {path.parent.name for path in (ROOT / PACKAGE).glob("*/__init__.py")} | {"house"}
+    folders = {path.parent for path in (ROOT / "tests" / "unit").rglob("test_*.py")}
+    assert {f.relative_to(ROOT / "tests" / "unit").as_posix() for f in folders} <= {".", *rooms}
+
+
+def test_each_room_says_its_contract() -> None:
+    for path in (ROOT / PACKAGE).rglob("*/__init__.py"):
+        lines = (ast.get_docstring(tree(path)) or "").splitlines()
+        assert 1 <= len(lines) <= 15, path
+
+
+def test_rules_are_about_what_is_there() -> None:
+    named = {*NEVER_IN, *(part for parts in ONLY_IN.values() for part in parts)}
+    assert [part for part in named if not any(within(name, part) for name in modules())] == []
+
+
+def test_imports_go_one_way() -> None:
+    wrong = []
+    for name, targets in graph().items():
+        for target in targets if name else ():
+            mine, theirs = name.split(".")[0], target.split(".")[0]
+            if target and mine != theirs and RANK.get(theirs, 99) >= RANK.get(mine, 99):
+                wrong.append(f"{name} imports {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_cycles() -> None:
+    edges = {name: {t for t in targets if t} for name, targets in graph().items() if name}
+    done: set[str] = set()
+
+    def visit(name: str, way: tuple[str, ...]) -> None:
+        assert name not in way, "cycle: " + " -> ".join((*way[way.index(name) :], name))
+        if name not in done:
+            for target in sorted(edges[name]):
+                visit(target, (*way, name))
+            done.add(name)
+
+    for name in sorted(edges):
+        visit(name, ())
+
+
+def test_the_package_itself_imports_nothing_at_start() -> None:
+    """Whoever imports spark_repl.binlog gets no Spark: the public names are loaded when used."""
+    eager = [
+        ast.unparse(node)
+        for node in tree(ROOT / PACKAGE / "__init__.py").body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and getattr(node, "module", "") not in ("__future__", "typing", "importlib")
+    ]
+    assert not eager
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_library_is_imported_only_where_it_belongs(library: str) -> None:
+    wrong = [
+        name
+        for name in modules()
+        if library in libraries(name) and not any(within(name, part) for part in ONLY_IN[library])
+    ]
+    assert not wrong, f"{library} may be imported only by {ONLY_IN[library]}"
+
+
+@pytest.mark.parametrize("part", NEVER_IN)
+def test_part_keeps_away_from(part: str) -> None:
+    wrong = [
+        f"{name} imports {library}"
+        for name in modules()
+        for library in NEVER_IN[part]
+        if within(name, part) and library in libraries(name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def python_files() -> list[Path]:
+    return sorted(p for part in (PACKAGE, "jobs", "tests") for p in (ROOT / part).rglob("*.py"))
+
+
+def test_module_sizes() -> None:
+    sizes = {p.relative_to(ROOT): len(p.read_bytes().splitlines()) for p in python_files()}
+    large = {str(p): n for p, n in sizes.items() if n > MODULE_LINES_REPORTED}
+    if large:
+        shown = ", ".join(f"{p} {n}" for p, n in sorted(large.items(), key=lambda i: -i[1]))
+        warnings.warn(f"modules above {MODULE_LINES_REPORTED} lines: {shown}", stacklevel=1)
+    most = {p: MODULE_LINES_MAX if p.startswith(PACKAGE) else TEST_LINES_MAX for p in large}
+    too_large = {p: n for p, n in large.items() if n > most[p]}
+    assert not too_large, f"at most {MODULE_LINES_MAX} lines, of tests {TEST_LINES_MAX}"
+
+
+def test_function_sizes() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}: {name} {lines}"
+        for path in python_files()
+        for name, lines in functions(path)
+        if lines > FUNCTION_LINES_MAX
+    ]
+    assert not long, f"at most {FUNCTION_LINES_MAX} lines:\n" + "\n".join(long)
+
+
+def test_module_names() -> None:
+    names = [p.relative_to(ROOT) for p in python_files()]
+    assert not [str(name) for name in names if BAD_NAMES & set(name.with_suffix("").parts)]
+
+
+def test_only_the_ends_configure_logging() -> None:
+    wrong = []
+    for name, path in modules().items():
+        called = {n.attr for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute)}
+        if called & {"basicConfig", "dictConfig", "addHandler"} and not within(name, "cli"):
+            wrong.append(name)
+    assert not wrong
+
+
+def test_no_machine_paths_and_no_registry_addresses() -> None:
+    wrong = []
+    for path in own_files():
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            found = FORBIDDEN_TEXT.search(line.decode("latin-1"))
+            if found:
+                wrong.append(f"{path.relative_to(ROOT)}:{number}: {found.group()}")
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def test_the_import_reader_sees_what_it_should() -> None:
+    source = ast.parse(
+        "import socket\n"
+        "from . import crc\n"
+        "from ..errors import LogError\n"
+        "if TYPE_CHECKING:\n    import pyspark\n"
+        "def f():\n    from deltalake import DeltaTable\n"
+    )
+    assert imported("binlog.rows", False, source) == {
+        "socket",
+        "spark_repl.binlog.crc",
+        "spark_repl.errors.LogError",
+        "deltalake.DeltaTable",
+    }
+    assert "spark_repl.binlog.crc" in imported("binlog", True, source)
+
+
+def test_the_text_rule_bites() -> None:
+    bad = [f'"{path}/x"' for path in MACHINE_PATHS] + [f"a {r} b" for r in REGISTRIES.split()]
+    for text in bad:
+        assert FORBIDDEN_TEXT.search(text), text
+    for text in ("data/work/x", "mysql/root/usr", "$work/bank", "tmp/write"):
+        assert not FORBIDDEN_TEXT.search(text), text
+
+
+if __name__ == "__main__":
+    for file in sorted(python_files(), key=lambda p: -len(p.read_bytes().splitlines())):
+        longest = max(functions(file), key=lambda f: f[1], default=("-", 0))
+        lines = len(file.read_bytes().splitlines())
+        sys.stdout.write(
+            f"{lines:5} {file.relative_to(ROOT)}  longest: {longest[0]} {longest[1]}\n"
+        )

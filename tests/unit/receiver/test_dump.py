@@ -1,0 +1,215 @@
+"""The dump protocol's requests and answers, and what the receiver makes of them."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+
+from spark_repl.config import Source
+from spark_repl.errors import (
+    ConfigError,
+    LogError,
+    PurgedError,
+    SourceError,
+    SourceLostError,
+)
+from spark_repl.gtid import GtidSet
+from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.recovery import recover
+from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.source import connection, dump
+from spark_repl.source.account import addresses, password_of
+from spark_repl.source.source_check import check_gtids, check_identity
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.dump_stream import dump as dump_events
+from tests.support.dump_stream import event, feed, heartbeat, packets, receive
+
+_UUID = "11111111-2222-3333-4444-555555555555"
+_FATAL = struct.pack("<BH", 0xFF, 1236) + b"#HY000"
+
+
+def test_requests() -> None:
+    have = GtidSet.parse(f"{_UUID}:1-5")
+    data = dump.dump_gtid(7, have)
+    code, flags, server_id, name, position, length = struct.unpack_from("<BHIIQI", data)
+    assert (code, flags, server_id, name, position) == (0x1E, 6, 7, 0, 4)
+    assert GtidSet.decode(data[-length:]) == have
+    assert dump.dump_file(7, "binlog.000002", 157) == (
+        b"\x12" + struct.pack("<IHI", 157, 2, 7) + b"binlog.000002"
+    )
+    assert dump.register(7, "here")[:10] == b"\x15\x07\0\0\0\x04here"
+    assert dump.acknowledgement("b.1", 9) == b"\xef" + struct.pack("<Q", 9) + b"b.1"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "hint"),
+    [
+        ("Cannot replicate because the source purged required binary logs.", PurgedError, "copy"),
+        ("Could not find first log file name in binary log index file", PurgedError, "gone"),
+        ("Replica has more GTIDs than the source has", SourceError, "RESET"),
+        ("A replica with the same server_uuid/server_id as this replica", SourceError, "identity"),
+        ("Client requested source to start replication from position > file size", SourceError,
+         "crashed"),
+        ("log event entry exceeded max_allowed_packet", SourceError, "max_allowed_packet"),
+        ("Binary log is not open", SourceError, "log_bin"),
+        ("Cannot replicate anonymous transaction when AUTO_POSITION = 1", SourceError, "gtid_mode"),
+        ("event read from binlog did not pass crc check", SourceError, "damaged"),
+        ("something new", SourceError, "error log"),
+    ],
+)  # fmt: skip
+def test_refusals(text: str, kind: type[SourceError], hint: str) -> None:
+    found = dump.refusal(_FATAL + text.encode())
+    assert type(found) is kind and found.number == 1236
+    assert text in found.message and hint in str(found.hint)
+
+
+def test_what_may_pass_is_tried_again() -> None:
+    assert isinstance(dump.refusal(b"\xfe\0\0\2\0"), SourceLostError)
+    for number in (1040, 1053, 2003, 2013):
+        assert isinstance(dump.error_of(number, "x"), SourceLostError)
+    for number in (1045, 1227, 1236, 3118):
+        assert not isinstance(dump.error_of(number, "x"), SourceLostError)
+
+
+def test_heartbeats() -> None:
+    found = dump.parse_heartbeat(heartbeat("binlog.000007", 4711))
+    assert (found.file, found.position) == ("binlog.000007", 4711)
+    body = b"\x01\x0dbinlog.000007\x02\x09\xfe" + struct.pack("<Q", 5 << 32) + b"\0"
+    found = dump.parse_heartbeat(event(41, body))
+    assert (found.file, found.position) == ("binlog.000007", 5 << 32)
+    with pytest.raises(LogError, match="heartbeat"):
+        dump.parse_heartbeat(event(41, body[:9]))
+
+
+def test_heartbeats_are_not_logged_and_never_run_backwards(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "source")
+    log.ddl(Table("a").create)
+    events = list(dump_events([log.path], GtidSet()))
+    with RelayWriter(tmp_path / "relay", 9) as writer:
+        intake = Intake(writer)
+        feed(intake, packets(events))
+        size, end = writer.size, log.path.stat().st_size
+        good = packets([heartbeat(log.path.name, end)], sequence=len(events) + 1)
+        feed(intake, good)
+        assert (writer.size, intake.heartbeats) == (size, 1) and intake.last_heartbeat > 0
+        with pytest.raises(LogError, match="Unexpected source's heartbeat data"):
+            feed(intake, packets([heartbeat(log.path.name, 4)], sequence=len(events) + 2))
+
+
+def test_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "from env")
+    (tmp_path / "file").write_text("from file\nsecond line\n")
+    assert password_of(Source(password="plain")) == "plain"
+    assert password_of(Source(password_env="SECRET")) == "from env"
+    assert password_of(Source(password_file=str(tmp_path / "file"))) == "from file"
+    assert password_of(Source(password_command="echo 'from command'")) == "from command"
+    for wrong in (
+        Source(password_env="NO_SUCH"), Source(password_file="/no/such"),
+        Source(password_command="false"), Source(password_command="/no/such"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError):
+            password_of(wrong)
+
+
+@pytest.mark.parametrize("ending", ["exit 3", "exec sleep 9", "kill -9 $$", "echo '"])
+def test_a_password_command_that_fails_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """Its arguments may be secret, and what it printed may be the password."""
+    monkeypatch.setattr(connection, "_COMMAND_TIMEOUT_S", 0.5)
+    command = f'sh -c "echo on-stdout; {ending}" 19841984' + ("'" if "'" in ending else "")
+    with pytest.raises(ConfigError, match="password_command failed") as caught:
+        password_of(Source(password_command=command))
+    said = "".join(traceback.format_exception(caught.value))
+    assert "19841984" not in said and "on-stdout" not in said
+
+
+def test_a_password_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"19841984\xff")
+    with pytest.raises(ConfigError, match="can't read the password") as caught:
+        password_of(Source(password_file=str(tmp_path / "file")))
+    assert "19841984" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_addresses() -> None:
+    source = Source(host="a", port=1, socket="/s", hosts=("b:2", "[::1]:3"))
+    found = [(one.host, one.port, one.socket) for one in addresses(source)]
+    assert found == [("a", 1, "/s"), ("b", 2, ""), ("::1", 3, "")]
+
+
+def test_identity() -> None:
+    rows = [{"Server_Id": 7, "Replica_UUID": "x", "Host": "h"}]
+    check_identity(rows, 7, "x")
+    check_identity(rows, 8, "y")
+    with pytest.raises(SourceError, match="server_id 7: x on host h"):
+        check_identity(rows, 7, "y")
+
+
+def test_gtids() -> None:
+    from spark_repl.source.connection import Server
+
+    other = "99999999-2222-3333-4444-555555555555"
+    server = Server(
+        "h", _UUID, 1, "9.7.0", {}, GtidSet.parse(f"{_UUID}:1-10"), GtidSet.parse(f"{_UUID}:1-3")
+    )
+    check_gtids(server, GtidSet.parse(f"{_UUID}:1-3:5,{other}:1-9"))
+    with pytest.raises(PurgedError, match=f"{_UUID}:3 is missing"):
+        check_gtids(server, GtidSet.parse(f"{_UUID}:1-2"))
+    with pytest.raises(SourceError, match=f"lacks {_UUID}:11 of its own"):
+        check_gtids(server, GtidSet.parse(f"{_UUID}:1-11"))
+
+
+def test_a_receiver_that_starts_waits_for_a_purge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The applier purges while a killed receiver is started again: both would remove one file."""
+    log, folder = LogWriter(tmp_path / "source"), tmp_path / "relay"
+    for i in range(60):
+        log.transaction(insert(Table("a"), (i, "x" * 200)))
+    with RelayWriter(folder, 9, Limits(4096)) as writer:
+        receive(writer, [log.path])
+        last = writer.number
+    recover(folder)  # compiles
+    purging, go_on = threading.Event(), threading.Event()
+
+    def pause(_: str) -> None:
+        purging.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr("spark_repl.receiver.purge.reach", pause)
+    with ThreadPoolExecutor(2) as beside:
+        purged = beside.submit(purge, folder, last)
+        assert purging.wait(60)
+        recovered = beside.submit(recover, folder)
+        done = wait([recovered], 1).done
+        go_on.set()
+        assert not done
+        assert len(purged.result().files) == last - 1
+        found = recovered.result()
+    assert found is not None and found.files.numbers == (last,)
+
+
+def test_purge(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "source")
+    log.ddl(Table("a").create)
+    for i in range(60):
+        log.transaction(insert(Table("a"), (i, "x" * 200)))
+    folder = tmp_path / "relay"
+    with RelayWriter(folder, 9, Limits(4096)) as writer:
+        receive(writer, [log.path])
+        last = writer.number
+        assert last > 4
+        assert purge(folder, 3).files == ("relay.000001", "relay.000002")
+        assert not purge(folder, 3).files
+        assert len(purge(folder, 10**6).files) == last - 3  # never the one that is written
+        assert writer.total_bytes() == writer.size
+    with RelayWriter(folder, 9, Limits(4096)) as writer:
+        assert writer.number == last and writer.received.count() == 61
+    with pytest.raises(ConfigError, match="only a receiver's"):
+        purge(log.folder, 5)

@@ -1,0 +1,284 @@
+"""Threads beside the stream: what may pass is tried again, any other end is seen by the owner."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.apply.replica import Replica
+from spark_repl.config import Config
+from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.layout import Layout
+from spark_repl.copy import recopy
+from spark_repl.copy.recopy import Recopier, ask, ask_and_wait
+from spark_repl.errors import LogError, SourceError, SparkReplError, TargetError
+from spark_repl.gtid import GtidSet
+from spark_repl.runtime.companion import Companion
+from spark_repl.runtime.retry import Retries, temporary
+from spark_repl.service import following as live
+from spark_repl.service.following import wait_for_log, watch
+from spark_repl.service.supervisor import Supervisor
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import applier
+
+A = Table("a")
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
+
+
+def ended(turn: Callable[[], bool], attempts: int = 3) -> list[SparkReplError]:
+    heard: list[SparkReplError] = []
+    companion = Companion("watch", turn, heard.append, pause_s=0.0, attempts=attempts)
+    with companion:
+        companion.join(10)
+        assert not companion._thread.is_alive()
+    return heard
+
+
+def test_what_may_pass_is_tried_again() -> None:
+    turns = [0]
+
+    def turn() -> bool:
+        turns[0] += 1
+        if turns[0] % 4:
+            raise OSError(errno.EIO, "Input/output error")
+        return turns[0] < 20
+
+    assert not ended(turn)
+    assert turns == [20]
+    (error,) = ended(turn, attempts=2)
+    assert isinstance(error, TargetError)
+    assert "the watch tried again 2 time(s) in vain" in error.message
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), OSError(errno.EISDIR, "a"), MemoryError()])
+def test_any_other_end_is_seen(error: BaseException) -> None:
+    def turn() -> bool:
+        raise error
+
+    (heard,) = ended(turn)
+    assert heard.__cause__ is error
+    assert "the watch has ended" in heard.message and type(error).__name__ in heard.message
+    assert heard.hint
+
+
+def test_an_error_with_a_name_keeps_it() -> None:
+    error = LogError("damaged", file="relay.000001")
+
+    def turn() -> bool:
+        raise error
+
+    assert ended(turn) == [error]
+
+
+# What reading the control table says.
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Control:
+    found = Control(Layout(str(tmp_path / "lake")).control)
+    found.claim()
+    found.write("x")
+    found.write("y")
+    return found
+
+
+def test_a_log_that_can_not_be_read_is_named(control: Control) -> None:
+    entry = Path(control.path) / "_delta_log" / f"{2:020d}.json"
+    entry.unlink()
+    entry.mkdir()  # EISDIR: delta-rs says it without a number
+    with pytest.raises(TargetError, match="can't read the control table") as caught:
+        Control(control.path).rows("x")
+    assert caught.value.file == control.path and caught.value.hint
+
+
+def test_too_many_open_files_bear_their_number(control: Control) -> None:
+    """Of a reader, as of a writer: delta-rs gives an OSError without one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    other, held = Control(control.path), list[int]()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    try:
+        with pytest.raises(OSError, match="Too many open files") as caught:
+            other.rows("x")
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert caught.value.errno == errno.EMFILE and temporary(caught.value)
+    assert len(other.rows("x")) == 1
+
+
+# The threads of `run`.
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Replica]:
+    log = LogWriter(tmp_path / "log")
+    for statement in ("CREATE DATABASE t", A.create):
+        log.ddl(statement)
+    log.transaction(insert(A, (1, "a")))
+    with applier(log.folder, tmp_path / "lake", transaction_retries=3) as found:
+        found.coordinator.apply(found.index.slice(0, found.index.end))
+        yield found
+
+
+def raised(found: Replica) -> BaseException:
+    """What ends ``apply``, which some thread beside it has stopped."""
+    until = time.monotonic() + 10
+    while found._beside is None and time.monotonic() < until:
+        time.sleep(0.01)
+    with pytest.raises(SparkReplError) as caught:
+        found.apply(follow=True)
+    return caught.value
+
+
+@contextmanager
+def broken(found: Replica) -> Iterator[None]:
+    """The control table can't be read, and not because of something that passes."""
+    entry = Path(found.tracking.control.path) / "_delta_log" / f"{2:020d}.json"
+    aside = entry.rename(entry.with_suffix(".aside"))
+    entry.mkdir()
+    yield
+    entry.rmdir()
+    aside.rename(entry)
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def recopier(running: Replica, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recopier]:
+    monkeypatch.setattr(recopy, "_POLL_S", 0.01)
+    with Recopier(running.spark, running.config, running) as found:
+        yield found
+        assert found._thread.is_alive() or running._beside is not None, "gone, and nobody heard"
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"tables": 3}'])
+def test_a_request_that_is_none(recopier: Recopier, text: str) -> None:
+    recopier.folder.mkdir(parents=True, exist_ok=True)
+    (recopier.folder / "0.json").write_text(text)
+    until(lambda: not recopier._requests())
+    assert recopier._thread.is_alive()
+
+
+def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
+    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is: without this the thread was gone, and who asked waited for ever."""
+    behind = running.tracking.control.cuts()[-1]
+
+    def planned(config: Config, control: Control, tables: tuple[str, ...], asked: str) -> Copy:
+        copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, behind=behind, asked=asked)
+        record_copy(control, copy)
+        return copy
+
+    def copied(*_: object) -> None:
+        raise KeyError("add")
+
+    monkeypatch.setattr(recopy, "plan_again", planned)
+    monkeypatch.setattr(recopy, "_copy", copied)
+    with pytest.raises(TargetError, match="given up: KeyError: 'add'"):
+        ask_and_wait(running.config, ("t.a",))
+    assert recopier._thread.is_alive() and running._beside is None
+    assert not running.coordinator._pipeline._xa.store.keep_all
+
+
+def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
+    running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recopy, "_POLL_S", 0.01)
+    name = ask(running.config, ("t.a",))
+    record_copy(running.tracking.control, Copy(GtidSet(), {"t.a": ()}, {}, error="no", asked=name))
+    planned: list[Any] = []
+    monkeypatch.setattr(recopy, "plan_again", lambda *args: planned.append(args))
+    with Recopier(running.spark, running.config, running) as recopier:
+        until(lambda: not recopier._requests())
+    assert planned == []
+
+
+def test_who_asks_hears_of_his_own_request(
+    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of another's copy of the same tables, whatever two hosts' clocks say."""
+    other = Copy(GtidSet(), {"t.a": ()}, {}, error="another's", asked="other")
+
+    def planned(config: Config, control: Control, tables: tuple[str, ...], asked: str) -> Copy:
+        record_copy(control, other)
+        time.sleep(0.1)
+        raise TargetError("mine")
+
+    monkeypatch.setattr(recopy, "plan_again", planned)
+    with pytest.raises(TargetError, match="given up: mine"):
+        ask_and_wait(running.config, ("t.a",))
+
+
+def test_new_copies_that_can_not_be_made_stop_the_applier(
+    recopier: Recopier, running: Replica
+) -> None:
+    with broken(running):
+        ask(running.config, ("t.a",))
+        error = raised(running)
+    assert isinstance(error, TargetError)
+    assert "can't read the control table" in error.message
+
+
+def test_a_watch_that_can_not_see_stops_the_applier(
+    running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_PURGE_EVERY_S", 0.0)
+    with broken(running), watch(Supervisor(running.config, "none.toml"), running):
+        assert "can't read the control table" in str(raised(running))
+
+
+def test_a_watch_looks_again(running: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_PURGE_EVERY_S", 0.0)
+    true, faults = live.purge_applied, [OSError(errno.EIO, "Input/output error")] * 3
+
+    def purged(config: Config) -> Any:
+        if faults:
+            raise faults.pop()
+        return true(config)
+
+    monkeypatch.setattr(live, "purge_applied", purged)
+    receiver = Supervisor(running.config, "none.toml")
+    with watch(receiver, running):
+        until(lambda: not faults)
+        receiver.error = SourceError("refused")
+        until(running._stop.is_set)
+    assert running._beside is None
+
+
+def test_a_receiver_that_can_not_be_started_is_named(
+    running: Replica, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without this `run` waited for its log for ever."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    config = running.config.override({"relay.path": str(tmp_path / "relay")})
+    raises = pytest.raises(SparkReplError, match="FileNotFoundError")
+    with Supervisor(config, "none.toml") as receiver, raises as caught:
+        wait_for_log(config, receiver, threading.Event())
+    assert "thread that keeps the receiver" in caught.value.message
