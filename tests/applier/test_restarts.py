@@ -1,6 +1,6 @@
 """Crash-safe positions in the whole applier, without Spark: what a crash leaves, a restart mends.
 
-Each test says which of MySQL's own it stands for (support/scenarios.py), and asserts what that does.
+Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """XA in the whole applier, without Spark: every part cut off at every step, and its odd cases.
 
-Each test says which of MySQL's own it stands for (support/scenarios.py), and asserts what that does.
+Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
 """
 
 from __future__ import annotations

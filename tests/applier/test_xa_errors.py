@@ -1,6 +1,6 @@
 """XA that can't be: unknown and doubled XIDs, malformed sequences. Each stops with its reason.
 
-Each test says which of MySQL's own it stands for (tests/support/scenarios.py), and asserts what that does.
+Each test says which of MySQL's own it stands for (scenarios.py), and asserts what that does.
 """
 
 from __future__ import annotations

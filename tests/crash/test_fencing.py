@@ -1,7 +1,7 @@
 """Two appliers on one channel: one works, the other stops with an error that names the first.
 
-Started together: ``unit/control/test_control.py``. Started second, and stopped (SIGSTOP) in mid-commit,
-overtaken and woken: here, as processes.
+Started together: ``unit/control/test_control.py``. Started second, and stopped (SIGSTOP) in
+mid-commit, overtaken and woken: here, as processes.
 """
 
 from __future__ import annotations

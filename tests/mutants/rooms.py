@@ -31,7 +31,8 @@ ROOMS: dict[str, Room] = {
     "direct writes": Room(
         ("write/direct.py", "write/direct_writer.py", "write/commit.py", "write/group_writer.py",
          "write/rewrite.py"),
-        ("unit/write/test_group_writer.py", "unit/delta/test_partitions.py", "unit/delta/test_statistics.py",
+        ("unit/write/test_group_writer.py", "unit/delta/test_partitions.py",
+         "unit/delta/test_statistics.py",
          "unit/write/test_table_commits.py", "applier/test_guards.py", "applier/test_outcomes.py",
          "applier/test_whole.py", "applier/test_equal_values.py", "applier/test_others.py",
          "applier/test_idempotent.py", "applier/test_order.py", "property/test_histories.py",
@@ -74,7 +75,8 @@ ROOMS: dict[str, Room] = {
     ),
     "vectors": Room(
         ("delta/deletion_vector.py",),
-        ("unit/delta/test_deletion_vector.py", "applier/test_whole.py", "property/test_histories.py"),
+        ("unit/delta/test_deletion_vector.py", "applier/test_whole.py",
+         "property/test_histories.py"),
         12,
     ),
     "compaction": Room(
@@ -85,21 +87,24 @@ ROOMS: dict[str, Room] = {
     "history": Room(
         ("control/history.py", "control/skips.py", "write/table_commits.py",
          "delta/log_replay.py", "apply/resume.py"),
-        ("unit/control/test_log_history.py", "unit/write/test_table_commits.py", "unit/delta/test_log_replay.py",
+        ("unit/control/test_log_history.py", "unit/write/test_table_commits.py",
+         "unit/delta/test_log_replay.py",
          "unit/control/test_skips.py", "applier/test_others.py", "applier/test_outcomes.py",
          "applier/test_restarts.py", "property/test_skips.py"),
     ),
     "relay recovery": Room(
         ("receiver/recovery.py", "relay/published.py", "receiver/purge.py", "receiver/writer.py"),
-        ("unit/receiver/test_relay_end.py", "unit/receiver/test_relay_recovery.py", "unit/receiver/test_relay_writer.py",
-         "unit/relay/test_relay_log.py", "unit/relay/test_relay_index.py", "unit/relay/test_relay_verify.py",
+        ("unit/receiver/test_relay_end.py", "unit/receiver/test_relay_recovery.py",
+         "unit/receiver/test_relay_writer.py", "unit/relay/test_relay_log.py",
+         "unit/relay/test_relay_index.py", "unit/relay/test_relay_verify.py",
          "unit/apply/test_stream_places.py", "unit/receiver/test_dump.py"),
     ),
     "ddl": Room(
         ("ddl/effect.py", "ddl/create_table.py", "ddl/alter_table.py", "ddl/sql_tokens.py",
          "ddl/foreign_keys.py", "ddl/lower_names.py"),
         ("unit/ddl/test_ddl_parts.py", "unit/ddl/test_sql_tokens.py", "unit/ddl/test_ddl.py",
-         "unit/decode/test_cascades.py", "unit/ddl/test_name_case.py", "unit/ddl/test_create_select.py",
+         "unit/decode/test_cascades.py", "unit/ddl/test_name_case.py",
+         "unit/ddl/test_create_select.py",
          "property/test_ddl.py"),
     ),
 }  # fmt: skip

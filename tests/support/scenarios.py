@@ -62,7 +62,9 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RESTART}::test_every_cut_tail_ends_at_a_boundary",
     )),
     11: ("rpl_mts_gtids_restart_slave_io_lost_trx", (f"{_RELAY}::test_goes_on_after_a_stop",)),
-    12: ("rpl_mts_until", ("unit/schedule/test_stops.py::test_until", f"{_SPARK_ORDER}::test_until")),
+    12: ("rpl_mts_until", (
+        "unit/schedule/test_stops.py::test_until", f"{_SPARK_ORDER}::test_until",
+    )),
     13: ("rpl_mts_debug", ("unit/control/test_control.py::test_several_threads_write_at_once",)),
     14: ("binlog_mts_logical_clock", (
         f"{_SCHEDULE}::test_a_wave_ends_where_a_transaction_depends_on_its_first",

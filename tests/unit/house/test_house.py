@@ -1,6 +1,7 @@
 """The rules of the house: layers, cycles, sizes, names, addresses, and who may import what.
 
-``python tests/unit/house/test_house.py`` prints the sizes of all modules and functions, longest first.
+``python tests/unit/house/test_house.py`` prints the sizes of all modules and functions, longest
+first.
 """
 
 from __future__ import annotations
