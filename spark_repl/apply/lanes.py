@@ -44,7 +44,7 @@ class Withdrawn(CommitOrderError):
 
 
 class Meeting:
-    """Of the parts of one group, by table. Safe to call from several threads."""
+    """Where the parts of one group wait for each other, by table. Any thread may call it."""
 
     def __init__(self, tables: Iterable[str]) -> None:
         self._awaited = set(tables)

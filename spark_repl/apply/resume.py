@@ -78,7 +78,7 @@ def resume(tracking: Tracking, relay_path: str) -> tuple[AppliedLog, ResumePoint
     known = [table.position for table in tracking.tables.values()] + [one.position for one in cuts]
     highest = max(known, default=0)
     relay, (history, index) = look(
-        relay_path, lambda found: indexed(found, resolve(control, found, cut, highest), folder)
+        relay_path, lambda files: indexed(files, resolve(control, files, cut, highest), folder)
     )
     executed = check_continuity(history, relay, index, cut)
     record(control, history)

@@ -48,8 +48,8 @@ class Statements:
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
         query = _read(record, relay, base)
         text = query.text
-        found = classify(text, query.database, query.sql_mode)
-        statement = self.tracking.names.statement(found, self.tracking.tables)
+        logged = classify(text, query.database, query.sql_mode)
+        statement = self.tracking.names.statement(logged, self.tracking.tables)
         if statement.effect == Effect.CREATE_TABLE:
             if statement.if_not_exists and query.made_nothing:
                 return
@@ -135,7 +135,7 @@ def _read(record: Any, relay: RelayLog, base: int) -> Query:
 
 
 def _with_keys(statement: Statement, relay: RelayLog, record: Any, base: int) -> Statement:
-    """Of CREATE TABLE: its foreign keys as that server made them."""
+    """A CREATE TABLE with its foreign keys as the server of that log made them."""
     if not statement.foreign_keys:
         return statement
     source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source

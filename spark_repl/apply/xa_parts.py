@@ -47,10 +47,10 @@ class XaParts:
         self.store = store
         self._decided: dict[int, str] = {}  # by the position of the XA PREPARE
         self._by_hand: dict[Xid, str] = {}  # said of a second part that comes late
-        for found in decisions:
-            self._decided[found["position"]] = found["action"]
-            said = f"XA {found['action']} by {found['user']} on {found['host']}"
-            self._by_hand[Xid.of_json(found)] = said
+        for decision in decisions:
+            self._decided[decision["position"]] = decision["action"]
+            who = f"XA {decision['action']} by {decision['user']} on {decision['host']}"
+            self._by_hand[Xid.of_json(decision)] = who
         self._seen = Branches(prepared)  # up to the last record that was resolved
         self._now = Branches(self._seen)  # up to the last group that was entered
         self._said_old: set[int] = set()
@@ -61,11 +61,11 @@ class XaParts:
         Raises TargetError when bytes are gone, FencedError when another one owns the target now."""
         store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
         prepared = [
-            Branch.of_json(found, store.path(found["position"]))
-            for found in (cut.prepared if cut else ())
+            Branch.of_json(branch, store.path(branch["position"]))
+            for branch in (cut.prepared if cut else ())
         ]
         decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
-        dropped = {found["position"] for found in decisions if found["action"] == ROLLBACK}
+        dropped = {one["position"] for one in decisions if one["action"] == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)
         control.check_owner()  # else another's branches may lie there by now
         store.clean(prepared)
@@ -117,7 +117,7 @@ class XaParts:
         if not len(places):
             return records, {}, None
         records = records.copy()
-        found: dict[int, Branch] = {}
+        branches: dict[int, Branch] = {}
         hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
         for i in places:
             record = records[i]
@@ -126,15 +126,15 @@ class XaParts:
                     raise wrong_state()
                 branch = self._part(applied, record, lenient=bool(hits[i]))
             except SparkReplError as error:
-                return records[:i], found, applied.placed(error, record)
+                return records[:i], branches, applied.placed(error, record)
             if branch is None:
                 records["kind"][i] = Kind.EMPTY
                 continue
-            found[int(record["position"])] = branch
+            branches[int(record["position"])] = branch
             if record["kind"] == Kind.XA_COMMIT:
                 records["length"][i] = branch.size
                 records["uncompressed"][i] = branch.uncompressed
-        return records, found, None
+        return records, branches, None
 
     def _part(self, applied: AppliedLog, record: Any, *, lenient: bool) -> Branch | None:
         position = int(record["position"])
