@@ -1,4 +1,4 @@
-"""README.md and docs/: short enough, and every link leads somewhere."""
+"""README.md and docs/: short enough, every link leads somewhere, what they name is there."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ import pytest
 
 from spark_repl.cli.main import _RUN
 from spark_repl.config import Config
+from tests.support.sources import functions
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DESIGN = ROOT / "docs" / "design"
 README_LINES_MAX = 200
+
+ROOMS = sorted(path.parent.name for path in (ROOT / "spark_repl").glob("*/__init__.py"))
+# room/module, also with the package before it and .py behind it
+MODULE = re.compile(rf"(?<![\w/.])(?:spark_repl/\w[\w/]*|(?:{'|'.join(ROOMS)})/\w[\w/]*)(?:\.\w+)?")
+KINDS = "unit|property|applier|spark|crash|live|soak"
+TEST = re.compile(
+    rf"(?<![\w/.])(?:tests/)?((?<=tests/)\w[\w/.]*\w|(?:{KINDS})/[\w/]+\.py)(?:::(\w+))?"
+)
 
 
 def test_the_readme_is_short() -> None:
@@ -29,8 +39,56 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_page_is_linked_from_the_readme() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    pages = [str(page.relative_to(ROOT)) for page in PAGES[1:]]
+    others = [page for page in PAGES[1:] if page.parent != DESIGN or page.name == "README.md"]
+    pages = [str(page.relative_to(ROOT)) for page in others]
     assert [page for page in pages if f"({page})" not in text] == []
+
+
+def test_every_decision_is_listed() -> None:
+    text = (DESIGN / "README.md").read_text("utf-8")
+    pages = sorted(page.name for page in DESIGN.glob("*.md") if page.name != "README.md")
+    assert pages
+    assert [page for page in pages if f"({page})" not in text] == []
+
+
+def missing_modules(text: str) -> list[str]:
+    """What a text names like a module, or a folder, of the package that isn't there."""
+    missing = []
+    for name in MODULE.findall(text):
+        place = ROOT / "spark_repl" / name.removeprefix("spark_repl/")
+        made = "__pycache__" in place.parts
+        if not (made or place.exists() or Path(f"{place}.py").exists()):
+            missing.append(name)
+    return missing
+
+
+def missing_tests(text: str) -> list[str]:
+    """What a text names like a test, or a file beside the tests, that isn't there."""
+    missing = []
+    for name, function in TEST.findall(text):
+        place = ROOT / "tests" / name
+        if not place.exists() or (function and function not in functions(place)):
+            missing.append(f"{name}::{function}" if function else name)
+    return missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_and_tests_that_are_named_are_there(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert missing_modules(text) + missing_tests(text) == []
+
+
+def test_what_is_not_there_is_seen() -> None:
+    good = "`write/direct` spark_repl/apply/resume.py tests/unit/house/test_docs.py spark/lab.py"
+    assert missing_modules(good) + missing_tests(good) == []
+    bad = "`write/none` spark_repl/none/resume.py spark_repl/apply/none.py ─▶ decode/none on"
+    assert missing_modules(bad) == [
+        "write/none", "spark_repl/none/resume.py", "spark_repl/apply/none.py", "decode/none",
+    ]  # fmt: skip
+    bad = "`tests/unit/none.py`, spark/test_none.py; unit/house/test_docs.py::test_none"
+    assert missing_tests(bad) == [
+        "unit/none.py", "spark/test_none.py", "unit/house/test_docs.py::test_none",
+    ]  # fmt: skip
 
 
 def keys() -> dict[str, object]:
