@@ -105,7 +105,7 @@ def test_what_dead_owners_left_is_removed(changed, target):
     staging = target / "_repl" / "staging"
     with two_owners(changed, target) as (old, new):
         apply(new)
-        left = staging / str(old.control.epoch) / "group-7"
+        left = staging / str(old.tracking.control.epoch) / "group-7"
         left.mkdir(parents=True)
         (staging / "group-1").mkdir()
         (left / "x.arrow").write_bytes(b"")
@@ -135,10 +135,15 @@ def test_a_checkpoint_is_its_owners_until_that_has_ended(changed, target):
 def test_one_that_sleeps_in_its_start_removes_no_branch(changed, target):
     """Prepared by its successor: the cut that the sleeper has read does not name it."""
     with two_owners(changed, target) as (old, new):
-        store = XaStore(new.layout.xa)
+        store = XaStore(new.tracking.layout.xa)
         branch = Path(store.path(77))
         branch.parent.mkdir(parents=True, exist_ok=True)
         branch.write_bytes(b"its events")
         with pytest.raises(FencedError):
-            XaParts.of(old.control, old.layout, old.control.cuts()[-1], keep_all=False)
+            XaParts.of(
+                old.tracking.control,
+                old.tracking.layout,
+                old.tracking.control.cuts()[-1],
+                keep_all=False,
+            )
         assert branch.exists()

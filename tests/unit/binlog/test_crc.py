@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_repl.binlog.kernels.jit import carryless, crc
+from spark_repl.binlog.kernels import carryless, crc
 
 _WAYS = [crc._by_tables, *([crc._by_folding] if carryless.AVAILABLE else [])]
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
+from spark_repl.binlog.rows import row_images
 from spark_repl.binlog.rows.row_images import RowImages
-from spark_repl.binlog.rows.walk import row_images, walk
+from spark_repl.binlog.rows.walk import walk
 from spark_repl.errors import DecodeError
 from tests.support.decoder_log import payloads, printed, read_log
 

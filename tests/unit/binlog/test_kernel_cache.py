@@ -109,7 +109,7 @@ def test_folders_of_other_sources_go(package: Copy) -> None:
 
 def test_an_edit_elsewhere_compiles_nothing(package: Copy) -> None:
     answer, _, _ = package.call()
-    package.edit("cli.py", "import", "# import")
+    package.edit("cli/main.py", "import", "# import")
     assert package.call()[:2] == (answer, 0)
 
 

@@ -29,7 +29,7 @@ if sys.argv[1] == "no numba":
     sys.modules["numba"] = None
 import numpy as np, pyarrow as pa
 from spark_repl.decode.key_hash import hash_binary
-from tests.unit.test_without_compiler import answers
+from tests.unit.binlog.test_without_compiler import answers
 print(answers(), hash_binary(pa.array([b"a", b"bc", None, b""])).tolist())
 """
 
@@ -103,7 +103,7 @@ from pathlib import Path
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.dump_stream import events_of, packets
 from tests.support.local_delta import rows, run
-from tests.unit.test_packet import feed
+from tests.unit.receiver.test_packet import feed
 table, log, target = Table("a"), LogWriter(Path(sys.argv[1], "log")), Path(sys.argv[1], "lake")
 log.ddl("CREATE DATABASE t")
 log.ddl(table.create)

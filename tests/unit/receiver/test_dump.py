@@ -23,7 +23,7 @@ from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.recovery import recover
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.source import connection, dump
+from spark_repl.source import account, dump
 from spark_repl.source.account import addresses, password_of
 from spark_repl.source.source_check import check_gtids, check_identity
 from tests.support.binlog_writer import LogWriter, Table, insert
@@ -122,7 +122,7 @@ def test_a_password_command_that_fails_is_not_shown(
     monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
     """Its arguments may be secret, and what it printed may be the password."""
-    monkeypatch.setattr(connection, "_COMMAND_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(account, "_COMMAND_TIMEOUT_S", 0.5)
     command = f'sh -c "echo on-stdout; {ending}" 19841984' + ("'" if "'" in ending else "")
     with pytest.raises(ConfigError, match="password_command failed") as caught:
         password_of(Source(password_command=command))
