@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spark_repl.binlog.events.row_events import find_events
-from spark_repl.binlog.kernels.jit import jit as kernels
+from spark_repl.binlog.kernels import jit as kernels
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.errors import DecodeError
 from tests.unit.binlog.test_decoder_damage import ROW, event, rows
