@@ -1,26 +1,18 @@
-"""The rules of the house: layers, cycles, sizes, names, addresses, and who may import what.
-
-``python tests/unit/house/test_house.py`` prints the sizes of all modules and functions, longest
-first.
-"""
+"""The rules of the house: layers, cycles, sizes, names, addresses, and who may import what."""
 
 from __future__ import annotations
 
 import ast
 import re
 import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.support.imports import PACKAGE, ROOT, graph, imported, modules
 from tests.support.sources import tree
-
-ROOT = Path(__file__).parents[3]
-PACKAGE = "spark_repl"
 
 # A module imports only from lines above its own; modules of one line do not import each other.
 LAYERS = (
@@ -84,61 +76,6 @@ FORBIDDEN_TEXT = re.compile(
     ),
     re.IGNORECASE,
 )
-
-
-def modules() -> dict[str, Path]:
-    """Dotted name below the package ("" for its __init__, "binlog.rows") -> file."""
-    found = {}
-    for path in sorted((ROOT / PACKAGE).rglob("*.py")):
-        parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-def _type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-
-
-def import_nodes(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import, also those inside functions; not those for type checkers alone."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child
-        elif not _type_checking(child):
-            yield from import_nodes(child)
-
-
-def imported(name: str, is_package: bool, source: ast.AST) -> set[str]:
-    """Absolute dotted names that the module ``name`` (below the package) imports."""
-    here = [PACKAGE, *name.split(".")] if name else [PACKAGE]
-    package = here if is_package else here[:-1]
-    found = set()
-    for node in import_nodes(source):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        else:
-            start = package[: len(package) - node.level + 1] if node.level else []
-            origin = ".".join([*start, *([node.module] if node.module else [])])
-            found |= {f"{origin}.{alias.name}" for alias in node.names}
-    return found
-
-
-@cache
-def graph() -> dict[str, set[str]]:
-    """Module -> modules of the package that it imports, names below the package."""
-    known = modules()
-    edges: dict[str, set[str]] = {}
-    for name, path in known.items():
-        edges[name] = set()
-        for target in imported(name, path.name == "__init__.py", tree(path)):
-            if target.split(".")[0] != PACKAGE:
-                continue
-            parts = target.split(".")[1:]
-            while parts and ".".join(parts) not in known:
-                parts.pop()  # a name inside a module
-            edges[name].add(".".join(parts))
-        edges[name].discard(name)
-    return edges
 
 
 def libraries(name: str) -> set[str]:
@@ -323,12 +260,3 @@ def test_the_text_rule_bites() -> None:
         assert FORBIDDEN_TEXT.search(text), text
     for text in ("data/work/x", "mysql/root/usr", "$work/bank", "tmp/write"):
         assert not FORBIDDEN_TEXT.search(text), text
-
-
-if __name__ == "__main__":
-    for file in sorted(python_files(), key=lambda p: -len(p.read_bytes().splitlines())):
-        longest = max(functions(file), key=lambda f: f[1], default=("-", 0))
-        lines = len(file.read_bytes().splitlines())
-        sys.stdout.write(
-            f"{lines:5} {file.relative_to(ROOT)}  longest: {longest[0]} {longest[1]}\n"
-        )

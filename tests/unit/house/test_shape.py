@@ -1,0 +1,73 @@
+"""The shape of the package: chains of imports, parameters, names that stay in their room.
+
+``python -m tests.unit.house.test_shape`` prints the measures.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+from tests.support.imports import PACKAGE, ROOT, graph, modules
+from tests.support.sources import tree
+
+# The goal is 14. What is left: decoding (16 modules, from the machine code's cache to ``stage``)
+# below the driver's side of it.
+CHAIN_MAX = 23
+PARAMETERS_MAX, PARAMETERS_P90 = 8, 4
+
+
+@cache
+def depth(name: str) -> int:
+    """Modules on the longest chain of imports that begins here."""
+    return 1 + max((depth(other) for other in graph()[name] if other), default=0)
+
+
+def parameters() -> Iterator[tuple[int, str, bool]]:
+    """(number without self, place, whether it is a kernel) of every function."""
+    for name, path in modules().items():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                own = [one for one in given if one.arg not in ("self", "cls")]
+                marks = {ast.unparse(mark) for mark in node.decorator_list}
+                kernel = bool(marks & {"jit", "jit_allocating"})
+                yield len(own), f"{name}.{node.name}", kernel
+
+
+def test_chains_of_imports() -> None:
+    longest = max(graph(), key=depth)
+    assert depth(longest) <= CHAIN_MAX, longest
+
+
+def test_parameters() -> None:
+    """Kernels take arrays one by one: numba counts references to whatever holds several."""
+    many = [place for count, place, kernel in parameters() if count > PARAMETERS_MAX and not kernel]
+    assert many == []
+    counts = sorted(count for count, _, _ in parameters())
+    assert counts[int(len(counts) * 0.9)] <= PARAMETERS_P90
+
+
+def test_names_with_an_underscore_stay_in_their_room() -> None:
+    wrong = []
+    for name, path in modules().items():
+        room = name.split(".")[0]
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ImportFrom) and (node.level or node.module == PACKAGE):
+                for alias in node.names:
+                    if alias.name.startswith("_") and room not in (node.module or room):
+                        wrong.append(f"{name}: {alias.name} of {node.module}")
+    assert wrong == []
+
+
+if __name__ == "__main__":
+    longest = max(graph(), key=depth)
+    sizes = sorted(len(path.read_bytes().splitlines()) for path in modules().values())
+    counts = sorted(count for count, _, _ in parameters())
+    say = sys.stdout.write
+    say(f"modules {len(sizes)}, median {sizes[len(sizes) // 2]} lines, longest {sizes[-1]}\n")
+    say(f"chain {depth(longest)}, from {longest}\n")
+    say(f"parameters p90 {counts[int(len(counts) * 0.9)]}, most {counts[-1]} (a kernel)\n")
+    say(f"rooms {len(list((ROOT / PACKAGE).glob('*/__init__.py')))}\n")
