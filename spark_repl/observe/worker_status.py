@@ -36,8 +36,8 @@ class Failure:
         return cls(getattr(error, "number", 0), str(error), now())
 
     def columns(self, name: str) -> dict[str, Any]:
-        found = {"NUMBER": self.number, "MESSAGE": self.message, "TIMESTAMP": self.at}
-        return {f"{name}_{column}": value for column, value in found.items()}
+        fields = {"NUMBER": self.number, "MESSAGE": self.message, "TIMESTAMP": self.at}
+        return {f"{name}_{column}": value for column, value in fields.items()}
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Transaction:
-    """One that is being applied, or was."""
+    """A transaction that is being applied, or was."""
 
     name: str = ""
     began: str | None = None
@@ -80,7 +80,8 @@ class Worker:
 
 
 class WorkerStatus:
-    """Groups are named by their slot in the commit order. Not thread-safe."""
+    """The workers' state, by groups that are named by their slot in the commit order. Not
+    thread-safe."""
 
     def __init__(self, count: int) -> None:
         self._workers = [Worker() for _ in range(count)]
