@@ -141,9 +141,9 @@ def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> 
     """The rows of one file that its deletion vector does not mark, nor ``gone``."""
     gone = gone or BitMap()
     with open_file(task.folder, file.path) as parquet:
-        found = parquet.read(columns=list(task.columns.physical))
+        stored = parquet.read(columns=list(task.columns.physical))
     arrays = [
-        with_type(one_chunk(found.column(name)), field.type)
+        with_type(one_chunk(stored.column(name)), field.type)
         for name, field in zip(task.columns.physical, task.schema, strict=True)
     ]
     rows = pa.Table.from_arrays(arrays, names=list(task.columns.physical))
@@ -166,12 +166,12 @@ def actions_of(
     """The commit's actions: ``live`` is the table as it is now. Empty when there is nothing left
     to replace. Writes the deletion vector of what was marked meanwhile; where the table has no
     ``vectors``, the rewrite was in vain then."""
-    now = int(time.time() * 1000)
+    now_ms = int(time.time() * 1000)
     marks, actions = BitMap(), list[Action]()
     for i, file in enumerate(done.files):
         marks |= _moved(done, i, folder, live.get(file.path))
         if file.path in live:
-            actions.append({"remove": removed(live[file.path], now, data_change=False)})
+            actions.append({"remove": removed(live[file.path], now_ms, data_change=False)})
     if done.add is None or len(marks) == done.starts[-1]:
         return actions
     add = done.add

@@ -70,8 +70,8 @@ class GroupWriter:
         Raises RowFault (lowest failing transaction first) before anything is committed.
         """
         parts: dict[str, list[Part]] = {}
-        for found in staged.found:
-            for piece in found.parts:
+        for output in staged.found:
+            for piece in output.parts:
                 parts.setdefault(piece.table, []).append(piece)
         group = staged.group
         before = replace(cut, position=group.start, gtid_executed=str(group.executed), group="")
@@ -93,7 +93,7 @@ class GroupWriter:
         begins: Callable[[], None],
         checked: Callable[[], None],
     ) -> list[Written]:
-        """What is to be committed: it fits. Raises RowFault."""
+        """Has the tasks done; what they wrote fits and is to be committed. Raises RowFault."""
         self._writer.prepare(tables.values())
         began = time.perf_counter()
         reach("planned")
@@ -127,10 +127,10 @@ class GroupWriter:
 
     def phases(self) -> dict[str, float]:
         """Seconds: writing files, committing; the median and the longest of the tables' commits."""
-        found = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
+        seconds = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
         if self._seconds:
-            found |= {"commit_p50_s": median(self._seconds), "commit_max_s": max(self._seconds)}
-        return found
+            seconds |= {"commit_p50_s": median(self._seconds), "commit_max_s": max(self._seconds)}
+        return seconds
 
     def close(self) -> None:
         """Ends the upkeep that is under way."""
@@ -182,23 +182,23 @@ class GroupWriter:
                 first = definitions.setdefault(name, definition)
                 if not same_shape(first, definition):
                     raise SchemaError("the definition changes without a DDL statement", table=name)
-        found = {}
+        tables = {}
         self._tracking.see_logged(definitions)
         for name, definition in sorted(definitions.items()):
             table = self._tracking.tables.get(name)
             if table is None:
                 log.info("%s is made from its TABLE_MAP", name)
-                said = user_metadata(before, self._tracking.control.channel)
+                metadata = user_metadata(before, self._tracking.control.channel)
                 table = self._tracking.create(
-                    definition, complete=False, position=before.position, user_metadata=said
+                    definition, complete=False, position=before.position, user_metadata=metadata
                 )
             if name not in parts:
                 continue
             check_definition(table, definition)
             held.enter_context(table.lock)
             self._commits.refresh(table)
-            found[name] = table
-        return found
+            tables[name] = table
+        return tables
 
     def _tasks(
         self,
@@ -206,7 +206,7 @@ class GroupWriter:
         parts: Mapping[str, list[Part]],
         idempotent: Container[str],
     ) -> list[WriteTask]:
-        """The heaviest first."""
+        """The group's write tasks, the heaviest first."""
         rows = sum(_rows(pieces) for pieces in parts.values())
         share = rows // (self._workers.count + 1)
         tasks = [
@@ -257,7 +257,7 @@ class GroupWriter:
             self._pool.submit(self._commit_one, tables[name], mine[name], cut.position, metadata)
             for name in changed
         ]
-        errors = [found for found in (future.exception() for future in waiting) if found]
+        errors = [error for error in (future.exception() for future in waiting) if error]
         if errors:
             raise errors[0]
         reach("after_commit")
@@ -272,7 +272,7 @@ class GroupWriter:
         self._seconds.append(time.perf_counter() - began)
 
     def _discard(self, written: list[Written], *, tried_behind: int | None = None) -> None:
-        """The files of a group that was not committed, or not seen to be."""
+        """Removes the files of a group that was not committed, or not seen to be."""
         for part in written:
             folder = self._tracking.tables[part.table].folder
             discard(folder, part.files, tried_behind=tried_behind)

@@ -39,8 +39,8 @@ class Outcome(Enum):
 
 
 class TableCommits:
-    """``app``: the appId under which this channel's positions stand in the tables' commits. The
-    lock of a table that is asked about is held."""
+    """The commits of one channel's tables. ``app``: the appId under which the channel's positions
+    stand in them. The lock of a table that is asked about is held."""
 
     def __init__(self, control: Control, delta: TableLog, app: str, options: TableOptions) -> None:
         self.delta, self.app = delta, app
@@ -123,8 +123,9 @@ class TableCommits:
         return self._control.named(fenced(name))
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> TargetError | None:
-        """What refuses somebody's commit; None where it may pass: a table whose rows others changed
-        has keys that no log holds, which is recorded first. Raises as ``Control.write``."""
+        """The error that refuses somebody's commit; None where it may pass: a table whose rows
+        others changed has keys that no log holds, which is recorded first. Raises what
+        ``Control.write`` raises."""
         try:
             changes = foreign.check(
                 version, actions, table.columns, accept=self._options.accept_foreign
@@ -134,8 +135,8 @@ class TableCommits:
         if changes:
             log.warning("%s: somebody else changed rows in version %d", table.name, version)
             if table.complete:
-                said = json.dumps({"name": table.name, "version": version})
-                self._control.write(FOREIGN, detail=said)
+                detail = json.dumps({"name": table.name, "version": version})
+                self._control.write(FOREIGN, detail=detail)
             table.complete = False
         return None
 
@@ -146,11 +147,11 @@ class TableCommits:
     def live(self, table: Table) -> LiveFiles:
         """The files of the version that was last looked at. The table's lock is held."""
         assert table.lock.locked(), f"{table.name} is read without its lock"
-        found, snapshot = table.files, table.snapshot
-        if found is None or found.version != snapshot.version:
-            found = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
-            table.files = found
-        return found
+        files, snapshot = table.files, table.snapshot
+        if files is None or files.version != snapshot.version:
+            files = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
+            table.files = files
+        return files
 
     @contextmanager
     def files_there(self, tables: Iterable[Table]) -> Iterator[None]:
@@ -178,10 +179,10 @@ class TableCommits:
     def action(self, table: Table, path: str) -> Action:
         """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
         live no more."""
-        found = self.live(table).adds.get(path)
-        if found is None:
+        add = self.live(table).adds.get(path)
+        if add is None:
             raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
-        return found
+        return add
 
     def landed(self, table: Table, actions: list[Action], position: int, version: int) -> None:
         """A commit of ours, planned on the version that was last looked at, is ``version``. What
@@ -245,5 +246,5 @@ class TableCommits:
 
 def _position(actions: Sequence[Action], app: str) -> int | None:
     """The position that a commit records for ``app``."""
-    found = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
-    return int(found[0]) if found else None
+    versions = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
+    return int(versions[0]) if versions else None

@@ -66,7 +66,7 @@ class TableOptions:
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"
-        found = {
+        configuration = {
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
             "delta.checkpointInterval": checkpoint.NEVER,
             # Keeps promised cuts readable.
@@ -74,7 +74,7 @@ class TableOptions:
             "delta.logRetentionDuration": hours,
         }
         if self.change_data_feed:
-            found["delta.enableChangeDataFeed"] = "true"
+            configuration["delta.enableChangeDataFeed"] = "true"
         if self.column_mapping:
-            found["delta.columnMapping.mode"] = "name"
-        return found
+            configuration["delta.columnMapping.mode"] = "name"
+        return configuration

@@ -76,4 +76,4 @@ class Written:
     @property
     def files(self) -> list[str]:
         """Data and change files that were written, relative to the table's folder."""
-        return [made["path"] for made in (*self.adds, *self.changes)]
+        return [action["path"] for action in (*self.adds, *self.changes)]
