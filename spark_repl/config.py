@@ -31,7 +31,7 @@ def _later(default: Any, rule: rules.Rule, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Source:
-    """The MySQL server to follow; used by the receiver, the first copy and verify."""
+    """The MySQL server to follow, for the receiver and for copies of tables."""
 
     host: str = _key("127.0.0.1", rules.HOST)
     port: int = _key(3306, rules.integer(1, 65535))
@@ -135,7 +135,7 @@ class Config:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
-        """Checks and builds. Raises one ConfigError that lists every fault."""
+        """The configuration of a file's values. Raises one ConfigError that lists every fault."""
         faults: list[str] = []
         top: dict[str, Any] = {}
         for name, value in values.items():
@@ -232,7 +232,7 @@ def _take(
 
 
 def _together(config: Mapping[str, Any]) -> list[str]:
-    """Rules over several keys."""
+    """The faults of keys that do not go together."""
     target, apply = config.get("target", Target()), config.get("apply", Apply())
     faults = _connecting(config.get("source", Source()))
     if target.json_as == "variant" and apply.writer == "merge":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def emit(fields: Any, as_json: bool) -> None:
-    """JSON: one object on the last line of standard output. Else ``name: value`` lines."""
+    """Prints JSON, one object on the last line of standard output; else ``name: value`` lines."""
     if as_json:
         print(json.dumps(fields, default=str))
         return

@@ -89,7 +89,7 @@ def told_apart(folder: str, table: str = "") -> Iterator[None]:
 
 
 def bear(session: SparkSession, app: str, position: int, user_metadata: str) -> None:
-    """What the session's next commit records beside its data."""
+    """Has the session's next commit record position and userMetadata beside its data."""
     session.conf.set(_SESSION_APP, app)
     session.conf.set(_SESSION_VERSION, str(position))
     session.conf.set(_SESSION_METADATA, user_metadata)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
-# They may last, with nothing behind them that would be written.
+# States that may last, with no later report that would have them written.
 _LASTING = (WAITING_FOR_WORK, DELAYED)
 
 _EVERY_S = 0.5
@@ -66,7 +66,7 @@ class Result:
 
 
 class ApplierStatus:
-    """The applier's state, reported by any thread. Writes the file at most twice a second, before
+    """The applier's state, reported by any thread. Writes the file at most twice a second, at
     states that last, and at the end; never over what the owner of a later ``epoch`` has written.
     ``counters`` are added to; ``on_group`` is told of each group that has landed: the counters,
     and its end."""

@@ -19,7 +19,7 @@ _CUT = "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP"
 
 
 def metrics(status: dict[str, Any]) -> str:
-    """The samples' text; ``status``: what the function of that name returns."""
+    """One look in Prometheus' text format. ``status``: what the function of that name returns."""
     registry = CollectorRegistry()
     (applier,) = status["replication_applier_status"]
     channel = applier["CHANNEL_NAME"]

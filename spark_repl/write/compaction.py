@@ -34,8 +34,8 @@ _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 
 @dataclass(frozen=True)
 class CompactTask:
-    """``schema``: the Arrow types of the table's columns; ``key``: names of the key's columns in
-    the data files, of all columns in a table without one."""
+    """Files to be folded into one. ``schema``: the Arrow types of the table's columns; ``key``:
+    names of the key's columns in the data files, of all columns in a table without one."""
 
     table: str
     folder: str
@@ -64,8 +64,8 @@ class CompactTask:
 
 @dataclass(frozen=True)
 class Compacted:
-    """``add``: the new file, None when no row was left. ``starts`` [files + 1]: where the live rows
-    of each old file begin in the new one."""
+    """The files of a task, folded. ``add``: the new file, None when no row was left. ``starts``
+    [files + 1]: where the live rows of each old file begin in the new one."""
 
     files: tuple[LiveFile, ...]
     starts: tuple[int, ...]

@@ -258,7 +258,8 @@ def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
 def _violation(
     task: WriteTask, folded: Changes, entry: int, number: int, at: Longs | None = None
 ) -> Violation:
-    """``at`` [n]: which change of each key is to blame; None: its first."""
+    """The Violation of one net row. ``at`` [n]: positions of the changes to blame; None: of each
+    key's first."""
     position = int((folded.at if at is None else at)[entry])
     return Violation(number, position, task.table, _describe(task, folded.rows, entry))
 

@@ -42,8 +42,8 @@ _COMMITS_AT_ONCE = 4
 
 
 class GroupWriter:
-    """A group, table by table: planned, written, checked, committed. How a table takes its changes
-    is the ``writer``'s affair, MERGE or files of our own. ``write`` may be called from several
+    """Plans, writes, checks and commits a group, table by table. How a table takes its changes is
+    the ``Writer``'s affair, MERGE or files of our own. ``write`` may be called from several
     threads, for different tables."""
 
     def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
@@ -157,8 +157,8 @@ class GroupWriter:
             try:
                 outcome = self._commits.settle(table, position)
             except Exception as unseen:
-                told = isinstance(unseen, SparkReplError) and not temporary(unseen)
-                if told or isinstance(error, FencedError):
+                lasting = isinstance(unseen, SparkReplError) and not temporary(unseen)
+                if lasting or isinstance(error, FencedError):
                     raise
                 raise error from unseen
             if outcome is not Outcome.LANDED:
@@ -219,8 +219,8 @@ class GroupWriter:
     def _tasks_of(
         self, table: Table, parts: list[Part], share: int, *, idempotent: bool
     ) -> list[WriteTask]:
-        """A task a shard, each making a file; one alone for what is about a worker's
-        ``share`` of the group's rows."""
+        """One task for each shard, each making a file; a single task for a table whose rows are no
+        more than a worker's ``share`` of the group's."""
         shards: dict[int, list[Part]] = {}
         together = any(part.whole for part in parts) or _rows(parts) <= share
         for part in parts:
@@ -297,7 +297,7 @@ def _writer(tracking: Tracking, workers: Workers, *, direct: bool) -> Writer:
 
 
 def check_definition(table: Table, logged: TableDefinition) -> None:
-    """The rows must fit the Delta table: the same names, types and key."""
+    """Raises SchemaError unless the logged rows fit the Delta table: the same names, types, key."""
     if table.columns.fits(logged.arrow_schema()) and (
         logged.primary_key == table.definition.primary_key
     ):

@@ -132,7 +132,7 @@ class MergeWriter:
         return ()
 
     def prepare(self, tables: Iterable[Table]) -> None:
-        """Nothing is needed."""
+        """Does nothing: MERGE needs no key index."""
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """The look-ups, all before the first commit; with 1032 or 1062 of what doesn't fit."""

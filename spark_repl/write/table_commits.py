@@ -145,7 +145,7 @@ class TableCommits:
         return tuple(LiveFile(path, a.get("deletionVector")) for path, a in live.items())
 
     def live(self, table: Table) -> LiveFiles:
-        """The files of the version that was last looked at. The table's lock is held."""
+        """The live files of the version that was last looked at. The table's lock is held."""
         assert table.lock.locked(), f"{table.name} is read without its lock"
         files, snapshot = table.files, table.snapshot
         if files is None or files.version != snapshot.version:
@@ -155,8 +155,8 @@ class TableCommits:
 
     @contextmanager
     def files_there(self, tables: Iterable[Table]) -> Iterator[None]:
-        """While a commit is planned on the tables, whose locks are held. A data file that is gone
-        then was taken out by somebody's OPTIMIZE and removed by their VACUUM: raises
+        """A context in which a commit is planned on the tables, whose locks are held. A data file
+        that is gone then was taken out by somebody's OPTIMIZE and removed by their VACUUM: raises
         ConcurrentChangeError, to plan anew; or TargetError, where the newest version names it."""
         try:
             yield
@@ -230,8 +230,8 @@ class TableCommits:
         return commits_after(table.folder, table.snapshot.version, newest)
 
     def _take_ours(self, table: Table, upto: list[list[Action]], position: int) -> None:
-        """``upto``: the commits behind the version that was last looked at, ours the last. MERGE
-        lands above what others have committed since our plan."""
+        """Takes in a commit of ours. ``upto``: the commits behind the version that was last looked
+        at, ours the last: MERGE lands above what others have committed since our plan."""
         version = table.snapshot.version
         snapshot = self.delta.snapshot(table.folder, version + len(upto))
         assert snapshot is not None

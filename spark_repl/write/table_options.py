@@ -58,7 +58,8 @@ class TableOptions:
         return NewTable(schema_json(definition.arrow_schema()), properties, by)
 
     def _partitions(self, name: str) -> tuple[str, ...]:
-        """Somebody may have written the table's name with other letters than the source logs."""
+        """The table's columns in ``partition_by``, where its name may be written in another case
+        than the source logs it in."""
         if name in self.partition_by or self.lower_case_table_names == 0:
             return self.partition_by.get(name, ())
         meant = [by for other, by in self.partition_by.items() if fold(other) == fold(name)]

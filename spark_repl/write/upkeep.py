@@ -70,7 +70,7 @@ class Upkeep:
                     self._tend(table)
                 if self.tracking.control.prune(self.target.cut_retention_hours):
                     self._remove_replaced()
-            # Of a JVM that has ended whoever applies is told too, and says so.
+            # That the JVM has ended is reported by whoever applies, who meets it too.
             except (SparkReplError, OSError) as error:
                 if jvm_end(error) is None:
                     log.warning("upkeep of %s is put off: %s", name, error)
