@@ -135,11 +135,11 @@ class GtidSet:
             return held
         keys = _source_keys(uuid, tag, len(numbers))
         for (source, name), intervals in self._intervals.items():
-            mine = keys == np.bytes_(source + name.encode())
-            if mine.any():
+            of_source = keys == np.bytes_(source + name.encode())
+            if of_source.any():
                 edges = np.array(intervals, np.int64).ravel()
                 # Behind an odd number of edges means inside an interval.
-                held[mine] = np.searchsorted(edges, numbers[mine], "right") % 2 == 1
+                held[of_source] = np.searchsorted(edges, numbers[of_source], "right") % 2 == 1
         return held
 
     def union(self, other: GtidSet) -> GtidSet:

@@ -87,7 +87,7 @@ def _raw(config: Config, mysqlbinlog: str) -> float:
             first = str(cursor.fetchall()[0][0])
     finally:
         connection.close()
-    place = [f"--socket={source.socket}"] if source.socket else [
+    address = [f"--socket={source.socket}"] if source.socket else [
         "--protocol=TCP", f"--host={source.host}", f"--port={source.port}",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +95,7 @@ def _raw(config: Config, mysqlbinlog: str) -> float:
             mysqlbinlog, "--no-defaults", "--read-from-remote-server", "--raw", "--to-last-log",
             f"--result-file={Path(folder)}/", f"--user={source.user}",
             f"--ssl-mode={source.tls.upper()}", f"--connection-server-id={source.server_id}",
-            *place, first,
+            *address, first,
         ]  # fmt: skip
         began = time.perf_counter()
         environment = {**os.environ, "MYSQL_PWD": password_of(source)}
@@ -227,7 +227,9 @@ def _reported(took: npt.NDArray[np.float64], seconds: int) -> dict[str, Any]:
 def _latencies(records: Any, shown: list[tuple[float, int]]) -> npt.NDArray[np.float64]:
     """Seconds from each commit to the first place shown at or behind its end, where one was."""
     moment = np.array([at for at, _ in shown])
-    place = np.searchsorted([position for _, position in shown], records["end"])
-    seen = place < len(shown)
-    seconds: npt.NDArray[np.float64] = moment[place[seen]] - records["commit_time"][seen] / 1e6
+    first_shown = np.searchsorted([position for _, position in shown], records["end"])
+    seen = first_shown < len(shown)
+    seconds: npt.NDArray[np.float64] = (
+        moment[first_shown[seen]] - records["commit_time"][seen] / 1e6
+    )
     return seconds

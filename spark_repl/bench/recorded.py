@@ -88,10 +88,10 @@ def _known(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
     """The tables as the log's statements leave them, for maps without names of columns."""
     history = SchemaHistory()
     for record in records[records["kind"] == Kind.QUERY]:
-        place = RelayPosition.unpack(int(record["position"]))
+        position = RelayPosition.unpack(int(record["position"]))
         checksum = bool(record["flags"] & Flag.CHECKSUM)
-        path = log.file(place.file_no).path
-        history.see(read_statement(path, place.offset, checksum=checksum, start=b""))
+        path = log.file(position.file_no).path
+        history.see(read_statement(path, position.offset, checksum=checksum, start=b""))
     return history.definitions
 
 
@@ -122,13 +122,13 @@ def bench_apply(
     from ..apply.replica import Replica
     from ..runtime.session import build_session
 
-    given = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
-    spark = build_session(master=f"local[{given.apply.workers}]")
+    base = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
+    spark = build_session(master=f"local[{base.apply.workers}]")
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
-            config = given.override({"target.path": target})
+            config = base.override({"target.path": target})
             # Twice: Spark ends Python processes that were idle for a minute, as they are behind a
             # long load; the second time, with nothing to do, has them started again.
             for _ in range(2 if prepared else 0):

@@ -23,9 +23,9 @@ _TRAINING = Path(__file__).parents[1] / "demo" / "bank"
 
 def make_archive() -> Path:
     """Runs the applier once on the demo's log; Java writes down the classes that it loaded."""
-    place = archive()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent) as work:
+    path = archive()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as work:
         new_archive = os.path.join(work, "classes.jsa")
         command = [
             sys.executable,
@@ -41,8 +41,8 @@ def make_archive() -> Path:
                 + "\n".join(ran.stderr.splitlines()[-8:]),
                 hint="the applier also works without it, each start takes some seconds longer",
             )
-        os.replace(new_archive, place)
-    return place
+        os.replace(new_archive, path)
+    return path
 
 
 def train(new_archive: str, target: str) -> None:

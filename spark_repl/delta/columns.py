@@ -124,8 +124,8 @@ class Columns:
     def fits(self, schema: pa.Schema) -> bool:
         """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
         types = [_plain(delta_type(field.type)) for field in schema]
-        mine = [_plain(json.loads(kind)) for kind in self.types]
-        return self.names == tuple(schema.names) and mine == types
+        own = [_plain(json.loads(kind)) for kind in self.types]
+        return self.names == tuple(schema.names) and own == types
 
     def describe(self) -> str:
         return ", ".join(
@@ -256,10 +256,10 @@ def write_file(
 def open_file(folder: str, path: str) -> pq.ParquetFile:
     """A data file that the table's log names, perhaps Spark's: its INT96 timestamps are
     microseconds, as ours are."""
-    place = data_file(folder, path)
-    source = parquet_source(place)
+    location = data_file(folder, path)
+    source = parquet_source(location)
     # From an object store a column's pieces come in few requests, side by side.
-    ahead = source is not place
+    ahead = source is not location
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
 
 

@@ -69,8 +69,8 @@ def is_gone(error: BaseException, folder: str) -> bool:
     object store, or Spark's."""
     text = str(error)
     missing = isinstance(error, FileNotFoundError) or _MISSING_JAVA.search(text)
-    place = os.path.join(key_of(folder) if is_remote(folder) else folder, "")
-    return bool(missing) and any(place in shown for shown in (text, unquote(text)))
+    root = os.path.join(key_of(folder) if is_remote(folder) else folder, "")
+    return bool(missing) and any(root in shown for shown in (text, unquote(text)))
 
 
 def remove(path: str) -> None:

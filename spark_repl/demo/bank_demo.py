@@ -157,8 +157,8 @@ class Demo:
         for name, columns, rows in expected_tables(self.log / "expected"):
             at = last.tables[name]
             table = read(self.layout.table(at.path), at.version)
-            got = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-            if differing := differences(table.column_names, got, columns, rows):
+            delta_rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+            if differing := differences(table.column_names, delta_rows, columns, rows):
                 raise DemoError(
                     f"{len(differing)} rows differ from the server's, the first: {differing[0]}",
                     table=name,

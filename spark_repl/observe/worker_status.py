@@ -124,11 +124,11 @@ class WorkerStatus:
 
     def _row(self, number: int) -> dict[str, Any]:
         worker = self._workers[number]
-        mine = [work for work in self._work.values() if number in work.shares]
+        under_way = [work for work in self._work.values() if number in work.shares]
         state, applying = IDLE, Transaction()
-        if mine:
-            first = mine[0]
-            state = WAITING if any(work.waits for work in mine) else first.state
+        if under_way:
+            first = under_way[0]
+            state = WAITING if any(work.waits for work in under_way) else first.state
             applying = Transaction(
                 first.shares[number], first.began, None, first.retries, first.transient
             )

@@ -44,10 +44,10 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
             )
         values = one_chunk(staged.column(i))
         if lacks.any():
-            place = np.where(lacks, len(values), np.arange(len(values)))
+            indices = np.where(lacks, len(values), np.arange(len(values)))
             at = RelayPosition.unpack(int(positions[np.argmax(lacks)]))
             values = pa.concat_arrays([values, default_value(column, definition.name, at)])
-            values = values.take(pa.array(place))
+            values = values.take(pa.array(indices))
         arrays.append(values)
     return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 

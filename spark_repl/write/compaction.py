@@ -89,8 +89,8 @@ def choose(folder: str, files: Mapping[str, Action], enough: int) -> list[list[s
         values = (add.get("partitionValues") or {}).items()
         # Spark writes NULL as an empty text, too, and nobody keeps to an order.
         partitions.setdefault(tuple(sorted((k, v or "") for k, v in values)), []).append(add)
-    sizes = ([_size(folder, add) for add in mine] for mine in partitions.values())
-    return list(filter(None, (_choose(mine, enough) for mine in sizes)))
+    sizes = ([_size(folder, add) for add in adds] for adds in partitions.values())
+    return list(filter(None, (_choose(partition, enough) for partition in sizes)))
 
 
 def _choose(files: Sequence[_Size], enough: int) -> list[str]:

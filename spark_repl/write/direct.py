@@ -81,8 +81,8 @@ def _changes(
         if file.path not in out.marks:
             continue
         if task.key:
-            mine = np.flatnonzero(places.file == number)
-            old[file.path] = places.row[mine], keep[mine]
+            entries = np.flatnonzero(places.file == number)
+            old[file.path] = places.row[entries], keep[entries]
         else:  # a bag's entry may have many rows
             gone = np.array(BitMap.deserialize(out.marks[file.path]).to_array(), np.int64)
             old[file.path] = gone, np.zeros(len(gone), bool)
@@ -112,15 +112,15 @@ def _complete(
     old: dict[int, list[pa.Array]] = {column: [] for column in gaps.wanted}
     rows_read = 0
     for number in np.unique(places.file[origins]):
-        mine = origins[places.file[origins] == number]
+        entries = origins[places.file[origins] == number]
         if number < 0:
             continue
         physical = [task.columns.physical[column] for column in old]
-        read = read_rows(task.folder, task.files[number].path, physical, places.row[mine])
+        read = read_rows(task.folder, task.files[number].path, physical, places.row[entries])
         for (column, parts), values in zip(old.items(), read, strict=True):
             parts.append(with_type(values, folded.rows.column(column).type))
-        at[mine] = rows_read + np.arange(len(mine))
-        rows_read += len(mine)
+        at[entries] = rows_read + np.arange(len(entries))
+        rows_read += len(entries)
     at = np.where(needed & (gaps.origin >= 0), at[gaps.origin], -1)
     if rows_read:
         whole = {column: pa.concat_arrays(parts) for column, parts in old.items()}
@@ -250,9 +250,9 @@ def _take(
 
 def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     marked = np.frombuffer(dead.to_array(), np.uint32)
-    place = np.searchsorted(marked, rows)
-    place[place == len(marked)] = 0
-    return np.asarray(marked[place] == rows) if len(marked) else np.zeros(len(rows), bool)
+    nearest = np.searchsorted(marked, rows)
+    nearest[nearest == len(marked)] = 0
+    return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)
 
 
 def _violation(

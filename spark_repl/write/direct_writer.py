@@ -42,13 +42,13 @@ class DirectWriter:
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """Adds, for tables without deletion vectors, their files that lose rows, written anew."""
-        mine = by_table(tables, written)
+        per_table = by_table(tables, written)
         tasks, size = [], 0
         for table in tables.values():
             if table.has_vectors:
                 continue
             keys = self._tracking.layout.keys(table.path)
-            for path, rows in marked_rows(mine[table.name]).items():
+            for path, rows in marked_rows(per_table[table.name]).items():
                 old = self._tracking.commits.action(table, path)
                 size += old["size"]
                 file = LiveFile(path, old.get("deletionVector"))

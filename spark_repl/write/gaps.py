@@ -76,10 +76,10 @@ class Gaps:
             name = definition.columns[column].name
             patched = _patched(documents, [by_row[i] for i in chosen], name, definition.name)
             bad += [int(i) for i, text in zip(chosen, patched, strict=True) if text is None]
-            place = np.arange(len(base))
-            place[chosen] = len(base) + np.arange(len(chosen))
+            indices = np.arange(len(base))
+            indices[chosen] = len(base) + np.arange(len(chosen))
             both = pa.concat_arrays([base, pa.array(patched, base.type)])
-            columns[column] = both.take(pa.array(place))
+            columns[column] = both.take(pa.array(indices))
         return pa.Table.from_arrays(columns, names=rows.column_names), bad
 
 
@@ -139,12 +139,12 @@ def assemble(
         if (lost := exists & (source == LOST)).any():
             raise _lost(int(changes.position[net.entry[np.argmax(lost)]]), definition.name)
         values = one_chunk(staged.column(i))
-        place = np.where(source >= 0, changes.parent[np.maximum(source, 0)], len(values))
+        indices = np.where(source >= 0, changes.parent[np.maximum(source, 0)], len(values))
         if (plain := exists & (source == DEFAULT)).any():
             at = RelayPosition.unpack(int(changes.position[net.entry[np.argmax(plain)]]))
             values = pa.concat_arrays([values, default_value(column, definition.name, at)])
         unknown = (source == TARGET) | ~exists & (source < 0)
-        arrays.append(values.take(pa.array(place, mask=unknown)))
+        arrays.append(values.take(pa.array(indices, mask=unknown)))
         if (mask := exists & (source == TARGET)).any():
             gaps.wanted[i] = mask
         if column.type == ColumnType.JSON and i in waiting:
@@ -173,14 +173,14 @@ def _collect(
     exists: Bools,
 ) -> dict[int, bytes]:
     """Net row -> the diffs between the image its document comes from and its last change."""
-    mine = np.isin(changes.parent, np.array(list(waiting), np.int64)) & changes.image
+    has_diffs = np.isin(changes.parent, np.array(list(waiting), np.int64)) & changes.image
     # How many diffs lie on the way from each change back to its row's root.
-    count = along(line.previous, mine)
+    count = along(line.previous, has_diffs)
     by_row = {}
     for row in np.flatnonzero(exists & (count[net.entry] > 0)):
         parts, at = [], int(net.entry[row])
         while at >= 0 and at != source[row]:
-            if mine[at]:
+            if has_diffs[at]:
                 parts.append(waiting[int(changes.parent[at])])
             at = int(line.previous[at])
         if parts:

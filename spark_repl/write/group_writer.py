@@ -150,9 +150,9 @@ class GroupWriter:
         Raises FencedError and FormerOwnerError when a commit in between is not this process's, and
         ``error`` where nothing can be asked now: nothing is removed then.
         """
-        mine, landed = by_table(tables, written), True
+        per_table, landed = by_table(tables, written), True
         for name, table in tables.items():
-            if not any(part.changes_table for part in mine[name]):
+            if not any(part.changes_table for part in per_table[name]):
                 continue
             try:
                 outcome = self._commits.settle(table, position)
@@ -163,7 +163,7 @@ class GroupWriter:
                 raise error from unseen
             if outcome is not Outcome.LANDED:
                 landed = False
-                self._discard(mine[name], tried_behind=table.snapshot.version)
+                self._discard(per_table[name], tried_behind=table.snapshot.version)
         if not landed and isinstance(error, FencedError):
             raise self._commits.not_ours(error.table or "") from error
         return landed
@@ -246,15 +246,17 @@ class GroupWriter:
 
     def _commit(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:
         metadata = user_metadata(cut, self._tracking.control.channel)
-        mine = by_table(tables, written)
-        changed = [name for name in tables if any(w.changes_table for w in mine[name])]
+        per_table = by_table(tables, written)
+        changed = [name for name in tables if any(w.changes_table for w in per_table[name])]
         reach("before_commit")
         if armed("between_tables") and len(changed) > 1:
             first = changed.pop(0)
-            self._commit_one(tables[first], mine[first], cut.position, metadata)
+            self._commit_one(tables[first], per_table[first], cut.position, metadata)
             reach("between_tables")
         waiting = [
-            self._pool.submit(self._commit_one, tables[name], mine[name], cut.position, metadata)
+            self._pool.submit(
+                self._commit_one, tables[name], per_table[name], cut.position, metadata
+            )
             for name in changed
         ]
         errors = [error for error in (future.exception() for future in waiting) if error]

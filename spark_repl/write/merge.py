@@ -136,12 +136,12 @@ class MergeWriter:
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """The look-ups, all before the first commit; with 1032 or 1062 of what doesn't fit."""
-        mine = by_table(tables, written)
-        changed = [name for name in tables if any(part.changes_table for part in mine[name])]
+        per_table = by_table(tables, written)
+        changed = [name for name in tables if any(part.changes_table for part in per_table[name])]
         with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="merge") as pool:
-            asked = pool.map(lambda name: self._asked(tables[name], mine[name]), changed)
-            mine |= zip(changed, asked, strict=True)
-        return [part for name in tables for part in mine[name]]
+            asked = pool.map(lambda name: self._asked(tables[name], per_table[name]), changed)
+            per_table |= zip(changed, asked, strict=True)
+        return [part for name in tables for part in per_table[name]]
 
     def _asked(self, table: Table, written: list[Written]) -> list[Written]:
         staged = [self._staged(table, part) for part in written]

@@ -35,5 +35,7 @@ def row_fault(violation: Violation, table: Table) -> RowFault:
         if not table.complete:
             message += "; the table is incomplete: it was not created in this log"
             hint = "apply the log from the table's creation on; " + hint
-    place = RelayPosition.unpack(violation.position)
-    return RowFault(message, number=violation.number, position=place, table=table.name, hint=hint)
+    position = RelayPosition.unpack(violation.position)
+    return RowFault(
+        message, number=violation.number, position=position, table=table.name, hint=hint
+    )

@@ -85,9 +85,9 @@ class TableCommits:
         what others did, unless they have undone it."""
         position, sound, refused = table.position, [version], None
         for number, actions in enumerate(newer, version + 1):
-            ours = _position(actions, self.app)
+            own_position = _position(actions, self.app)
             copied = _position(actions, f"{self.app}:copy") is not None  # a chunk of our copy
-            if ours is None and not copied:
+            if own_position is None and not copied:
                 refused = refused or self._foreign(table, number, actions)
                 if not refused:
                     sound.append(number)
@@ -97,10 +97,10 @@ class TableCommits:
                 if not below or not foreign.undone(table.folder, sound, below, table.columns):
                     raise self._refused(table, refused, None)
                 refused = None
-            if ours is not None and number > table.snapshot.version:
-                if ours != table.pending:
+            if own_position is not None and number > table.snapshot.version:
+                if own_position != table.pending:
                     raise self.not_ours(table.name)
-                position = ours
+                position = own_position
             sound = [number]
         if refused:
             if not foreign.undone(table.folder, sound, snapshot, table.columns):

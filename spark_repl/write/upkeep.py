@@ -104,10 +104,10 @@ class Upkeep:
             size += sum(int(live[path]["size"]) for path in paths)
         if not tasks:
             return
-        done = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
+        rewrites = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
         reach("compacted")
         with table.lock:
-            self._replace(table, planned, done)
+            self._replace(table, planned, rewrites)
         reach("after_compaction")
 
     def _replace(self, table: Table, planned: LiveFiles, done: list[Compacted]) -> None:
