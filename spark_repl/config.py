@@ -31,7 +31,7 @@ def _later(default: Any, rule: rules.Rule, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Source:
-    """The MySQL server to follow; used by the receiver, the first copy and verify."""
+    """The MySQL server to follow, for the receiver and for copies of tables."""
 
     host: str = _key("127.0.0.1", rules.HOST)
     port: int = _key(3306, rules.integer(1, 65535))
@@ -135,7 +135,7 @@ class Config:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
-        """Checks and builds. Raises one ConfigError that lists every fault."""
+        """The configuration of a file's values. Raises one ConfigError that lists every fault."""
         faults: list[str] = []
         top: dict[str, Any] = {}
         for name, value in values.items():
@@ -171,7 +171,7 @@ class Config:
             done = item.metadata["done"]
             if done is not None and value not in done:
                 shown = "" if key.startswith("password") else f" = {_toml(value)}"
-                allowed = " or ".join(_toml(one) for one in done)
+                allowed = " or ".join(_toml(choice) for choice in done)
                 faults.append(f"{name}{shown} is not supported by this version yet, only {allowed}")
         if faults:
             raise _error("asks for what this version does not do", faults, None)
@@ -211,28 +211,28 @@ def _section(name: str, values: Any, faults: list[str]) -> Any:
         return section()
     taken: dict[str, Any] = {}
     for key, value in values.items():
-        known = _KEYS.get(f"{name}.{key}")
-        if known is None:
+        declared = _KEYS.get(f"{name}.{key}")
+        if declared is None:
             faults.append(_unknown(key, name))
         else:
-            _take(taken, known, f"{name}.{key}", value, faults)
+            _take(taken, declared, f"{name}.{key}", value, faults)
     return section(**taken)
 
 
 def _take(
-    into: dict[str, Any], known: Field[Any], name: str, value: Any, faults: list[str]
+    into: dict[str, Any], declared: Field[Any], name: str, value: Any, faults: list[str]
 ) -> None:
-    fault = known.metadata["rule"](value)
+    fault = declared.metadata["rule"](value)
     if fault is None:
-        into[known.name] = tuple(value) if isinstance(value, list) else value
+        into[declared.name] = tuple(value) if isinstance(value, list) else value
         return
     faults.append(f"{name} {fault}")
-    assert known.default is not MISSING
-    into[known.name] = known.default
+    assert declared.default is not MISSING
+    into[declared.name] = declared.default
 
 
 def _together(config: Mapping[str, Any]) -> list[str]:
-    """Rules over several keys."""
+    """The faults of keys that do not go together."""
     target, apply = config.get("target", Target()), config.get("apply", Apply())
     faults = _connecting(config.get("source", Source()))
     if target.json_as == "variant" and apply.writer == "merge":
@@ -268,7 +268,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 

@@ -53,12 +53,12 @@ def unshown(pattern: str, wanted: str) -> Rule:
 
 
 def hosts(value: Any) -> str | None:
-    """Doesn't show an entry, which may be the "user:password@host:port" of another tool."""
+    """A list of "host:port". No fault shows an entry: it may hold another tool's password."""
     if not isinstance(value, list | tuple):
         return 'must be a list of "host:port"'
     for number, entry in enumerate(value, 1):
-        found = _HOST_PORT.fullmatch(entry) if isinstance(entry, str) else None
-        if found is None or not 1 <= int(found.group(2)) <= 65535:
+        match = _HOST_PORT.fullmatch(entry) if isinstance(entry, str) else None
+        if match is None or not 1 <= int(match.group(2)) <= 65535:
             return f'must be a list of "host:port", but entry {number} is none'
     return None
 
@@ -67,29 +67,31 @@ def tables(value: Any) -> str | None:
     wanted = 'must be a list of "db.table"'
     if not isinstance(value, list | tuple):
         return f"{wanted}, not {value!r}"
-    wrong = [one for one in value if not isinstance(one, str) or not all(one.partition("."))]
+    wrong = [
+        entry for entry in value if not isinstance(entry, str) or not all(entry.partition("."))
+    ]
     return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
 
 
 def partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
     """(table, columns) of "db.table(column, ...)"; None for anything else."""
-    found = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None
-    return found and (found[1], tuple(column.strip() for column in found[2].split(",")))
+    match = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None
+    return match and (match[1], tuple(column.strip() for column in match[2].split(",")))
 
 
 def partitions(value: Any) -> str | None:
     wanted = 'must be a list of "db.table(column, ...)"'
     if not isinstance(value, list | tuple):
         return f"{wanted}, not {value!r}"
-    tables = []
+    names = []
     for entry in value:
-        if (found := partitioned(entry)) is None:
+        if (parsed := partitioned(entry)) is None:
             return f"{wanted}, but holds {entry!r}"
-        tables.append(found[0])
-        columns = [column.lower() for column in found[1]]
+        names.append(parsed[0])
+        columns = [column.lower() for column in parsed[1]]
         if not all(columns) or len(set(columns)) < len(columns):
             return f"{wanted}, each column once, but holds {entry!r}"
-    twice = next((name for name in tables if tables.count(name) > 1), None)
+    twice = next((name for name in names if names.count(name) > 1), None)
     return f"names {twice} twice" if twice else None
 
 

@@ -46,8 +46,8 @@ _listener: tuple[Callable[[str], object], Container[str]] = (lambda name: None),
 
 @contextmanager
 def listening(listener: Callable[[str], object], armed: Container[str] = ()) -> Iterator[None]:
-    """Meanwhile ``listener`` is told the name of each point that this process reaches, and may
-    raise there; ``armed``: points at which more is done so that they can be reached."""
+    """Tells ``listener``, within the block, the name of each point that this process reaches; it
+    may raise there. ``armed``: points at which more is done so that they can be reached."""
     global _listener
     before, _listener = _listener, (listener, armed)
     try:

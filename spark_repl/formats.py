@@ -35,8 +35,8 @@ def stamp(text: str, number: int) -> str:
 
 def unstamp(text: str, known: int, what: str, file: object = None) -> str:
     """The object as it was before ``stamp``. Raises FormatError for an unknown number."""
-    found = _STAMP.search(text)
-    if found is None:
+    match = _STAMP.search(text)
+    if match is None:
         return text
-    check(int(found[1]), known, what, file, found[2])
-    return text[: found.start()] + "}"
+    check(int(match[1]), known, what, file, match[2])
+    return text[: match.start()] + "}"

@@ -37,7 +37,7 @@ def format_gtid(uuid: bytes, tag: str, gno: int) -> str:
 
 
 class GtidSet:
-    """Immutable. Every operation gives a new set; ``str`` is MySQL's text without line breaks."""
+    """An immutable set: each operation gives a new one; ``str`` is MySQL's text on one line."""
 
     __slots__ = ("_intervals",)
 
@@ -78,9 +78,9 @@ class GtidSet:
         """
         numbers = np.asarray(gno, np.int64)
         keys = _source_keys(uuid, tag, len(numbers))
-        known = numbers > 0
-        if not known.all():
-            keys, numbers = keys[known], numbers[known]
+        numbered = numbers > 0
+        if not numbered.all():
+            keys, numbers = keys[numbered], numbers[numbered]
         intervals: dict[Source, list[Interval]] = {}
         if len(numbers) == 0:
             return cls()
@@ -97,8 +97,10 @@ class GtidSet:
         """Reads the body of a PREVIOUS_GTIDS event (also COM_BINLOG_DUMP_GTID's), tagged or not."""
         try:
             return cls(_decode(bytes(body)))
-        except (struct.error, IndexError, UnicodeDecodeError) as e:
-            raise LogError("a PREVIOUS_GTIDS event is damaged: it does not hold a GTID set") from e
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise LogError(
+                "a PREVIOUS_GTIDS event is damaged: it does not hold a GTID set"
+            ) from error
 
     def encode(self, *, tagged: bool | None = None) -> bytes:
         """The body of a PREVIOUS_GTIDS event; tagged format when a tag needs it (or when asked)."""
@@ -128,17 +130,17 @@ class GtidSet:
     def contains_arrays(self, uuid: Any, gno: Any, tag: Any = None) -> np.ndarray:
         """bool[n]: which of n GTIDs (as ``from_arrays`` takes them) are in the set."""
         numbers = np.asarray(gno, np.int64)
-        found = np.zeros(len(numbers), bool)
+        held = np.zeros(len(numbers), bool)
         if not self:
-            return found
+            return held
         keys = _source_keys(uuid, tag, len(numbers))
         for (source, name), intervals in self._intervals.items():
-            mine = keys == np.bytes_(source + name.encode())
-            if mine.any():
+            of_source = keys == np.bytes_(source + name.encode())
+            if of_source.any():
                 edges = np.array(intervals, np.int64).ravel()
                 # Behind an odd number of edges means inside an interval.
-                found[mine] = np.searchsorted(edges, numbers[mine], "right") % 2 == 1
-        return found
+                held[of_source] = np.searchsorted(edges, numbers[of_source], "right") % 2 == 1
+        return held
 
     def union(self, other: GtidSet) -> GtidSet:
         merged: dict[Source, list[Interval]] = {k: list(v) for k, v in self._intervals.items()}
@@ -223,7 +225,7 @@ def _malformed(text: str) -> ConfigError:
 
 
 def _merge(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Sorted, touching ones joined, empty ones (``5-3``) left out."""
+    """Intervals in order, touching ones joined, empty ones (``5-3``) left out."""
     out: list[Interval] = []
     for start, end in sorted(intervals):
         if end <= start:

@@ -41,12 +41,12 @@ def bench_receive(config: Config, mysqlbinlog: str = "", runs: int = 1) -> dict[
 
     Raises SourceError, SetupError. Shows up on the source as a replica of its own.
     """
-    found, others = list[dict[str, Any]](), list[float]()
+    figures, others = list[dict[str, Any]](), list[float]()
     for _ in range(max(1, runs)):
         if mysqlbinlog:
             others.append(_raw(config, mysqlbinlog))
-        found.append(_receive(config))
-    best = min(found, key=lambda run: run["seconds"])
+        figures.append(_receive(config))
+    best = min(figures, key=lambda run: run["seconds"])
     if others:
         best["mysqlbinlog_mb_per_s"] = round(best["mb"] / min(others), 1)
     return best
@@ -87,7 +87,7 @@ def _raw(config: Config, mysqlbinlog: str) -> float:
             first = str(cursor.fetchall()[0][0])
     finally:
         connection.close()
-    place = [f"--socket={source.socket}"] if source.socket else [
+    address = [f"--socket={source.socket}"] if source.socket else [
         "--protocol=TCP", f"--host={source.host}", f"--port={source.port}",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +95,7 @@ def _raw(config: Config, mysqlbinlog: str) -> float:
             mysqlbinlog, "--no-defaults", "--read-from-remote-server", "--raw", "--to-last-log",
             f"--result-file={Path(folder)}/", f"--user={source.user}",
             f"--ssl-mode={source.tls.upper()}", f"--connection-server-id={source.server_id}",
-            *place, first,
+            *address, first,
         ]  # fmt: skip
         began = time.perf_counter()
         environment = {**os.environ, "MYSQL_PWD": password_of(source)}
@@ -167,12 +167,12 @@ def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
                 plan_copy(fresh)
                 spark = spark or build_session(master=f"local[{config.apply.workers}]")
                 run = Workers(spark, config.apply.workers).run
-                found = FirstCopy(spark, fresh, run, lambda *_: None).copy()
-            speeds.append(found.rows_per_s)
+                copied = FirstCopy(spark, fresh, run, lambda *_: None).copy()
+            speeds.append(copied.rows_per_s)
     return {
-        "tables": found.tables,
-        "rows": found.rows,
-        "seconds": round(found.seconds, 3),
+        "tables": copied.tables,
+        "rows": copied.rows,
+        "seconds": round(copied.seconds, 3),
         "rows_per_s": speeds[-1],
         "cold_rows_per_s": speeds[0],
         "peak_pss_mib": memory.peak_mib,
@@ -227,7 +227,9 @@ def _reported(took: npt.NDArray[np.float64], seconds: int) -> dict[str, Any]:
 def _latencies(records: Any, shown: list[tuple[float, int]]) -> npt.NDArray[np.float64]:
     """Seconds from each commit to the first place shown at or behind its end, where one was."""
     moment = np.array([at for at, _ in shown])
-    place = np.searchsorted([position for _, position in shown], records["end"])
-    seen = place < len(shown)
-    found: npt.NDArray[np.float64] = moment[place[seen]] - records["commit_time"][seen] / 1e6
-    return found
+    first_shown = np.searchsorted([position for _, position in shown], records["end"])
+    seen = first_shown < len(shown)
+    seconds: npt.NDArray[np.float64] = (
+        moment[first_shown[seen]] - records["commit_time"][seen] / 1e6
+    )
+    return seconds

@@ -49,21 +49,21 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
             "decode_s": lambda: sum(_images(path) for path in files),
             "net_s": lambda: sum(sum(stage(task).changes.values()) for task in tasks),
         }
-        counts, found = dict[str, int](), dict.fromkeys(work, float("inf"))
+        counts, best = dict[str, int](), dict.fromkeys(work, float("inf"))
         for _ in range(_ROUNDS):
             for phase, run in work.items():
                 began = time.perf_counter()
                 counts[phase] = run()
-                found[phase] = min(found[phase], time.perf_counter() - began)
+                best[phase] = min(best[phase], time.perf_counter() - began)
     rows, changes = counts["decode_s"], counts["net_s"]
     return {
         "rows": rows,
-        "rows_per_s": round(rows / found["decode_s"]),
-        "mb_per_s": round(size / found["decode_s"] / 1e6, 1),
+        "rows_per_s": round(rows / best["decode_s"]),
+        "mb_per_s": round(size / best["decode_s"] / 1e6, 1),
         "transactions": counts["index_s"],
         "net_changes": changes,
-        "net_changes_per_s": round(changes / found["net_s"]),
-        "phases": {name: round(seconds, 3) for name, seconds in found.items()},
+        "net_changes_per_s": round(changes / best["net_s"]),
+        "phases": {name: round(seconds, 3) for name, seconds in best.items()},
     }
 
 
@@ -75,8 +75,12 @@ def _tasks(files: Sequence[str], folder: str) -> tuple[list[StageTask], int]:
         records = build_index(log, folder).records
         size += int(records["length"].sum())
         group = Group.of(records, np.zeros(len(records), np.int32), len(records))
-        made = {"folder": folder, "forms": Forms(zero_dates="null"), "known": _known(log, records)}
-        tasks += stage_tasks(log, 0, group, {}, shards=1, **made)
+        options = {
+            "folder": folder,
+            "forms": Forms(zero_dates="null"),
+            "known": _known(log, records),
+        }
+        tasks += stage_tasks(log, 0, group, {}, shards=1, **options)
     return tasks, size
 
 
@@ -84,10 +88,10 @@ def _known(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
     """The tables as the log's statements leave them, for maps without names of columns."""
     history = SchemaHistory()
     for record in records[records["kind"] == Kind.QUERY]:
-        place = RelayPosition.unpack(int(record["position"]))
+        position = RelayPosition.unpack(int(record["position"]))
         checksum = bool(record["flags"] & Flag.CHECKSUM)
-        path = log.file(place.file_no).path
-        history.see(read_statement(path, place.offset, checksum=checksum, start=b""))
+        path = log.file(position.file_no).path
+        history.see(read_statement(path, position.offset, checksum=checksum, start=b""))
     return history.definitions
 
 
@@ -118,13 +122,13 @@ def bench_apply(
     from ..apply.replica import Replica
     from ..runtime.session import build_session
 
-    given = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
-    spark = build_session(master=f"local[{given.apply.workers}]")
-    found: dict[str, Any] = {}
+    base = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
+    spark = build_session(master=f"local[{base.apply.workers}]")
+    figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
-            config = given.override({"target.path": target})
+            config = base.override({"target.path": target})
             # Twice: Spark ends Python processes that were idle for a minute, as they are behind a
             # long load; the second time, with nothing to do, has them started again.
             for _ in range(2 if prepared else 0):
@@ -137,9 +141,9 @@ def bench_apply(
                 started = time.perf_counter() - began
                 begin = replica.coordinator.position
                 result = replica.apply()
-            done = replica.index.slice(begin, replica.coordinator.position)
-            size = int(done["length"].sum())
-            found = {
+            applied = replica.index.slice(begin, replica.coordinator.position)
+            size = int(applied["length"].sum())
+            figures = {
                 "rows": result.counters.row_changes,
                 "rows_per_s": round(result.counters.row_changes / result.seconds),
                 "mb_per_s": round(size / result.seconds / 1e6, 1),
@@ -150,14 +154,14 @@ def bench_apply(
                 "peak_pss_mib": memory.peak_mib,
             }
             shutil.rmtree(target)
-    return found
+    return figures
 
 
 class Memory:
     """Peak of the process tree's proportional set size (shared pages counted once), in MiB.
 
-    Linux walks all pages for it, a quarter of a core at four looks a second: so only where the
-    resident sizes, which cost nothing, add up to more than ever.
+    To read it Linux walks all pages, a quarter of a core at four times a second: so it is read only
+    when the resident sizes, which cost nothing, add up to more than before.
     """
 
     def __init__(self) -> None:
@@ -192,16 +196,16 @@ def _tree() -> list[int]:
         except OSError:
             continue
         children.setdefault(parent, []).append(int(name))
-    found, waiting = [], [os.getpid()]
+    pids, waiting = [], [os.getpid()]
     while waiting:
         pid = waiting.pop()
-        found.append(pid)
+        pids.append(pid)
         waiting += children.get(pid, [])
-    return found
+    return pids
 
 
 def _resident(pid: int) -> int:
-    """Pages."""
+    """A process's resident size in pages; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/statm") as line:
             return int(line.read().split()[1])

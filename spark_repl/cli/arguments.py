@@ -60,18 +60,18 @@ def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
     lines = [""]
     for title, group in _GROUPS.items():
         lines += [f"{title}:", *(f"  {name:10}{text}" for name, text in group.items()), ""]
-    made = argparse.ArgumentParser(
+    root = argparse.ArgumentParser(
         prog="spark-repl",
         usage="%(prog)s [--version] [--help] COMMAND ...",
         description=_ABOUT + "\n" + "\n".join(lines).rstrip(),
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = _Commands(made, run)
+    root.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = _Commands(root, run)
     for add in (_setup, _demo, _apply, _relay, _live, _status, _cut, _skip, _xa, _bench):
         add(commands)
-    return made
+    return root
 
 
 class _Commands:
@@ -91,12 +91,12 @@ class _Commands:
 
     def add(self, name: str, text: str = "") -> argparse.ArgumentParser:
         text = text or _HELP[name]
-        made: argparse.ArgumentParser = self._parsers.add_parser(
+        command: argparse.ArgumentParser = self._parsers.add_parser(
             name, help=text, description=_sentence(text)
         )
-        made.set_defaults(run=self._run[self._words + name])
-        made.add_argument("--json", action="store_true", help="one JSON object as the last line")
-        return made
+        command.set_defaults(run=self._run[self._words + name])
+        command.add_argument("--json", action="store_true", help="one JSON object as the last line")
+        return command
 
     def below(self, name: str) -> _Commands:
         text = _HELP[name]
@@ -108,9 +108,9 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _options(parser: argparse.ArgumentParser, names: Sequence[str], **more: Any) -> None:
+def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any) -> None:
     """Options that several commands have, said alike; ``more``: what add_argument takes."""
-    known: dict[str, dict[str, Any]] = {
+    shared: dict[str, dict[str, Any]] = {
         "--relay": {"metavar": "DIR", "help": "folder of log files, or one file"},
         "--target": {
             "metavar": "DIR",
@@ -139,7 +139,7 @@ def _options(parser: argparse.ArgumentParser, names: Sequence[str], **more: Any)
         "--runs": {"type": int, "metavar": "N"},
     }
     for name in names:
-        parser.add_argument(name, **{**known[name], **more})
+        command.add_argument(name, **{**shared[name], **more})
 
 
 def _setup(commands: _Commands) -> None:
@@ -175,10 +175,10 @@ def _relay(commands: _Commands) -> None:
         ("verify", "check checksums and transaction boundaries"),
         ("purge", "remove the files that every table has passed"),
     ):
-        made = actions.add(name, text)
-        made.add_argument("dir", metavar="DIR", help="folder of log files, or one file")
+        command = actions.add(name, text)
+        command.add_argument("dir", metavar="DIR", help="folder of log files, or one file")
         if name == "purge":
-            _options(made, ("--target", "--config"))
+            _options(command, ("--target", "--config"))
 
 
 def _live(commands: _Commands) -> None:
@@ -190,11 +190,11 @@ def _live(commands: _Commands) -> None:
     )  # fmt: skip
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
     receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
-    for parser in (run, copy, receive):
-        _options(parser, ("--config",), required=True)
-        _options(parser, ("--verbose",))
-    for parser in (run, copy):
-        _options(parser, ("--master", "--take-over"))
+    for command in (run, copy, receive):
+        _options(command, ("--config",), required=True)
+        _options(command, ("--verbose",))
+    for command in (run, copy):
+        _options(command, ("--master", "--take-over"))
 
 
 def _status(commands: _Commands) -> None:
@@ -227,10 +227,10 @@ def _xa(commands: _Commands) -> None:
         ("commit", "end an orphan by hand: its rows appear when the applier starts next"),
         ("rollback", "end an orphan by hand: its rows never appear"),
     ):
-        made = branches.add(name, text)
-        _options(made, ("--target",), required=True)
+        command = branches.add(name, text)
+        _options(command, ("--target",), required=True)
         if name != "list":
-            made.add_argument(
+            command.add_argument(
                 "--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]",
                 help="the branch, in hex as xa list shows it",
             )  # fmt: skip

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         format="%(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    # It says with a traceback how a batch ended, also that --until was reached.
+    # Py4J logs with a traceback how a batch ended, also that --until was reached.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         with extra_named():
@@ -82,7 +82,7 @@ def _apply(options: argparse.Namespace) -> int:
     from ..schedule.stops import Until
 
     until = Until.parse(options.until) if options.until else None
-    relay = open_log(config.relay.path)  # a wrong folder is said before Spark starts
+    relay = open_log(config.relay.path)  # a wrong folder is an error before Spark starts
     if until is not None:
         until.check(relay)
     master = options.master or f"local[{config.apply.workers}]"
@@ -116,20 +116,20 @@ def _snapshot(options: argparse.Namespace) -> int:
 
     if odd := [name for name in options.table if not all(name.partition("."))]:
         raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
-    found = snapshot(
+    copied = snapshot(
         config, tuple(options.table), master=options.master, take_over=options.take_over
     )
-    if not found.seconds:
+    if not copied.seconds:
         print("Nothing was copied: the first copy is done already", file=sys.stderr)
-    said = {
-        "tables": found.tables,
-        "rows": found.rows,
-        "seconds": round(found.seconds, 3),
-        "rows_per_s": found.rows_per_s,
-        "start": str(found.start),
-        "high_water_mark": str(found.until),
+    fields = {
+        "tables": copied.tables,
+        "rows": copied.rows,
+        "seconds": round(copied.seconds, 3),
+        "rows_per_s": copied.rows_per_s,
+        "start": str(copied.start),
+        "high_water_mark": str(copied.until),
     }
-    inspect.emit(said, options.json)
+    inspect.emit(fields, options.json)
     return 0
 
 
@@ -140,12 +140,12 @@ def _receive(options: argparse.Namespace) -> int:
     from ..service.following import receive
 
     try:
-        found = receive(config, parent=options.supervised, from_end=options.from_end)
+        received = receive(config, parent=options.supervised, from_end=options.from_end)
     except SparkReplError as error:
         if options.supervised and has_said(config.relay.path, error):
             return 1  # the supervisor says it
         raise
-    inspect.emit(found, options.json)
+    inspect.emit(received, options.json)
     return 0
 
 
@@ -156,8 +156,8 @@ def _purge(options: argparse.Namespace) -> int:
     config = load(options.config) if options.config else Config()
     target = inspect.target_of(options)
     Control.existing(target)
-    found = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
-    inspect.emit({"files": list(found.files), "bytes": found.bytes}, options.json)
+    purged = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
+    inspect.emit({"files": list(purged.files), "bytes": purged.bytes}, options.json)
     return 0
 
 
@@ -185,10 +185,10 @@ def _bench_receive(options: argparse.Namespace) -> int:
 
     config = load(options.config)
     if options.steady:
-        found = bench_steady(config, options.config, options.steady)
+        figures = bench_steady(config, options.config, options.steady)
     else:
-        found = bench_receive(config, options.mysqlbinlog, options.runs)
-    inspect.emit(found, options.json)
+        figures = bench_receive(config, options.mysqlbinlog, options.runs)
+    inspect.emit(figures, options.json)
     return 0
 
 
@@ -224,10 +224,10 @@ def _bench_apply(options: argparse.Namespace) -> int:
         "group_max_bytes": options.group_bytes,
     }
     prepared = Until.parse(options.prepared) if options.prepared else None
-    found = bench_apply(
+    figures = bench_apply(
         options.relay, settings, options.runs, prepared, fresh_index=options.fresh_index
     )
-    inspect.emit(found, options.json)
+    inspect.emit(figures, options.json)
     return 0
 
 

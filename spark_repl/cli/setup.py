@@ -23,23 +23,29 @@ _TRAINING = Path(__file__).parents[1] / "demo" / "bank"
 
 def make_archive() -> Path:
     """Runs the applier once on the demo's log; Java writes down the classes that it loaded."""
-    place = archive()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent) as work:
-        made = os.path.join(work, "classes.jsa")
-        command = [sys.executable, "-m", "spark_repl.cli.setup", made, os.path.join(work, "lake")]
+    path = archive()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as work:
+        new_archive = os.path.join(work, "classes.jsa")
+        command = [
+            sys.executable,
+            "-m",
+            "spark_repl.cli.setup",
+            new_archive,
+            os.path.join(work, "lake"),
+        ]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ran.returncode or not os.path.exists(made):
+        if ran.returncode or not os.path.exists(new_archive):
             raise SetupError(
                 "Java could not write its class archive: "
                 + "\n".join(ran.stderr.splitlines()[-8:]),
                 hint="the applier also works without it, each start takes some seconds longer",
             )
-        os.replace(made, place)
-    return place
+        os.replace(new_archive, path)
+    return path
 
 
-def train(made: str, target: str) -> None:
+def train(new_archive: str, target: str) -> None:
     """A run whose JVM archives its classes when it ends."""
     from pyspark import SparkContext
 
@@ -49,7 +55,7 @@ def train(made: str, target: str) -> None:
 
     quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
     spark = build_session(
-        master="local[2]", java_options=f"-XX:ArchiveClassesAtExit={made} {quiet}"
+        master="local[2]", java_options=f"-XX:ArchiveClassesAtExit={new_archive} {quiet}"
     )
     config = Config.from_mapping({"relay": {"path": str(_TRAINING)}, "target": {"path": target}})
     with Replica(spark, config) as replica:
@@ -63,18 +69,18 @@ def train(made: str, target: str) -> None:
 
 def run(*, s3: bool, as_json: bool) -> int:
     """Says what was found and made. Raises SetupError without Java or jars; exit code 0."""
-    found = {"java": check_java(), "delta_jars": len(delta_jars()), "folder": str(jar_folder())}
-    print(f"Java {found['java']}, {found['delta_jars']} Delta jars in {found['folder']}")
+    fields = {"java": check_java(), "delta_jars": len(delta_jars()), "folder": str(jar_folder())}
+    print(f"Java {fields['java']}, {fields['delta_jars']} Delta jars in {fields['folder']}")
     if s3:
-        found["s3_jars"] = len(s3_jars())
-        print(f"{found['s3_jars']} jars of S3A in {cache_folder() / 'jars'}")
+        fields["s3_jars"] = len(s3_jars())
+        print(f"{fields['s3_jars']} jars of S3A in {cache_folder() / 'jars'}")
     if not archive().exists():
         try:
             print(f"Class archive {make_archive()}")
         except SetupError as error:
             print(f"Warning: {error.message}\nTry: {error.hint}", file=sys.stderr)
     if as_json:
-        print(json.dumps(found | {"archive": str(archive()) if archive().exists() else None}))
+        print(json.dumps(fields | {"archive": str(archive()) if archive().exists() else None}))
     return 0
 
 

@@ -24,15 +24,15 @@ def show(options: argparse.Namespace) -> int:
             "decided_by": f"{decision['user']}@{decision['host']}",
             "decided_at": str(row["at"]),
         }
-    found = [
+    branches = [
         {**branch, **decided.get(packed, _UNDECIDED)}
         for packed, branch in prepared_branches(control.cuts())
     ]
     if options.json:
-        emit({"prepared": found}, True)
+        emit({"prepared": branches}, True)
         return 0
     names = ("format_id", "gtrid", "bqual", "gtid", "position", "bytes", "prepared_at", *_UNDECIDED)
-    print_table(names, [tuple(str(line[name] or "") for name in names) for line in found])
+    print_table(names, [tuple(str(line[name] or "") for name in names) for line in branches])
     return 0
 
 
@@ -49,7 +49,7 @@ def end_by_hand(options: argparse.Namespace) -> int:
         ) from error
     control = Control.existing(options.target)
     branches = prepared_branches(control.cuts())
-    position = next((at for at, one in branches if Xid.of_json(one) == xid), None)
+    position = next((at for at, branch in branches if Xid.of_json(branch) == xid), None)
     if position is None:
         raise TargetError(
             f"XAER_NOTA: Unknown XID {xid}",

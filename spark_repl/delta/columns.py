@@ -64,12 +64,12 @@ def field_json(field: pa.Field) -> dict[str, Any]:
 
 
 def quoted(name: str) -> str:
-    """As Spark's SQL and its column expressions take it."""
+    """A name in backquotes, as Spark's SQL and its column expressions take it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literally(path: str) -> str:
-    """A path as Spark's readers take it, who read patterns."""
+    """A path whose patterns are escaped: Spark's readers would expand them."""
     return re.sub(r"([\\*?{}\[\]])", r"\\\1", path)
 
 
@@ -124,8 +124,8 @@ class Columns:
     def fits(self, schema: pa.Schema) -> bool:
         """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
         types = [_plain(delta_type(field.type)) for field in schema]
-        mine = [_plain(json.loads(kind)) for kind in self.types]
-        return self.names == tuple(schema.names) and mine == types
+        own = [_plain(json.loads(kind)) for kind in self.types]
+        return self.names == tuple(schema.names) and own == types
 
     def describe(self) -> str:
         return ", ".join(
@@ -222,10 +222,10 @@ def bits(array: pa.Array) -> pa.Array:
     return array.view(pa.int32() if array.type == pa.float32() else pa.int64())
 
 
-def equal(one: pa.Array, other: pa.Array, *, bitwise: bool) -> npt.NDArray[np.bool_]:
+def equal(left: pa.Array, right: pa.Array, *, bitwise: bool) -> npt.NDArray[np.bool_]:
     """Where two columns have the same values; NULL is equal to NULL. ``bitwise``: as ``bits``."""
-    same = np.ones(len(one), bool)
-    for a, b in zip(flat_parts(one), flat_parts(other), strict=True):
+    same = np.ones(len(left), bool)
+    for a, b in zip(flat_parts(left), flat_parts(right), strict=True):
         b = b if b.type == a.type else b.cast(a.type)
         a, b = (bits(a), bits(b)) if bitwise else (a, b)
         both_null = pc.and_(a.is_null(), b.is_null())
@@ -256,10 +256,10 @@ def write_file(
 def open_file(folder: str, path: str) -> pq.ParquetFile:
     """A data file that the table's log names, perhaps Spark's: its INT96 timestamps are
     microseconds, as ours are."""
-    place = data_file(folder, path)
-    source = parquet_source(place)
+    location = data_file(folder, path)
+    source = parquet_source(location)
     # From an object store a column's pieces come in few requests, side by side.
-    ahead = source is not place
+    ahead = source is not location
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
 
 

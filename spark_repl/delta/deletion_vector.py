@@ -49,10 +49,10 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
 def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
     """Writes the vectors into one file, fsynced; returns a descriptor for each."""
     name = uuid.uuid4()
-    out, found = bytearray(b"\x01"), []
+    out, descriptors = bytearray(b"\x01"), []
     for rows in marked:
         data = struct.pack("<IQI", MAGIC, 1, 0) + rows.serialize()
-        found.append(
+        descriptors.append(
             {
                 "storageType": "u",
                 "pathOrInlineDv": _to_z85(name.bytes),
@@ -64,7 +64,7 @@ def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
         out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
     with new_file(os.path.join(folder, f"deletion_vector_{name}.bin")) as file:
         file.write(out)
-    return found
+    return descriptors
 
 
 def _bitmap(data: bytes, path: str) -> BitMap:

@@ -101,8 +101,8 @@ class DeltaLog(TableLog):
         try:
             return log_replay.last_txn(snapshot.folder, snapshot.version, app)
         except LookupError:  # Delta reconstructs the state: up to 5 s
-            known = self._to_list.asJava(snapshot.java.transactions())
-            return next((int(v) for name, v in known.items() if name == app), None)
+            versions = self._to_list.asJava(snapshot.java.transactions())
+            return next((int(v) for name, v in versions.items() if name == app), None)
 
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
         return replace(previous, version=version, java=self._at(previous.folder, version))
@@ -111,23 +111,23 @@ class DeltaLog(TableLog):
         return int(self._log(folder).update(False, self._none, self._none).version())
 
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
-        found = log_replay.live_files(snapshot.folder, snapshot.version)
-        if found is None:
+        live = log_replay.live_files(snapshot.folder, snapshot.version)
+        if live is None:
             frame = DataFrame(snapshot.java.allFiles().toDF(), self._spark)
             rows = frame.selectExpr("to_json(struct(*)) as action").collect()
             adds = [json.loads(row.action) for row in rows]
-            found = {add["path"]: add for add in adds}
-        return found
+            live = {add["path"]: add for add in adds}
+        return live
 
     def create(
-        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
+        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
         metadata = {
             "id": str(uuid.uuid4()),
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": made.schema_string,
-            "partitionColumns": list(made.partition_columns),
-            "configuration": made.configuration,
+            "schemaString": new.schema_string,
+            "partitionColumns": list(new.partition_columns),
+            "configuration": new.configuration,
             "createdTime": int(time.time() * 1000),
         }
         transaction = self._log(folder).startTransaction()
@@ -191,20 +191,20 @@ class DeltaLog(TableLog):
             raise translate(error, folder) from error
 
     def _actions(self, actions: list[Action]) -> Any:
-        """Java's list of them, kind by kind, as many calls as there are kinds: one call for each
-        action is a quarter of a millisecond, and of a large table every file is touched."""
+        """Java's list of the actions, made in one call for each kind: one call for each action is a
+        quarter of a millisecond, and of a large table every file is touched."""
         by_kind: dict[str, list[Action]] = {}
         for action in actions:
             ((kind, fields),) = action.items()
             by_kind.setdefault(kind, []).append(fields)
-        found = self._jvm.java.util.ArrayList()
+        java_actions = self._jvm.java.util.ArrayList()
         mapper = self._package.util.JsonUtils.mapper()
-        for kind, mine in by_kind.items():
+        for kind, same_kind in by_kind.items():
             if kind not in self._classes:
-                self._classes[kind] = self._action({kind: mine[0]}).getClass()
+                self._classes[kind] = self._action({kind: same_kind[0]}).getClass()
             reader = mapper.readerFor(self._classes[kind])
-            found.addAll(reader.readValues("\n".join(map(json.dumps, mine))).readAll())
-        return found
+            java_actions.addAll(reader.readValues("\n".join(map(json.dumps, same_kind))).readAll())
+        return java_actions
 
     def _action(self, action: Action) -> Any:
         return self._package.actions.Action.fromJson(json.dumps(action))
@@ -232,10 +232,10 @@ def translate(error: Py4JJavaError, folder: str) -> Exception:
     name = str(error.java_exception.getClass().getSimpleName())
     if "ConcurrentTransaction" in name:
         return fenced(folder)
-    said = str(error.java_exception.getMessage())
+    message = str(error.java_exception.getMessage())
     if "UnsupportedTableFeature" in name or "InvalidProtocolVersion" in name:
         return TargetError(
-            f"Delta {'.'.join(KNOWN_DELTA)}x does not know all features of this table: {said}",
+            f"Delta {'.'.join(KNOWN_DELTA)}x does not know all features of this table: {message}",
             file=folder,
             hint="take them off with ALTER TABLE ... DROP FEATURE, where they were put on",
         )
@@ -243,6 +243,6 @@ def translate(error: Py4JJavaError, folder: str) -> Exception:
     raced = name.startswith(
         ("Concurrent", "MetadataChanged", "ProtocolChanged", "RemoteFileChanged")
     )
-    if raced or "MAX_COMMIT_RETRIES" in said or "commit attempts" in said:
+    if raced or "MAX_COMMIT_RETRIES" in message or "commit attempts" in message:
         return ConcurrentChangeError(f"{name} at {folder}")
-    return TargetError(f"Delta refused the commit: {name}: {said}", table=folder)
+    return TargetError(f"Delta refused the commit: {name}: {message}", table=folder)

@@ -63,12 +63,12 @@ def _elsewhere(snapshot: Snapshot) -> list[str]:
 
 
 def _uses(snapshot: Snapshot) -> Iterator[str]:
-    found = snapshot.configuration
+    properties = snapshot.configuration
     if snapshot.has("delta.appendOnly"):
         yield "appendOnly"
     if snapshot.has("delta.enableRowTracking") and not snapshot.has("delta.enableDeletionVectors"):
         yield "rowTracking without deletion vectors"  # a file written anew has new row ids
-    if any(name.startswith("delta.constraints.") for name in found):
+    if any(name.startswith("delta.constraints.") for name in properties):
         yield "checkConstraints"
     if snapshot.partition_columns and MATERIALIZED not in snapshot.features:
         yield f"partitions ({', '.join(snapshot.partition_columns)}) without {MATERIALIZED}"

@@ -25,8 +25,8 @@ def changes_rows(actions: Sequence[Action]) -> bool:
 def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: bool) -> bool:
     """Whether the commit changed rows. Raises TargetError when the applier must not go on with what
     it left behind."""
-    said: Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-    operation = said.get("operation", "?")
+    info: Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    operation = info.get("operation", "?")
     new: Action | None = next((a["metaData"] for a in actions if "metaData" in a), None)
     altered = new and Columns.of(new["schemaString"], new["partitionColumns"]) != columns
     changes = changes_rows(actions)
@@ -40,8 +40,8 @@ def undone(folder: str, before: Iterable[int], snapshot: Snapshot, columns: Colu
     a RESTORE to it: the same files, with the same rows marked. False where the log doesn't tell."""
     if Columns.of(snapshot.schema_string, snapshot.partition_columns) != columns:
         return False
-    now = _marked(live_files(folder, snapshot.version))
-    return now is not None and any(_marked(live_files(folder, v)) == now for v in before)
+    current = _marked(live_files(folder, snapshot.version))
+    return current is not None and any(_marked(live_files(folder, v)) == current for v in before)
 
 
 def _marked(files: Mapping[str, Action] | None) -> dict[str, Any] | None:
@@ -51,8 +51,8 @@ def _marked(files: Mapping[str, Action] | None) -> dict[str, Any] | None:
 
 
 def way_out(folder: str, name: str, base: int | None) -> str:
-    """What helps. ``base``: the version before theirs; None: a commit of ours lies above it, which
-    a RESTORE would take away while its position stays."""
+    """The hint for somebody else's commit. ``base``: the version before theirs; None: a commit of
+    ours lies above it, which a RESTORE would take away while its position stays."""
     undo = (
         f"to undo it: RESTORE TABLE delta.{quoted(folder)} TO VERSION AS OF {base},"
         " and start again; "

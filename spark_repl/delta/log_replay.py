@@ -45,7 +45,7 @@ def read_commit(folder: str, version: int) -> list[Action] | None:
 
 def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
     """The actions of each commit in (version, upto]. Raises TargetError when one is gone."""
-    found = []
+    commits = []
     for number in range(version + 1, upto + 1):
         actions = read_commit(folder, number)
         if actions is None:
@@ -55,8 +55,8 @@ def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
                 hint="logRetentionDuration is shorter than the applier was away:"
                 " raise it, and start again with an empty target",
             )
-        found.append(actions)
-    return found
+        commits.append(actions)
+    return commits
 
 
 def last_txn(folder: str, version: int, app: str) -> int | None:
@@ -113,12 +113,12 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
     log = os.path.join(folder, "_delta_log")
     try:
         with open_input(os.path.join(log, "_last_checkpoint")) as file:
-            said = json.loads(file.read())
+            last = json.loads(file.read())
     except FileNotFoundError:
         return None
-    at = int(said["version"])
+    at = int(last["version"])
     path = os.path.join(log, f"{at:020d}.checkpoint.parquet")
-    if at > version or said.get("parts") or said.get("v2Checkpoint") or not exists(path):
+    if at > version or last.get("parts") or last.get("v2Checkpoint") or not exists(path):
         return None
     with pq.ParquetFile(parquet_source(path)) as file:
         if "sidecar" in file.schema_arrow.names:
@@ -131,11 +131,11 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
 
 def _plain(add: Action) -> Action:
     """An ``add`` as JSON has it: maps as objects, no empty fields."""
-    found = {name: value for name, value in add.items() if value is not None}
+    fields = {name: value for name, value in add.items() if value is not None}
     for name in ("partitionValues", "tags"):
-        if name in found:
-            found[name] = dict(found[name])
-    vector = found.get("deletionVector")
+        if name in fields:
+            fields[name] = dict(fields[name])
+    vector = fields.get("deletionVector")
     if vector is not None:
-        found["deletionVector"] = {n: value for n, value in vector.items() if value is not None}
-    return {name: value for name, value in found.items() if name in _ADD_FIELDS}
+        fields["deletionVector"] = {n: value for n, value in vector.items() if value is not None}
+    return {name: value for name, value in fields.items() if name in _ADD_FIELDS}

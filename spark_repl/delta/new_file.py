@@ -34,7 +34,7 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 
 
 def date_ahead(path: str) -> None:
-    """Raises FileNotFoundError when the file is gone."""
+    """Dates a file ahead of VACUUM. Raises FileNotFoundError when it is gone."""
     if is_remote(path):
         if not exists(path):
             raise FileNotFoundError(path)

@@ -69,8 +69,8 @@ def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Ta
         yield {}, rows
         return
     if unplaced(rows, by.values()).any():
-        said = f"a text can't be a partition's value ({', '.join(by)}): {TAKEN_FOR_NULL}"
-        raise TargetError(said, hint=NO_PARTITION_HINT)
+        message = f"a text can't be a partition's value ({', '.join(by)}): {TAKEN_FOR_NULL}"
+        raise TargetError(message, hint=NO_PARTITION_HINT)
     code = np.zeros(rows.num_rows, np.int64)
     for number in by.values():
         column = rows.column(number).combine_chunks().dictionary_encode(null_encoding="encode")
@@ -89,11 +89,11 @@ def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Ta
 def unplaced(rows: pa.Table, by: Iterable[int]) -> npt.NDArray[np.bool_]:
     """Which of the rows [n] no partition can have: Spark would write NULL in place of a text, in
     MERGE or in its next OPTIMIZE."""
-    found = np.zeros(rows.num_rows, bool)
+    refused = np.zeros(rows.num_rows, bool)
     for column in map(rows.column, by):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            found |= np.asarray(pc.is_in(column, pa.array(_NULLS, column.type)))
-    return found
+            refused |= np.asarray(pc.is_in(column, pa.array(_NULLS, column.type)))
+    return refused
 
 
 def _text(value: int | bool | str | date | None) -> str | None:

@@ -56,14 +56,14 @@ def open_table_log(
     none is asked for. Raises SetupError, ConfigError."""
     writer = config.apply.writer
     try:
-        found = delta_log(spark)
+        table_log = delta_log(spark)
     except UnknownDeltaError as error:
         if writer == "direct":
             raise
         log.warning("%s: tables are changed by MERGE, which is much slower", error.message)
-        found = PublicLog(spark)
-    best = "direct" if found.direct else "merge"
-    return found, config if writer else config.override({"apply.writer": best})
+        table_log = PublicLog(spark)
+    best = "direct" if table_log.direct else "merge"
+    return table_log, config if writer else config.override({"apply.writer": best})
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def told_apart(folder: str, table: str = "") -> Iterator[None]:
 
 
 def bear(session: SparkSession, app: str, position: int, user_metadata: str) -> None:
-    """What the session's next commit records beside its data."""
+    """Has the session's next commit record position and userMetadata beside its data."""
     session.conf.set(_SESSION_APP, app)
     session.conf.set(_SESSION_VERSION, str(position))
     session.conf.set(_SESSION_METADATA, user_metadata)
@@ -138,14 +138,14 @@ class PublicLog(TableLog):
         raise _only_direct()
 
     def create(
-        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
+        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
-        """As the interface says; without NOT NULL, which CREATE TABLE AS SELECT doesn't take."""
+        """Makes the table, without NOT NULL, which CREATE TABLE AS SELECT doesn't take."""
         session = self._session(app, position, user_metadata)
-        schema = StructType.fromJson(json.loads(made.schema_string))
+        schema = StructType.fromJson(json.loads(new.schema_string))
         session.createDataFrame([], schema).createOrReplaceTempView(_ROWS)
-        properties = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in made.configuration.items())
-        parts = ", ".join(map(quoted, made.partition_columns))
+        properties = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in new.configuration.items())
+        parts = ", ".join(map(quoted, new.partition_columns))
         partitioned = f" PARTITIONED BY ({parts})" if parts else ""
         with told_apart(folder):
             session.sql(
@@ -156,8 +156,8 @@ class PublicLog(TableLog):
     def commit(
         self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
     ) -> int:
-        """New files alone, a copy's: their rows are appended. The files themselves then go; those
-        of a copy that was killed are VACUUM's."""
+        """Appends the rows of new files, a copy's: no other actions are taken. The files themselves
+        then go; those of a copy that was killed are VACUUM's."""
         if not all("add" in action for action in actions):
             raise _only_direct()
         session = self._session(app, position, user_metadata)

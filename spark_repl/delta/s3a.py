@@ -18,7 +18,7 @@ from ..errors import SetupError
 
 
 def write_once(jvm: Any) -> None:
-    """From now on this JVM replaces no object that it was told not to. Raises SetupError."""
+    """Has this JVM, from now on, replace no object that it was told not to. Raises SetupError."""
     flag = check(jvm).impl.write.WriteObjectFlags.ConditionalOverwrite
     fresh = jvm.org.apache.hadoop.fs.s3a.impl.CreateFileBuilder.OPTIONS_CREATE_FILE_NO_OVERWRITE
     fresh.writeObjectFlags().add(flag)

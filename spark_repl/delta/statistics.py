@@ -27,11 +27,11 @@ _LAST_CHARACTER = "\U0010ffff"
 
 def statistics(table: pa.Table) -> str:
     """The ``stats`` of an ``add`` whose file holds ``table`` (under physical names)."""
-    found = _Bounds({}, {}, {})
+    bounds = _Bounds({}, {}, {})
     left = _COLUMNS
     for name, column in zip(table.column_names, table.columns, strict=True):
-        left = _collect(name, column, found, left)
-    low, high, nulls = found
+        left = _collect(name, column, bounds, left)
+    low, high, nulls = bounds
     head = {"numRecords": table.num_rows, "minValues": low, "maxValues": high}
     return _json({**head, "nullCount": nulls, "tightBounds": True})
 
@@ -52,14 +52,14 @@ def loosened(folder: str, add: Mapping[str, Any]) -> str:
     stats = add.get("stats") or "{}"
     if "numRecords" not in json.loads(stats):
         return _json({"numRecords": row_count(folder, add), "tightBounds": False})
-    found, count = re.subn(r'"tightBounds"\s*:\s*true', '"tightBounds":false', stats)
+    loose, count = re.subn(r'"tightBounds"\s*:\s*true', '"tightBounds":false', stats)
     if count or re.search(r'"tightBounds"\s*:\s*false', stats):
-        return found
+        return loose
     return stats.rstrip().removesuffix("}") + ',"tightBounds":false}'
 
 
 class _Bounds(NamedTuple):
-    """By column name; a struct's are dicts of its fields'."""
+    """Least and greatest values and NULL counts by column name; a struct's are dicts by field."""
 
     low: dict[str, Any]
     high: dict[str, Any]
@@ -82,8 +82,8 @@ def _collect(name: str, column: pa.ChunkedArray, into: _Bounds, left: int) -> in
     into.nulls[name] = column.null_count
     printed = _printed(column.type)
     if printed is not None and column.null_count < len(column):
-        found = pc.min_max(column)
-        low, high = printed[0](found["min"]), printed[1](found["max"])
+        extremes = pc.min_max(column)
+        low, high = printed[0](extremes["min"]), printed[1](extremes["max"])
         if low is not None and high is not None:
             into.low[name], into.high[name] = low, high
     return left - 1
@@ -126,7 +126,7 @@ def _date(value: pa.Scalar) -> str | None:
 
 
 def _moment(value: pa.Scalar) -> str | None:
-    """Cut to milliseconds, downwards; Delta adds one to a maximum when it reads it."""
+    """A timestamp cut down to milliseconds; Delta adds one to a maximum when it reads it."""
     micros = value.cast(pa.int64()).as_py()
     if micros < _YEAR_1 * 86_400_000_000:
         return None

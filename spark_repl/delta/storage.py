@@ -52,7 +52,7 @@ def open_output(path: str) -> BinaryIO:
 
 
 def parquet_source(path: str) -> Any:
-    """What pyarrow's Parquet reader takes."""
+    """The file at ``path`` as pyarrow's Parquet reader takes it."""
     return path if not is_remote(path) else file_system().open_input_file(key_of(path))
 
 
@@ -60,8 +60,8 @@ def exists(path: str) -> bool:
     """Whether there is a file or a folder."""
     if not is_remote(path):
         return os.path.exists(path)
-    found = file_system().get_file_info(key_of(path))
-    return bool(found.type != pyarrow.fs.FileType.NotFound)
+    info = file_system().get_file_info(key_of(path))
+    return bool(info.type != pyarrow.fs.FileType.NotFound)
 
 
 def is_gone(error: BaseException, folder: str) -> bool:
@@ -69,12 +69,12 @@ def is_gone(error: BaseException, folder: str) -> bool:
     object store, or Spark's."""
     text = str(error)
     missing = isinstance(error, FileNotFoundError) or _MISSING_JAVA.search(text)
-    place = os.path.join(key_of(folder) if is_remote(folder) else folder, "")
-    return bool(missing) and any(place in told for told in (text, unquote(text)))
+    root = os.path.join(key_of(folder) if is_remote(folder) else folder, "")
+    return bool(missing) and any(root in shown for shown in (text, unquote(text)))
 
 
 def remove(path: str) -> None:
-    """Raises FileNotFoundError where there is no such file."""
+    """Removes a file. Raises FileNotFoundError where there is none."""
     if not is_remote(path):
         os.remove(path)
     else:
@@ -87,7 +87,7 @@ def remove_if_there(path: str) -> None:
 
 
 def remove_folder(path: str) -> None:
-    """With all that is in it."""
+    """Removes a folder with all that is in it."""
     if not is_remote(path):
         shutil.rmtree(path)
     else:
@@ -99,11 +99,11 @@ def names(folder: str) -> list[str]:
     if not is_remote(folder):
         return os.listdir(folder) if os.path.isdir(folder) else []
     chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
-    return [found.base_name for found in file_system().get_file_info(chosen)]
+    return [info.base_name for info in file_system().get_file_info(chosen)]
 
 
 def make_folder(path: str) -> None:
-    """An object store has none."""
+    """Makes a folder; on an object store, which has none, nothing is done."""
     if not is_remote(path):
         os.makedirs(path, exist_ok=True)
 
@@ -132,7 +132,7 @@ def named(path: str) -> Iterator[None]:
             raise _no_bucket(path) from error
         if _REFUSED.search(str(error)):
             raise TargetError(
-                f"the object store refuses: {said(str(error))}",
+                f"the object store refuses: {one_line(str(error))}",
                 file=path,
                 hint="give credentials that may read, write, list and delete there, as the AWS"
                 " tools take them (AWS_ACCESS_KEY_ID, ...), and the endpoint and region"
@@ -158,6 +158,6 @@ def _no_bucket(path: str) -> TargetError:
     )
 
 
-def said(text: str) -> str:
-    """On one line what delta-rs draws as a tree."""
+def one_line(text: str) -> str:
+    """An error's text on one line, cut to 300 characters: delta-rs draws it as a tree."""
     return " ".join(re.sub(r"\x1b\[\d+m|↳", "", text).split())[:300]

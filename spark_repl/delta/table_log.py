@@ -1,4 +1,4 @@
-"""What the sink asks of a table's Delta log; answered by ``delta_log`` (Delta's own transaction,
+"""What the writers ask of a table's Delta log; answered by ``delta_log`` (Delta's own transaction,
 for the direct writer) and by ``public_log`` (public APIs alone, for MERGE on other runtimes)."""
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def fenced(table: str) -> FencedError:
-    """``table``: its name, or where that isn't known its folder."""
+    """The error for a table to which another applier has committed. ``table``: its name, or where
+    that isn't known its folder."""
     return FencedError(
         "another applier has committed to this table",
         table=table,
@@ -93,7 +94,7 @@ class TableLog(ABC):
 
     @abstractmethod
     def create(
-        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
+        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
         """Version 0: protocol, metadata and position in one commit."""
 

@@ -15,7 +15,7 @@ FILE_TYPE = pa.struct([field.with_nullable(False) for field in VARIANT_STRUCT])
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Of a column in a file or in memory."""
+    """Whether this is the type of a VARIANT column, in a file or in memory."""
     return kind in (VARIANT_STRUCT, FILE_TYPE)
 
 

@@ -113,12 +113,12 @@ class Demo:
         out, _ = applier.communicate()
         if applier.returncode != 0:
             raise self._failed(f"the applier ended with exit code {applier.returncode}")
-        found: Mapping[str, Any] = json.loads(out.splitlines()[-1])
+        result: Mapping[str, Any] = json.loads(out.splitlines()[-1])
         self.say(
-            f"Started again: {found['transactions']} transactions left, of which some tables had"
-            f" {found['already_there']} already; none was applied twice."
+            f"Started again: {result['transactions']} transactions left, of which some tables had"
+            f" {result['already_there']} already; none was applied twice."
         )
-        return found
+        return result
 
     def cuts(self) -> list[Cut]:
         return self.control.cuts()
@@ -142,8 +142,8 @@ class Demo:
             ):
                 continue
             checked += 1
-            if (found := self.total(cut)) != TOTAL:
-                raise DemoError(f"the sum is {found} at the cut {cut.gtid_executed}")
+            if (total := self.total(cut)) != TOTAL:
+                raise DemoError(f"the sum is {total} at the cut {cut.gtid_executed}")
         if checked < _CUTS_MIN:
             raise DemoError(f"only {checked} cuts, {_CUTS_MIN} were to be checked")
         self.say(f"{checked} cuts over {len(_SUMS)} tables checked: the sum was {TOTAL:,} at each.")
@@ -157,10 +157,11 @@ class Demo:
         for name, columns, rows in expected_tables(self.log / "expected"):
             at = last.tables[name]
             table = read(self.layout.table(at.path), at.version)
-            got = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-            if found := differences(table.column_names, got, columns, rows):
+            delta_rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+            if differing := differences(table.column_names, delta_rows, columns, rows):
                 raise DemoError(
-                    f"{len(found)} rows differ from the server's, the first: {found[0]}", table=name
+                    f"{len(differing)} rows differ from the server's, the first: {differing[0]}",
+                    table=name,
                 )
             total += len(rows)
             example = ", ".join(str(value) for value in rows[0])
@@ -174,8 +175,8 @@ class Demo:
 
     def _failed(self, message: str) -> DemoError:
         lines = (self.folder / "applier.err").read_text("utf-8", "replace").splitlines()
-        said = "\n".join(lines[-20:])
-        return DemoError(f"{message}; it said:\n{said}", file=str(self.folder / "applier.err"))
+        output = "\n".join(lines[-20:])
+        return DemoError(f"{message}; it said:\n{output}", file=str(self.folder / "applier.err"))
 
 
 def run(keep: str | None = None, *, log: str | None = None, as_json: bool = False) -> int:
@@ -197,6 +198,6 @@ def run(keep: str | None = None, *, log: str | None = None, as_json: bool = Fals
     demo.say(f"  spark-repl relay dump {demo.log}")
     demo.say("  spark-repl apply --relay YOUR_BINLOG_FOLDER --target A_NEW_FOLDER")
     if as_json:
-        found = {"cuts_checked": checked, "rows_compared": rows, "seconds": round(seconds, 1)}
-        print(json.dumps({**found, "gtid_executed": result["gtid_executed"]}))
+        report = {"cuts_checked": checked, "rows_compared": rows, "seconds": round(seconds, 1)}
+        print(json.dumps({**report, "gtid_executed": result["gtid_executed"]}))
     return 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
-# They may last, with nothing behind them that would be written.
+# States that may last, with no later report that would have them written.
 _LASTING = (WAITING_FOR_WORK, DELAYED)
 
 _EVERY_S = 0.5
@@ -66,9 +66,10 @@ class Result:
 
 
 class ApplierStatus:
-    """Any thread may report. Writes at most twice a second, at what lasts, and at the end; never
-    over what the owner of a later ``epoch`` has written. ``counters`` are added to; ``on_group`` is
-    told of each group that has landed: the counters, and its end."""
+    """The applier's state, reported by any thread. Writes the file at most twice a second, at
+    states that last, and at the end; never over what the owner of a later ``epoch`` has written.
+    ``counters`` are added to; ``on_group`` is told of each group that has landed: the counters,
+    and its end."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class ApplierStatus:
         self._write(at_once=text in _LASTING)
 
     def works(self, slot: int, shares: Shares, text: str, processing: str) -> None:
-        """What the workers do now that have a share of a group."""
+        """What those workers do now that have a share of a group."""
         with self._lock:
             self._workers.state(slot, shares, text)
         self.state(text, processing)
@@ -162,7 +163,7 @@ class ApplierStatus:
                 return
             self._written = moment
             channel, service = (self.coordinator[n] for n in ("CHANNEL_NAME", "SERVICE_STATE"))
-            found = {
+            fields = {
                 "at": now(),
                 "epoch": self.epoch,
                 "retries": self.counters.retries,
@@ -176,7 +177,7 @@ class ApplierStatus:
                 if _epoch_of(self.path) > self.epoch:
                     return
                 with open(fresh, "w", encoding="utf-8") as file:
-                    file.write(formats.stamp(json.dumps(found), _FORMAT))
+                    file.write(formats.stamp(json.dumps(fields), _FORMAT))
                 os.replace(fresh, self.path)
             except OSError:
                 return  # only a look at it is lost; what fails for good fails where data is written
@@ -187,17 +188,17 @@ def read(path: str) -> dict[str, Any] | None:
     SparkReplError for damage."""
     try:
         with open(path, encoding="utf-8") as file:
-            said = formats.unstamp(file.read(), _FORMAT, "the status", path)
-        found: dict[str, Any] = json.loads(said)
+            text = formats.unstamp(file.read(), _FORMAT, "the status", path)
+        fields: dict[str, Any] = json.loads(text)
     except (FileNotFoundError, FormatError):
         return None
     except ValueError as error:
         raise SparkReplError("the status file is damaged", file=path) from error
-    return found
+    return fields
 
 
 def _epoch_of(path: str) -> int:
-    """0 where there is none that can be read."""
+    """The epoch of the status file at ``path``; 0 where there is none that can be read."""
     with suppress(SparkReplError):
         return int((read(path) or {}).get("epoch", 0))
     return 0

@@ -18,30 +18,30 @@ _COMMIT = "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP"
 _CUT = "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP"
 
 
-def metrics(found: dict[str, Any]) -> str:
-    """``found`` as ``status`` gives it."""
+def metrics(status: dict[str, Any]) -> str:
+    """One look in Prometheus' text format. ``status``: what the function of that name returns."""
     registry = CollectorRegistry()
-    (applier,) = found["replication_applier_status"]
+    (applier,) = status["replication_applier_status"]
     channel = applier["CHANNEL_NAME"]
-    for name, text, value in _samples(found, applier):
+    for name, text, value in _samples(status, applier):
         Gauge(f"spark_repl_{name}", text, ["channel"], registry=registry).labels(channel).set(value)
     version = Gauge(
         "spark_repl_table_version", "Delta version at the last cut", ["channel", "table"],
         registry=registry,
     )  # fmt: skip
-    for name, table in found["tables"].items():
+    for name, table in status["tables"].items():
         version.labels(channel, name).set(table["version"])
     return generate_latest(registry).decode()
 
 
-def _samples(found: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:
+def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:
     yield "applier_running", "1 while an applier owns the target", applier["SERVICE_STATE"] == "ON"
     retries = applier["COUNT_TRANSACTIONS_RETRIES"]
     yield "applier_retries", "Attempts after temporary failures, of the last run", retries
     tasks = applier["COUNT_TASK_RETRIES"]
     yield "applier_task_retries", "Spark's own attempts at tasks, of the last run", tasks
-    yield "cuts", "Cuts that are kept", found["cuts"]
-    (coordinator,) = found["replication_applier_status_by_coordinator"]
+    yield "cuts", "Cuts that are kept", status["cuts"]
+    (coordinator,) = status["replication_applier_status_by_coordinator"]
     for column, name, text in (
         (_COMMIT, "source_commit_timestamp_seconds", "When the last cut's last transaction was"
          " committed on the source"),
@@ -49,14 +49,14 @@ def _samples(found: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]
     ):  # fmt: skip
         if coordinator[column]:
             yield name, text, datetime.fromisoformat(coordinator[column]).timestamp()
-    branches = found["xa_recover"]
+    branches = status["xa_recover"]
     yield "xa_prepared", "Prepared XA branches", len(branches)
     yield "xa_prepared_old", "Those older than xa_age_limit_s", sum(b["old"] for b in branches)
     size = sum(branch["bytes"] for branch in branches)
     yield "xa_prepared_bytes", "Bytes of prepared XA branches", size
     oldest = max((branch["age_s"] for branch in branches), default=0)
     yield "xa_prepared_age_seconds", "Age of the oldest prepared XA branch", oldest
-    for receiver in found["replication_connection_status"]:
+    for receiver in status["replication_connection_status"]:
         connected = receiver["SERVICE_STATE"] == "ON"
         yield "receiver_connected", "1 while the receiver is connected to the source", connected
         yield "relay_log_bytes", "Size of the relay log", receiver["RELAY_LOG_SPACE"]

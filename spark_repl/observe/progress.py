@@ -42,8 +42,8 @@ class CopyProgress:
 
     def told(self, rows: int, expected: int) -> None:
         seconds = max(1e-3, time.perf_counter() - self._began)
-        said = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
-        self._bar.update(self._task, completed=rows, total=expected, said=said)
+        text = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
+        self._bar.update(self._task, completed=rows, total=expected, said=text)
 
 
 class Progress:
@@ -79,9 +79,9 @@ class Progress:
     def group(self, counters: Counters, position: int) -> None:
         seconds = max(1e-3, time.perf_counter() - self._began)
         end = self._replica.index.end if self._replica else position
-        said = (
+        text = (
             f"{counters.transactions} transactions,"
             f" {counters.row_changes / seconds:,.0f} changes/s,"
             f" applied {RelayPosition.unpack(position)} of {RelayPosition.unpack(end)}"
         )
-        self._bar.update(self._task, completed=counters.transactions, said=said)
+        self._bar.update(self._task, completed=counters.transactions, said=text)

@@ -77,21 +77,22 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
         ],
         "tables": {
             name: {
-                "path": found.path,
-                "version": found.version,
-                "position": str(RelayPosition.unpack(found.position)),
+                "path": table.path,
+                "version": table.version,
+                "position": str(RelayPosition.unpack(table.position)),
             }
-            for name, found in (last.tables.items() if last else ())
+            for name, table in (last.tables.items() if last else ())
         },
     }
 
 
 def prepared_branches(cuts: Sequence[Cut]) -> list[tuple[int, dict[str, Any]]]:
-    """(packed position of its XA PREPARE, what is said of it) of each branch at the last cut."""
-    found = []
+    """(packed position of its XA PREPARE, its row of ``xa_recover``) of each branch at the last
+    cut."""
+    branches = []
     for branch in cuts[-1].prepared if cuts else ():
         prepared = branch["prepared_at"] / 1e6
-        said = {
+        row = {
             "format_id": branch["format_id"],
             "gtrid": branch["gtrid"],
             "bqual": branch["bqual"],
@@ -101,8 +102,8 @@ def prepared_branches(cuts: Sequence[Cut]) -> list[tuple[int, dict[str, Any]]]:
             "prepared_at": datetime.fromtimestamp(prepared, UTC).isoformat(),
             "age_s": round(time.time() - prepared),
         }
-        found.append((branch["position"], said))
-    return found
+        branches.append((branch["position"], row))
+    return branches
 
 
 def position_text(cut: Cut) -> str:

@@ -36,8 +36,8 @@ class Failure:
         return cls(getattr(error, "number", 0), str(error), now())
 
     def columns(self, name: str) -> dict[str, Any]:
-        found = {"NUMBER": self.number, "MESSAGE": self.message, "TIMESTAMP": self.at}
-        return {f"{name}_{column}": value for column, value in found.items()}
+        fields = {"NUMBER": self.number, "MESSAGE": self.message, "TIMESTAMP": self.at}
+        return {f"{name}_{column}": value for column, value in fields.items()}
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Transaction:
-    """One that is being applied, or was."""
+    """A transaction that is being applied, or was."""
 
     name: str = ""
     began: str | None = None
@@ -80,7 +80,8 @@ class Worker:
 
 
 class WorkerStatus:
-    """Groups are named by their slot in the commit order. Not thread-safe."""
+    """The workers' state, by groups that are named by their slot in the commit order. Not
+    thread-safe."""
 
     def __init__(self, count: int) -> None:
         self._workers = [Worker() for _ in range(count)]
@@ -123,11 +124,11 @@ class WorkerStatus:
 
     def _row(self, number: int) -> dict[str, Any]:
         worker = self._workers[number]
-        mine = [work for work in self._work.values() if number in work.shares]
+        under_way = [work for work in self._work.values() if number in work.shares]
         state, applying = IDLE, Transaction()
-        if mine:
-            first = mine[0]
-            state = WAITING if any(work.waits for work in mine) else first.state
+        if under_way:
+            first = under_way[0]
+            state = WAITING if any(work.waits for work in under_way) else first.state
             applying = Transaction(
                 first.shares[number], first.began, None, first.retries, first.transient
             )

@@ -26,9 +26,9 @@ _BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primar
 
 
 def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableDefinition) -> Any:
-    """Rows of a table without key, with the defaults of what an INSERT leaves out; DecodeError
-    for a before image without all columns. ``flags`` and ``positions`` [n]: of each
-    row's change."""
+    """Rows of a table without key, with the defaults of what an INSERT leaves out. Raises
+    DecodeError for a before image without all columns. ``flags``, ``positions`` [n]: of each row's
+    change."""
     held = one_chunk(staged.column("held"))
     present, whole = gaps.bits(held, len(definition.columns)), np.asarray(held.is_null())
     inserted = (flags & MOVED == 0) & (flags & EXISTED == 0)
@@ -44,10 +44,10 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
             )
         values = one_chunk(staged.column(i))
         if lacks.any():
-            place = np.where(lacks, len(values), np.arange(len(values)))
+            indices = np.where(lacks, len(values), np.arange(len(values)))
             at = RelayPosition.unpack(int(positions[np.argmax(lacks)]))
             values = pa.concat_arrays([values, default_value(column, definition.name, at)])
-            values = values.take(pa.array(place))
+            values = values.take(pa.array(indices))
         arrays.append(values)
     return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
@@ -60,14 +60,14 @@ def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
     first[code[::-1]] = np.arange(len(code))[::-1]
     again = np.flatnonzero(first[code] != np.arange(len(code)))
     left, right = rows.take(pa.array(again)), rows.take(pa.array(first[code[again]]))
-    for one, other in zip(left.columns, right.columns, strict=True):
-        if not equal(one_chunk(one), one_chunk(other), bitwise=True).all():
+    for column, twin in zip(left.columns, right.columns, strict=True):
+        if not equal(one_chunk(column), one_chunk(twin), bitwise=True).all():
             return _compared(rows)  # zeros with a sign, or two rows of one hash
     return code, len(first)
 
 
 def _compared(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
-    """As ``value_codes``, by the values alone."""
+    """The codes of ``value_codes`` by the rows' values alone, without their hashes."""
     total, count = np.zeros(rows.num_rows, np.int64), 1
     for column in rows.columns:
         for flat in flat_parts(one_chunk(column)):

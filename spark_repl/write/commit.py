@@ -37,9 +37,9 @@ def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) 
 
     Raises TargetError when a marked row was marked already: the plan didn't fit the table.
     """
-    now = int(time.time() * 1000)
+    now_ms = int(time.time() * 1000)
     gone = [path for part in written for path in part.gone]
-    actions: list[Action] = [{"remove": removed(commits.action(table, p), now)} for p in gone]
+    actions: list[Action] = [{"remove": removed(commits.action(table, p), now_ms)} for p in gone]
     kept: list[tuple[Action, BitMap]] = []
     for path, rows in marked_rows(written).items():
         if path in gone:  # written anew without them
@@ -49,7 +49,7 @@ def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) 
         dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
         if dead & rows:
             raise TargetError("a row was to be removed twice", table=table.name, file=path)
-        actions.append({"remove": removed(old, now)})
+        actions.append({"remove": removed(old, now_ms)})
         if len(dead | rows) < row_count(table.folder, old):
             kept.append((old, dead | rows))
     vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
@@ -62,19 +62,19 @@ def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) 
     return actions
 
 
-def removed(old: Action, now: int, *, data_change: bool = True) -> dict[str, Any]:
-    """The ``remove`` action of a live file; ``now``: milliseconds."""
-    found = {
+def removed(old: Action, now_ms: int, *, data_change: bool = True) -> dict[str, Any]:
+    """The ``remove`` action of a live file; ``now_ms``: milliseconds."""
+    action = {
         "path": old["path"],
-        "deletionTimestamp": now,
+        "deletionTimestamp": now_ms,
         "dataChange": data_change,
         "extendedFileMetadata": True,
         "partitionValues": old.get("partitionValues") or {},
         "size": old["size"],
     }
     if old.get("deletionVector"):
-        found["deletionVector"] = old["deletionVector"]
-    return found
+        action["deletionVector"] = old["deletionVector"]
+    return action
 
 
 def check_files(table: Table, paths: Sequence[str]) -> None:

@@ -34,8 +34,8 @@ _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 
 @dataclass(frozen=True)
 class CompactTask:
-    """``schema``: the Arrow types of the table's columns; ``key``: names of the key's columns in
-    the data files, of all columns in a table without one."""
+    """Files to be folded into one. ``schema``: the Arrow types of the table's columns; ``key``:
+    names of the key's columns in the data files, of all columns in a table without one."""
 
     table: str
     folder: str
@@ -64,8 +64,8 @@ class CompactTask:
 
 @dataclass(frozen=True)
 class Compacted:
-    """``add``: the new file, None when no row was left. ``starts`` [files + 1]: where the live rows
-    of each old file begin in the new one."""
+    """The files of a task, folded. ``add``: the new file, None when no row was left. ``starts``
+    [files + 1]: where the live rows of each old file begin in the new one."""
 
     files: tuple[LiveFile, ...]
     starts: tuple[int, ...]
@@ -89,8 +89,8 @@ def choose(folder: str, files: Mapping[str, Action], enough: int) -> list[list[s
         values = (add.get("partitionValues") or {}).items()
         # Spark writes NULL as an empty text, too, and nobody keeps to an order.
         partitions.setdefault(tuple(sorted((k, v or "") for k, v in values)), []).append(add)
-    sizes = ([_size(folder, add) for add in mine] for mine in partitions.values())
-    return list(filter(None, (_choose(mine, enough) for mine in sizes)))
+    sizes = ([_size(folder, add) for add in adds] for adds in partitions.values())
+    return list(filter(None, (_choose(partition, enough) for partition in sizes)))
 
 
 def _choose(files: Sequence[_Size], enough: int) -> list[str]:
@@ -141,9 +141,9 @@ def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> 
     """The rows of one file that its deletion vector does not mark, nor ``gone``."""
     gone = gone or BitMap()
     with open_file(task.folder, file.path) as parquet:
-        found = parquet.read(columns=list(task.columns.physical))
+        stored = parquet.read(columns=list(task.columns.physical))
     arrays = [
-        with_type(one_chunk(found.column(name)), field.type)
+        with_type(one_chunk(stored.column(name)), field.type)
         for name, field in zip(task.columns.physical, task.schema, strict=True)
     ]
     rows = pa.Table.from_arrays(arrays, names=list(task.columns.physical))
@@ -166,12 +166,12 @@ def actions_of(
     """The commit's actions: ``live`` is the table as it is now. Empty when there is nothing left
     to replace. Writes the deletion vector of what was marked meanwhile; where the table has no
     ``vectors``, the rewrite was in vain then."""
-    now = int(time.time() * 1000)
+    now_ms = int(time.time() * 1000)
     marks, actions = BitMap(), list[Action]()
     for i, file in enumerate(done.files):
         marks |= _moved(done, i, folder, live.get(file.path))
         if file.path in live:
-            actions.append({"remove": removed(live[file.path], now, data_change=False)})
+            actions.append({"remove": removed(live[file.path], now_ms, data_change=False)})
     if done.add is None or len(marks) == done.starts[-1]:
         return actions
     add = done.add

@@ -43,8 +43,8 @@ def pack(rows: pa.Table, gaps: Gaps, key: tuple[int, ...]) -> pa.Table:
     columns = {_WANTED: _masked(text, needed)}
     for i, at in enumerate(key):
         columns[f"{_ORIGIN}{i}"] = rows.column(at).take(origin)
-    for column, found in gaps.diffs.items():
-        data = [found.get(row) for row in range(rows.num_rows)]
+    for column, by_row in gaps.diffs.items():
+        data = [by_row.get(row) for row in range(rows.num_rows)]
         columns[f"{_DIFFS}{column}"] = pa.array(data, pa.binary())
     return pa.table(columns)
 

@@ -46,29 +46,29 @@ class Places:
 def write(task: WriteTask) -> Written:
     """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
     out = Written(task.table)
-    found = fold_task(task, out, lambda rows: _present(task, rows))
-    out.net = len(found.net.entry)
-    hit, places = _locate(task, found, out)
+    folded = fold_task(task, out, lambda rows: _present(task, rows))
+    out.net = len(folded.net.entry)
+    hit, places = _locate(task, folded, out)
     if out.violations:
         return out
-    keep = found.net.flags & EXISTS != 0
-    if found.gaps:
-        keep &= _complete(task, found, found.gaps, places, out)
+    keep = folded.net.flags & EXISTS != 0
+    if folded.gaps:
+        keep &= _complete(task, folded, folded.gaps, places, out)
         if out.violations:
             return out
     if task.key and task.idempotent:
         # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
-        keep &= hit | (found.net.flags & CERTAIN != 0)
-    if refuse_unplaced(task, found, keep, out):
+        keep &= hit | (folded.net.flags & CERTAIN != 0)
+    if refuse_unplaced(task, folded, keep, out):
         return out
     chosen = np.flatnonzero(keep)
     if not task.key:
-        chosen = np.repeat(chosen, np.maximum(found.net.count[chosen], 0))
+        chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
     for at in range(0, len(chosen), _FILE_ROWS):
-        rows = found.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
+        rows = folded.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
         out.adds += write_indexed(_index(task), task.columns, rows)
     if task.change_data and out.changes_table:
-        out.changes += _changes(task, found.rows, chosen, keep, places, out)
+        out.changes += _changes(task, folded.rows, chosen, keep, places, out)
     return out
 
 
@@ -81,8 +81,8 @@ def _changes(
         if file.path not in out.marks:
             continue
         if task.key:
-            mine = np.flatnonzero(places.file == number)
-            old[file.path] = places.row[mine], keep[mine]
+            entries = np.flatnonzero(places.file == number)
+            old[file.path] = places.row[entries], keep[entries]
         else:  # a bag's entry may have many rows
             gone = np.array(BitMap.deserialize(out.marks[file.path]).to_array(), np.int64)
             old[file.path] = gone, np.zeros(len(gone), bool)
@@ -103,59 +103,61 @@ def _index(task: WriteTask) -> KeyIndex:
 
 
 def _complete(
-    task: WriteTask, found: Changes, gaps: Gaps, places: Places, out: Written
+    task: WriteTask, folded: Changes, gaps: Gaps, places: Places, out: Written
 ) -> npt.NDArray[np.bool_]:
     """Takes what the images lack from the target's rows; returns which rows are whole then."""
     needed = gaps.rows
     at = np.full(len(needed), -1, np.int64)
     origins = np.unique(gaps.origin[needed & (gaps.origin >= 0)])
     old: dict[int, list[pa.Array]] = {column: [] for column in gaps.wanted}
-    known = 0
+    rows_read = 0
     for number in np.unique(places.file[origins]):
-        mine = origins[places.file[origins] == number]
+        entries = origins[places.file[origins] == number]
         if number < 0:
             continue
         physical = [task.columns.physical[column] for column in old]
-        read = read_rows(task.folder, task.files[number].path, physical, places.row[mine])
+        read = read_rows(task.folder, task.files[number].path, physical, places.row[entries])
         for (column, parts), values in zip(old.items(), read, strict=True):
-            parts.append(with_type(values, found.rows.column(column).type))
-        at[mine] = known + np.arange(len(mine))
-        known += len(mine)
+            parts.append(with_type(values, folded.rows.column(column).type))
+        at[entries] = rows_read + np.arange(len(entries))
+        rows_read += len(entries)
     at = np.where(needed & (gaps.origin >= 0), at[gaps.origin], -1)
-    if known:
+    if rows_read:
         whole = {column: pa.concat_arrays(parts) for column, parts in old.items()}
-        found.rows = gaps.fill(found.rows, whole, at)
-    found.rows, bad = gaps.patch(found.rows, task.definition)
+        folded.rows = gaps.fill(folded.rows, whole, at)
+    folded.rows, bad = gaps.patch(folded.rows, task.definition)
     for row in bad:
         if not needed[row] or at[row] >= 0:
-            out.violations.append(_violation(task, found, row, CANNOT_APPLY))
+            out.violations.append(_violation(task, folded, row, CANNOT_APPLY))
     complete: npt.NDArray[np.bool_] = ~needed | (at >= 0)
     return complete
 
 
 def refuse_unplaced(
-    task: WriteTask, found: Changes, keep: npt.NDArray[np.bool_], out: Written
+    task: WriteTask, folded: Changes, keep: npt.NDArray[np.bool_], out: Written
 ) -> bool:
     """Rows to be kept that no partition can have become violations; whether there are any."""
     if not task.columns.partitions:
         return False
-    for entry in np.flatnonzero(unplaced(found.rows, task.columns.divides) & keep):
-        out.violations.append(_violation(task, found, int(entry), NO_PARTITION, found.last))
+    for entry in np.flatnonzero(unplaced(folded.rows, task.columns.divides) & keep):
+        out.violations.append(_violation(task, folded, int(entry), NO_PARTITION, folded.last))
     return bool(out.violations)
 
 
 def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
     """One net change per key over all parts of a task; breaks in the log become violations."""
-    found, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
-    for one in breaks:
-        key = _describe(task, one.row, 0)
-        out.violations.append(Violation(one.number, one.position, task.table, key))
-    return found
+    folded, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
+    for contradiction in breaks:
+        key = _describe(task, contradiction.row, 0)
+        out.violations.append(
+            Violation(contradiction.number, contradiction.position, task.table, key)
+        )
+    return folded
 
 
-def _locate(task: WriteTask, found: Changes, out: Written) -> tuple[npt.NDArray[np.bool_], Places]:
+def _locate(task: WriteTask, folded: Changes, out: Written) -> tuple[npt.NDArray[np.bool_], Places]:
     """Marks the rows that go; returns which entries have a row in the table, and where."""
-    flags, n = found.net.flags, len(found.net.entry)
+    flags, n = folded.net.flags, len(folded.net.entry)
     gone = flags & EXISTED != 0
     look = np.ones(n, bool) if task.idempotent and task.key else gone.copy()
     if task.key and (gone.any() or not task.complete):
@@ -164,24 +166,24 @@ def _locate(task: WriteTask, found: Changes, out: Written) -> tuple[npt.NDArray[
     have = np.zeros(n, np.int64)
     places = Places(np.full(n, -1, np.int64), np.zeros(n, np.int64))
     if len(needed) and task.files:
-        _search(task, found, needed, have, places, out)
+        _search(task, folded, needed, have, places, out)
     if not task.idempotent:
-        wanted = np.abs(found.net.count) if not task.key else np.ones(n, np.int64)
+        wanted = np.abs(folded.net.count) if not task.key else np.ones(n, np.int64)
         for entry in np.flatnonzero(gone & (have < wanted)):
-            out.violations.append(_violation(task, found, int(entry), MISSING_ROW))
+            out.violations.append(_violation(task, folded, int(entry), MISSING_ROW))
         if task.key:
             for entry in np.flatnonzero(look & ~gone & (have > 0)):
-                out.violations.append(_violation(task, found, int(entry), DUPLICATE_KEY))
+                out.violations.append(_violation(task, folded, int(entry), DUPLICATE_KEY))
     return have > 0, places
 
 
 def _search(
-    task: WriteTask, found: Changes, needed: Longs, have: Longs, places: Places, out: Written
+    task: WriteTask, folded: Changes, needed: Longs, have: Longs, places: Places, out: Written
 ) -> None:
     limit = np.ones(len(have), np.int64)
     if not task.key:
-        limit = np.abs(found.net.count)
-    for number, at, rows in _hits(task, found.rows.take(pa.array(needed))):
+        limit = np.abs(folded.net.count)
+    for number, at, rows in _hits(task, folded.rows.take(pa.array(needed))):
         owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
         if len(picked):
             places.file[owner], places.row[owner] = number, picked
@@ -248,17 +250,18 @@ def _take(
 
 def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     marked = np.frombuffer(dead.to_array(), np.uint32)
-    place = np.searchsorted(marked, rows)
-    place[place == len(marked)] = 0
-    return np.asarray(marked[place] == rows) if len(marked) else np.zeros(len(rows), bool)
+    nearest = np.searchsorted(marked, rows)
+    nearest[nearest == len(marked)] = 0
+    return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)
 
 
 def _violation(
-    task: WriteTask, found: Changes, entry: int, number: int, at: Longs | None = None
+    task: WriteTask, folded: Changes, entry: int, number: int, at: Longs | None = None
 ) -> Violation:
-    """``at`` [n]: which change of each key is to blame; None: its first."""
-    position = int((found.at if at is None else at)[entry])
-    return Violation(number, position, task.table, _describe(task, found.rows, entry))
+    """The Violation of one net row. ``at`` [n]: positions of the changes to blame; None: of each
+    key's first."""
+    position = int((folded.at if at is None else at)[entry])
+    return Violation(number, position, task.table, _describe(task, folded.rows, entry))
 
 
 def _describe(task: WriteTask, rows: pa.Table, row: int) -> str:

@@ -28,11 +28,11 @@ class DirectWriter:
         self.task: Callable[[WriteTask], Written] = write
 
     def files(self, table: Table) -> tuple[LiveFile, ...]:
-        """All live ones: their key indexes say which are opened."""
+        """All live files: their key indexes say which are opened."""
         return self._tracking.commits.live_files(table)
 
     def prepare(self, tables: Iterable[Table]) -> None:
-        """Files that others wrote have no key index yet: made side by side, before any look-up."""
+        """Makes the key indexes of files that others wrote, side by side, before any look-up."""
         tasks = []
         for table in tables:
             index = self._tracking.key_index(table)
@@ -41,14 +41,14 @@ class DirectWriter:
         self._workers.run(build, tasks, here=len(tasks) < 2)
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
-        """Of tables without deletion vectors: their files that lose rows, written anew."""
-        mine = by_table(tables, written)
+        """Adds, for tables without deletion vectors, their files that lose rows, written anew."""
+        per_table = by_table(tables, written)
         tasks, size = [], 0
         for table in tables.values():
             if table.has_vectors:
                 continue
             keys = self._tracking.layout.keys(table.path)
-            for path, rows in marked_rows(mine[table.name]).items():
+            for path, rows in marked_rows(per_table[table.name]).items():
                 old = self._tracking.commits.action(table, path)
                 size += old["size"]
                 file = LiveFile(path, old.get("deletionVector"))
@@ -58,5 +58,5 @@ class DirectWriter:
     def commit(
         self, table: Table, written: Sequence[Written], position: int, metadata: str
     ) -> None:
-        """As ``Writer``; MySQL's order of checks is kept by ``commit.commit``."""
+        """One Delta commit, through ``commit.commit``, which keeps MySQL's order of checks."""
         commit(self._tracking.commits, table, list(written), position, metadata)

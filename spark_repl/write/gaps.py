@@ -48,10 +48,10 @@ class Gaps:
     @property
     def rows(self) -> Bools:
         """Which rows need the target's."""
-        found = np.zeros(len(self.origin), bool)
+        needed = np.zeros(len(self.origin), bool)
         for mask in self.wanted.values():
-            found |= mask
-        return found
+            needed |= mask
+        return needed
 
     def fill(self, rows: pa.Table, old: Mapping[int, pa.Array], at: Longs) -> pa.Table:
         """``rows`` with what they lack: the target's value for row i is ``old[column][at[i]]``
@@ -69,17 +69,17 @@ class Gaps:
     def patch(self, rows: pa.Table, definition: TableDefinition) -> tuple[pa.Table, list[int]]:
         """``rows`` with their JSON diffs applied, and the rows whose diffs do not fit."""
         columns, bad = rows.columns, []
-        for column, found in self.diffs.items():
+        for column, by_row in self.diffs.items():
             base = one_chunk(columns[column])
-            chosen = np.array(sorted(found), np.int64)
+            chosen = np.array(sorted(by_row), np.int64)
             documents = base.take(pa.array(chosen)).to_pylist()
             name = definition.columns[column].name
-            done = _patched(documents, [found[i] for i in chosen], name, definition.name)
-            bad += [int(i) for i, text in zip(chosen, done, strict=True) if text is None]
-            place = np.arange(len(base))
-            place[chosen] = len(base) + np.arange(len(chosen))
-            both = pa.concat_arrays([base, pa.array(done, base.type)])
-            columns[column] = both.take(pa.array(place))
+            patched = _patched(documents, [by_row[i] for i in chosen], name, definition.name)
+            bad += [int(i) for i, text in zip(chosen, patched, strict=True) if text is None]
+            indices = np.arange(len(base))
+            indices[chosen] = len(base) + np.arange(len(chosen))
+            both = pa.concat_arrays([base, pa.array(patched, base.type)])
+            columns[column] = both.take(pa.array(indices))
         return pa.Table.from_arrays(columns, names=rows.column_names), bad
 
 
@@ -139,29 +139,29 @@ def assemble(
         if (lost := exists & (source == LOST)).any():
             raise _lost(int(changes.position[net.entry[np.argmax(lost)]]), definition.name)
         values = one_chunk(staged.column(i))
-        place = np.where(source >= 0, changes.parent[np.maximum(source, 0)], len(values))
+        indices = np.where(source >= 0, changes.parent[np.maximum(source, 0)], len(values))
         if (plain := exists & (source == DEFAULT)).any():
             at = RelayPosition.unpack(int(changes.position[net.entry[np.argmax(plain)]]))
             values = pa.concat_arrays([values, default_value(column, definition.name, at)])
         unknown = (source == TARGET) | ~exists & (source < 0)
-        arrays.append(values.take(pa.array(place, mask=unknown)))
+        arrays.append(values.take(pa.array(indices, mask=unknown)))
         if (mask := exists & (source == TARGET)).any():
             gaps.wanted[i] = mask
         if column.type == ColumnType.JSON and i in waiting:
-            found = _collect(waiting[i], changes, line, net, source, exists)
-            if found:
-                gaps.diffs[i] = found
+            by_row = _collect(waiting[i], changes, line, net, source, exists)
+            if by_row:
+                gaps.diffs[i] = by_row
     names = [str(i) for i in range(len(arrays))]
     return pa.Table.from_arrays(arrays, names=names), gaps
 
 
 def _waiting(diffs: pa.Array) -> dict[int, dict[int, bytes]]:
     """Column -> staged row -> diffs; only rows that have some pass through Python."""
-    found: dict[int, dict[int, bytes]] = {}
+    by_column: dict[int, dict[int, bytes]] = {}
     for row in np.flatnonzero(np.asarray(diffs.is_valid())):
         for column, data in pending_diffs(diffs[int(row)].as_py()):
-            found.setdefault(column, {})[int(row)] = data
-    return found
+            by_column.setdefault(column, {})[int(row)] = data
+    return by_column
 
 
 def _collect(
@@ -173,19 +173,19 @@ def _collect(
     exists: Bools,
 ) -> dict[int, bytes]:
     """Net row -> the diffs between the image its document comes from and its last change."""
-    mine = np.isin(changes.parent, np.array(list(waiting), np.int64)) & changes.image
+    has_diffs = np.isin(changes.parent, np.array(list(waiting), np.int64)) & changes.image
     # How many diffs lie on the way from each change back to its row's root.
-    count = along(line.previous, mine)
-    found = {}
+    count = along(line.previous, has_diffs)
+    by_row = {}
     for row in np.flatnonzero(exists & (count[net.entry] > 0)):
         parts, at = [], int(net.entry[row])
         while at >= 0 and at != source[row]:
-            if mine[at]:
+            if has_diffs[at]:
                 parts.append(waiting[int(changes.parent[at])])
             at = int(line.previous[at])
         if parts:
-            found[int(row)] = b"".join(reversed(parts))
-    return found
+            by_row[int(row)] = b"".join(reversed(parts))
+    return by_row
 
 
 def _lost(position: int, table: str) -> DecodeError:

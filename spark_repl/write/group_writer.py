@@ -42,8 +42,8 @@ _COMMITS_AT_ONCE = 4
 
 
 class GroupWriter:
-    """A group, table by table: planned, written, checked, committed. How a table takes its changes
-    is the ``writer``'s affair, MERGE or files of our own. ``write`` may be called from several
+    """Plans, writes, checks and commits a group, table by table. How a table takes its changes is
+    the ``Writer``'s affair, MERGE or files of our own. ``write`` may be called from several
     threads, for different tables."""
 
     def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
@@ -70,8 +70,8 @@ class GroupWriter:
         Raises RowFault (lowest failing transaction first) before anything is committed.
         """
         parts: dict[str, list[Part]] = {}
-        for found in staged.found:
-            for piece in found.parts:
+        for output in staged.found:
+            for piece in output.parts:
                 parts.setdefault(piece.table, []).append(piece)
         group = staged.group
         before = replace(cut, position=group.start, gtid_executed=str(group.executed), group="")
@@ -93,7 +93,7 @@ class GroupWriter:
         begins: Callable[[], None],
         checked: Callable[[], None],
     ) -> list[Written]:
-        """What is to be committed: it fits. Raises RowFault."""
+        """Has the tasks done; what they wrote fits and is to be committed. Raises RowFault."""
         self._writer.prepare(tables.values())
         began = time.perf_counter()
         reach("planned")
@@ -127,10 +127,10 @@ class GroupWriter:
 
     def phases(self) -> dict[str, float]:
         """Seconds: writing files, committing; the median and the longest of the tables' commits."""
-        found = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
+        seconds = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
         if self._seconds:
-            found |= {"commit_p50_s": median(self._seconds), "commit_max_s": max(self._seconds)}
-        return found
+            seconds |= {"commit_p50_s": median(self._seconds), "commit_max_s": max(self._seconds)}
+        return seconds
 
     def close(self) -> None:
         """Ends the upkeep that is under way."""
@@ -150,20 +150,20 @@ class GroupWriter:
         Raises FencedError and FormerOwnerError when a commit in between is not this process's, and
         ``error`` where nothing can be asked now: nothing is removed then.
         """
-        mine, landed = by_table(tables, written), True
+        per_table, landed = by_table(tables, written), True
         for name, table in tables.items():
-            if not any(part.changes_table for part in mine[name]):
+            if not any(part.changes_table for part in per_table[name]):
                 continue
             try:
                 outcome = self._commits.settle(table, position)
             except Exception as unseen:
-                told = isinstance(unseen, SparkReplError) and not temporary(unseen)
-                if told or isinstance(error, FencedError):
+                lasting = isinstance(unseen, SparkReplError) and not temporary(unseen)
+                if lasting or isinstance(error, FencedError):
                     raise
                 raise error from unseen
             if outcome is not Outcome.LANDED:
                 landed = False
-                self._discard(mine[name], tried_behind=table.snapshot.version)
+                self._discard(per_table[name], tried_behind=table.snapshot.version)
         if not landed and isinstance(error, FencedError):
             raise self._commits.not_ours(error.table or "") from error
         return landed
@@ -182,23 +182,23 @@ class GroupWriter:
                 first = definitions.setdefault(name, definition)
                 if not same_shape(first, definition):
                     raise SchemaError("the definition changes without a DDL statement", table=name)
-        found = {}
+        tables = {}
         self._tracking.see_logged(definitions)
         for name, definition in sorted(definitions.items()):
             table = self._tracking.tables.get(name)
             if table is None:
                 log.info("%s is made from its TABLE_MAP", name)
-                said = user_metadata(before, self._tracking.control.channel)
+                metadata = user_metadata(before, self._tracking.control.channel)
                 table = self._tracking.create(
-                    definition, complete=False, position=before.position, user_metadata=said
+                    definition, complete=False, position=before.position, user_metadata=metadata
                 )
             if name not in parts:
                 continue
             check_definition(table, definition)
             held.enter_context(table.lock)
             self._commits.refresh(table)
-            found[name] = table
-        return found
+            tables[name] = table
+        return tables
 
     def _tasks(
         self,
@@ -206,7 +206,7 @@ class GroupWriter:
         parts: Mapping[str, list[Part]],
         idempotent: Container[str],
     ) -> list[WriteTask]:
-        """The heaviest first."""
+        """The group's write tasks, the heaviest first."""
         rows = sum(_rows(pieces) for pieces in parts.values())
         share = rows // (self._workers.count + 1)
         tasks = [
@@ -219,8 +219,8 @@ class GroupWriter:
     def _tasks_of(
         self, table: Table, parts: list[Part], share: int, *, idempotent: bool
     ) -> list[WriteTask]:
-        """A task a shard, each making a file; one alone for what is about a worker's
-        ``share`` of the group's rows."""
+        """One task for each shard, each making a file; a single task for a table whose rows are no
+        more than a worker's ``share`` of the group's."""
         shards: dict[int, list[Part]] = {}
         together = any(part.whole for part in parts) or _rows(parts) <= share
         for part in parts:
@@ -246,18 +246,20 @@ class GroupWriter:
 
     def _commit(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:
         metadata = user_metadata(cut, self._tracking.control.channel)
-        mine = by_table(tables, written)
-        changed = [name for name in tables if any(w.changes_table for w in mine[name])]
+        per_table = by_table(tables, written)
+        changed = [name for name in tables if any(w.changes_table for w in per_table[name])]
         reach("before_commit")
         if armed("between_tables") and len(changed) > 1:
             first = changed.pop(0)
-            self._commit_one(tables[first], mine[first], cut.position, metadata)
+            self._commit_one(tables[first], per_table[first], cut.position, metadata)
             reach("between_tables")
         waiting = [
-            self._pool.submit(self._commit_one, tables[name], mine[name], cut.position, metadata)
+            self._pool.submit(
+                self._commit_one, tables[name], per_table[name], cut.position, metadata
+            )
             for name in changed
         ]
-        errors = [found for found in (future.exception() for future in waiting) if found]
+        errors = [error for error in (future.exception() for future in waiting) if error]
         if errors:
             raise errors[0]
         reach("after_commit")
@@ -272,7 +274,7 @@ class GroupWriter:
         self._seconds.append(time.perf_counter() - began)
 
     def _discard(self, written: list[Written], *, tried_behind: int | None = None) -> None:
-        """The files of a group that was not committed, or not seen to be."""
+        """Removes the files of a group that was not committed, or not seen to be."""
         for part in written:
             folder = self._tracking.tables[part.table].folder
             discard(folder, part.files, tried_behind=tried_behind)
@@ -297,7 +299,7 @@ def _writer(tracking: Tracking, workers: Workers, *, direct: bool) -> Writer:
 
 
 def check_definition(table: Table, logged: TableDefinition) -> None:
-    """The rows must fit the Delta table: the same names, types and key."""
+    """Raises SchemaError unless the logged rows fit the Delta table: the same names, types, key."""
     if table.columns.fits(logged.arrow_schema()) and (
         logged.primary_key == table.definition.primary_key
     ):

@@ -50,7 +50,7 @@ def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
 
 
 def _parts(key: pa.ChunkedArray) -> list[pa.ChunkedArray]:
-    """A struct or list (in a table without key) by its parts."""
+    """The column, or the parts of a struct or list (in a table without key), to be hashed."""
     if not pa.types.is_nested(key.type):
         return [key]
     return [pa.chunked_array([part]) for part in flat_parts(one_chunk(key))]
@@ -127,7 +127,7 @@ class KeyIndex:
             return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
 
     def missing(self, data_files: Iterable[str]) -> list[str]:
-        """Those that have no index yet: others wrote them."""
+        """The data files that have no index yet: others wrote them."""
         have = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
         return [path for path in data_files if _name(path) not in have]
 
@@ -153,8 +153,8 @@ class KeyIndex:
         # Files of a copy hold ranges of keys: most are none of this one's business.
         first = int(np.searchsorted(needed, hashes[0], "left"))
         last = int(np.searchsorted(needed, hashes[-1], "right"))
-        at, found = _join(needed[first:last], hashes, rows)
-        return at + first, found
+        at, matched_rows = _join(needed[first:last], hashes, rows)
+        return at + first, matched_rows
 
     def same(
         self,
@@ -167,11 +167,11 @@ class KeyIndex:
     ) -> Any:
         """Which candidate pairs really have the same key (values compared): bool[pairs].
         ``bitwise``: -0.0 is not 0.0."""
-        found = np.ones(len(rows), bool)
+        matches = np.ones(len(rows), bool)
         for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
             left, right = mine.take(pa.array(at)), theirs.take(pa.array(rows))
-            found &= equal(one_chunk(left), one_chunk(right), bitwise=bitwise)
-        return found
+            matches &= equal(one_chunk(left), one_chunk(right), bitwise=bitwise)
+        return matches
 
 
 def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> list[dict[str, Any]]:

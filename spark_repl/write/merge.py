@@ -62,25 +62,25 @@ def stage_net(task: WriteTask) -> Written:
 
 def _stage_net(task: WriteTask, look: Look | None = None) -> Written:
     out = Written(task.table, idempotent=task.idempotent)
-    found = fold_task(task, out, look)
-    out.net = len(found.net.entry)
-    refuse_unplaced(task, found, found.net.flags & EXISTS != 0, out)
+    folded = fold_task(task, out, look)
+    out.net = len(folded.net.entry)
+    refuse_unplaced(task, folded, folded.net.flags & EXISTS != 0, out)
     if out.violations or not out.net:
         return out
-    names = [f"c{i}" for i in range(found.rows.num_columns)] + [_FLAGS, _COUNT, _FIRST]
+    names = [f"c{i}" for i in range(folded.rows.num_columns)] + [_FLAGS, _COUNT, _FIRST]
     extra = [
-        pa.array(found.net.flags.astype("int32")),
-        pa.array(found.net.count),
-        pa.array(found.at),
+        pa.array(folded.net.flags.astype("int32")),
+        pa.array(folded.net.count),
+        pa.array(folded.at),
     ]
-    if found.gaps:
+    if folded.gaps:
         out.gaps = True
-        packed = pack(found.rows, found.gaps, task.key)
+        packed = pack(folded.rows, folded.gaps, task.key)
         names += packed.column_names
         extra += packed.columns
-    rows = pa.Table.from_arrays([*found.rows.columns, *extra], names=names)
+    rows = pa.Table.from_arrays([*folded.rows.columns, *extra], names=names)
     out.staged.append(_write_staged(task, rows))
-    out.inserts_only = bool((found.net.flags & EXISTED == 0).all())
+    out.inserts_only = bool((folded.net.flags & EXISTED == 0).all())
     return out
 
 
@@ -103,11 +103,11 @@ class MergeWriter:
     def _session(self, table: Table) -> SparkSession:
         with self._lock:
             if table.name not in self._sessions:
-                self._sessions[table.name] = made = self._spark.newSession()
-                made.conf.set(*_BROADCAST)
-                made.conf.set(*ALONE)
+                self._sessions[table.name] = session = self._spark.newSession()
+                session.conf.set(*_BROADCAST)
+                session.conf.set(*ALONE)
                 if table.definition.primary_key:
-                    made.conf.set(*_NO_COPY)
+                    session.conf.set(*_NO_COPY)
             return self._sessions[table.name]
 
     def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
@@ -128,20 +128,20 @@ class MergeWriter:
         return inserts and (table.complete or not table.definition.primary_key)
 
     def files(self, table: Table) -> tuple[LiveFile, ...]:
-        """None: Spark looks."""
+        """No files: tasks look nothing up, Spark does in ``finish`` and ``commit``."""
         return ()
 
     def prepare(self, tables: Iterable[Table]) -> None:
-        """Nothing is needed."""
+        """Does nothing: MERGE needs no key index."""
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """The look-ups, all before the first commit; with 1032 or 1062 of what doesn't fit."""
-        mine = by_table(tables, written)
-        changed = [name for name in tables if any(part.changes_table for part in mine[name])]
+        per_table = by_table(tables, written)
+        changed = [name for name in tables if any(part.changes_table for part in per_table[name])]
         with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="merge") as pool:
-            asked = pool.map(lambda name: self._asked(tables[name], mine[name]), changed)
-            mine |= zip(changed, asked, strict=True)
-        return [part for name in tables for part in mine[name]]
+            asked = pool.map(lambda name: self._asked(tables[name], per_table[name]), changed)
+            per_table |= zip(changed, asked, strict=True)
+        return [part for name in tables for part in per_table[name]]
 
     def _asked(self, table: Table, written: list[Written]) -> list[Written]:
         staged = [self._staged(table, part) for part in written]
@@ -174,7 +174,7 @@ class MergeWriter:
                 .where(F.coalesce(F.col("__have"), F.lit(0)) < -F.col(_COUNT))
                 .select(*_described(net, table), net[_FIRST], F.lit(MISSING_ROW).alias("__number"))
             )
-        found = bad.orderBy(_FIRST).limit(1).collect()
+        rows = bad.orderBy(_FIRST).limit(1).collect()
         return [
             Violation(
                 row["__number"],
@@ -182,7 +182,7 @@ class MergeWriter:
                 table.name,
                 ", ".join(f"{name}={row[name]!r}" for name in row.__fields__[:-2]),
             )
-            for row in found
+            for row in rows
         ]
 
     def _present(self, table: Table, task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:

@@ -22,8 +22,8 @@ def effective(
 ) -> npt.NDArray[np.bool_]:
     """bool[n], of changes in log order: ``code`` is each one's key, ``flags`` EXISTED, EXISTS and
     MOVED, ``there`` [keys] whether the target has the key's row before them."""
-    found: Bools = _effective(code, flags, there, MOVED)
-    return found
+    takes_effect: Bools = _effective(code, flags, there, MOVED)
+    return takes_effect
 
 
 @jit_allocating
@@ -31,8 +31,8 @@ def _effective(code: Any, flags: Any, there: Any, moved: Any) -> Any:
     exists = there.copy()
     out = np.ones(code.size, np.bool_)
     for i in range(code.size):
-        now = flags[i]
-        if now & moved:
+        change = flags[i]
+        if change & moved:
             continue  # decided with its first half
         k = code[i]
         if i + 1 < code.size and flags[i + 1] & moved:
@@ -42,8 +42,8 @@ def _effective(code: Any, flags: Any, there: Any, moved: Any) -> Any:
                 exists[to] = True
             else:
                 out[i] = out[i + 1] = False
-        elif now & 3 == 3:
+        elif change & 3 == 3:
             out[i] = exists[k]
         else:
-            exists[k] = now & 2 != 0
+            exists[k] = change & 2 != 0
     return out

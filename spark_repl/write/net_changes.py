@@ -64,9 +64,9 @@ def net_changes(
     code, distinct = codes(one_chunk(staged.column("key")))
     log = _change_log(staged, code)
     if look is not None and asks(parts):
-        one = np.zeros(distinct, np.int64)
-        one[code] = np.arange(len(code))
-        log = log.only(effective(log.code, log.flags, look(rows.take(pa.array(one)))))
+        row_of = np.zeros(distinct, np.int64)
+        row_of[code] = np.arange(len(code))
+        log = log.only(effective(log.code, log.flags, look(rows.take(pa.array(row_of)))))
     net = fold(log.code, distinct, log.flags & np.uint8(CHANGE_BITS))
     breaks = [
         Break(rows.slice(int(log.parent[at]), 1), number, int(log.position[at]))

@@ -13,7 +13,8 @@ from .written import Written
 
 @dataclass(frozen=True)
 class RewriteTask:
-    """``of``: the file; ``gone``: serialized roaring bitmap of its rows that go."""
+    """A file to be written anew. ``of``: the file; ``gone``: serialized roaring bitmap of its rows
+    that go."""
 
     of: CompactTask
     gone: bytes

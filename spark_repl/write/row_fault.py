@@ -19,21 +19,23 @@ class RowFault(RowError):
     """A row change that doesn't fit; ``position`` is that of its transaction."""
 
 
-def row_fault(found: Violation, table: Table) -> RowFault:
-    """Of ``table``, which the change is one of."""
+def row_fault(violation: Violation, table: Table) -> RowFault:
+    """The error for a violation in ``table``, with MySQL's message and number."""
     hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
-    if found.number == CANNOT_APPLY:
-        message = f"Could not apply JSON diff in table {table.definition.table} ({found.key})"
+    if violation.number == CANNOT_APPLY:
+        message = f"Could not apply JSON diff in table {table.definition.table} ({violation.key})"
         hint = "the target's document is not the source's: copy the table again"
-    elif found.number == NO_PARTITION:
-        message = f"Table has no partition for a value ({found.key}): {TAKEN_FOR_NULL}"
+    elif violation.number == NO_PARTITION:
+        message = f"Table has no partition for a value ({violation.key}): {TAKEN_FOR_NULL}"
         hint = NO_PARTITION_HINT
-    elif found.number == DUPLICATE_KEY:
-        message = f"Duplicate entry ({found.key}) for key 'PRIMARY'"
+    elif violation.number == DUPLICATE_KEY:
+        message = f"Duplicate entry ({violation.key}) for key 'PRIMARY'"
     else:
-        message = f"Can't find record in '{table.definition.table}' ({found.key})"
+        message = f"Can't find record in '{table.definition.table}' ({violation.key})"
         if not table.complete:
             message += "; the table is incomplete: it was not created in this log"
             hint = "apply the log from the table's creation on; " + hint
-    place = RelayPosition.unpack(found.position)
-    return RowFault(message, number=found.number, position=place, table=table.name, hint=hint)
+    position = RelayPosition.unpack(violation.position)
+    return RowFault(
+        message, number=violation.number, position=position, table=table.name, hint=hint
+    )

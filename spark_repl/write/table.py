@@ -26,8 +26,8 @@ class LiveFiles:
     origin: object
 
     def behind(self, actions: Sequence[Action]) -> LiveFiles:
-        """Those behind a commit of ours. Within one a file may go and come again, with another
-        deletion vector."""
+        """The live files behind a commit of ours. Within a commit a file may go and come again,
+        with another deletion vector."""
         adds = dict(self.adds)
         for action in actions:
             if "remove" in action:
@@ -72,8 +72,8 @@ class Table:
         return self.snapshot.has("delta.enableDeletionVectors")
 
     def version(self) -> TableVersion:
-        found = self.snapshot
-        return TableVersion(self.path, found.version, found.metadata_id, self.position)
+        snapshot = self.snapshot
+        return TableVersion(self.path, snapshot.version, snapshot.metadata_id, self.position)
 
     def take(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
         """What the table is from here on: nothing is left to be known of an earlier commit."""

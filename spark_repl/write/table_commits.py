@@ -39,8 +39,8 @@ class Outcome(Enum):
 
 
 class TableCommits:
-    """``app``: the appId under which this channel's positions stand in the tables' commits. The
-    lock of a table that is asked about is held."""
+    """The commits of one channel's tables. ``app``: the appId under which the channel's positions
+    stand in them. The lock of a table that is asked about is held."""
 
     def __init__(self, control: Control, delta: TableLog, app: str, options: TableOptions) -> None:
         self.delta, self.app = delta, app
@@ -85,9 +85,9 @@ class TableCommits:
         what others did, unless they have undone it."""
         position, sound, refused = table.position, [version], None
         for number, actions in enumerate(newer, version + 1):
-            ours = _position(actions, self.app)
+            own_position = _position(actions, self.app)
             copied = _position(actions, f"{self.app}:copy") is not None  # a chunk of our copy
-            if ours is None and not copied:
+            if own_position is None and not copied:
                 refused = refused or self._foreign(table, number, actions)
                 if not refused:
                     sound.append(number)
@@ -97,10 +97,10 @@ class TableCommits:
                 if not below or not foreign.undone(table.folder, sound, below, table.columns):
                     raise self._refused(table, refused, None)
                 refused = None
-            if ours is not None and number > table.snapshot.version:
-                if ours != table.pending:
+            if own_position is not None and number > table.snapshot.version:
+                if own_position != table.pending:
                     raise self.not_ours(table.name)
-                position = ours
+                position = own_position
             sound = [number]
         if refused:
             if not foreign.undone(table.folder, sound, snapshot, table.columns):
@@ -123,8 +123,9 @@ class TableCommits:
         return self._control.named(fenced(name))
 
     def _foreign(self, table: Table, version: int, actions: list[Action]) -> TargetError | None:
-        """What refuses somebody's commit; None where it may pass: a table whose rows others changed
-        has keys that no log holds, which is recorded first. Raises as ``Control.write``."""
+        """The error that refuses somebody's commit; None where it may pass: a table whose rows
+        others changed has keys that no log holds, which is recorded first. Raises what
+        ``Control.write`` raises."""
         try:
             changes = foreign.check(
                 version, actions, table.columns, accept=self._options.accept_foreign
@@ -134,8 +135,8 @@ class TableCommits:
         if changes:
             log.warning("%s: somebody else changed rows in version %d", table.name, version)
             if table.complete:
-                said = json.dumps({"name": table.name, "version": version})
-                self._control.write(FOREIGN, detail=said)
+                detail = json.dumps({"name": table.name, "version": version})
+                self._control.write(FOREIGN, detail=detail)
             table.complete = False
         return None
 
@@ -144,18 +145,18 @@ class TableCommits:
         return tuple(LiveFile(path, a.get("deletionVector")) for path, a in live.items())
 
     def live(self, table: Table) -> LiveFiles:
-        """The files of the version that was last looked at. The table's lock is held."""
+        """The live files of the version that was last looked at. The table's lock is held."""
         assert table.lock.locked(), f"{table.name} is read without its lock"
-        found, snapshot = table.files, table.snapshot
-        if found is None or found.version != snapshot.version:
-            found = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
-            table.files = found
-        return found
+        files, snapshot = table.files, table.snapshot
+        if files is None or files.version != snapshot.version:
+            files = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
+            table.files = files
+        return files
 
     @contextmanager
     def files_there(self, tables: Iterable[Table]) -> Iterator[None]:
-        """While a commit is planned on the tables, whose locks are held. A data file that is gone
-        then was taken out by somebody's OPTIMIZE and removed by their VACUUM: raises
+        """A context in which a commit is planned on the tables, whose locks are held. A data file
+        that is gone then was taken out by somebody's OPTIMIZE and removed by their VACUUM: raises
         ConcurrentChangeError, to plan anew; or TargetError, where the newest version names it."""
         try:
             yield
@@ -178,10 +179,10 @@ class TableCommits:
     def action(self, table: Table, path: str) -> Action:
         """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
         live no more."""
-        found = self.live(table).adds.get(path)
-        if found is None:
+        add = self.live(table).adds.get(path)
+        if add is None:
             raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
-        return found
+        return add
 
     def landed(self, table: Table, actions: list[Action], position: int, version: int) -> None:
         """A commit of ours, planned on the version that was last looked at, is ``version``. What
@@ -229,8 +230,8 @@ class TableCommits:
         return commits_after(table.folder, table.snapshot.version, newest)
 
     def _take_ours(self, table: Table, upto: list[list[Action]], position: int) -> None:
-        """``upto``: the commits behind the version that was last looked at, ours the last. MERGE
-        lands above what others have committed since our plan."""
+        """Takes in a commit of ours. ``upto``: the commits behind the version that was last looked
+        at, ours the last: MERGE lands above what others have committed since our plan."""
         version = table.snapshot.version
         snapshot = self.delta.snapshot(table.folder, version + len(upto))
         assert snapshot is not None
@@ -245,5 +246,5 @@ class TableCommits:
 
 def _position(actions: Sequence[Action], app: str) -> int | None:
     """The position that a commit records for ``app``."""
-    found = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
-    return int(found[0]) if found else None
+    versions = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
+    return int(versions[0]) if versions else None

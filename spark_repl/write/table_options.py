@@ -58,7 +58,8 @@ class TableOptions:
         return NewTable(schema_json(definition.arrow_schema()), properties, by)
 
     def _partitions(self, name: str) -> tuple[str, ...]:
-        """Somebody may have written the table's name with other letters than the source logs."""
+        """The table's columns in ``partition_by``, where its name may be written in another case
+        than the source logs it in."""
         if name in self.partition_by or self.lower_case_table_names == 0:
             return self.partition_by.get(name, ())
         meant = [by for other, by in self.partition_by.items() if fold(other) == fold(name)]
@@ -66,7 +67,7 @@ class TableOptions:
 
     def properties(self) -> dict[str, str]:
         hours = f"interval {self.retention_hours} hours"
-        found = {
+        configuration = {
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
             "delta.checkpointInterval": checkpoint.NEVER,
             # Keeps promised cuts readable.
@@ -74,7 +75,7 @@ class TableOptions:
             "delta.logRetentionDuration": hours,
         }
         if self.change_data_feed:
-            found["delta.enableChangeDataFeed"] = "true"
+            configuration["delta.enableChangeDataFeed"] = "true"
         if self.column_mapping:
-            found["delta.columnMapping.mode"] = "name"
-        return found
+            configuration["delta.columnMapping.mode"] = "name"
+        return configuration

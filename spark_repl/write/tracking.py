@@ -66,12 +66,12 @@ class Tracking:
         own = self.names.of
         changed = {own(json.loads(row["detail"])["name"]) for row in self.control.rows(FOREIGN)}
         self._shown, self._decided = shown_paths(self.control), self.control.makes_rows_differ()
-        known = {own(name): path for name, path in current_paths(self.control).items()}
-        at_cuts = {own(name): found for name, found in cut.tables.items()} if cut else {}
+        paths = {own(name): path for name, path in current_paths(self.control).items()}
+        at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-            found = pool.map(self.delta.snapshot, map(self.layout.table, known.values()))
-            snapshots = dict(zip(known, found, strict=True))
-        for name, path in known.items():
+            newest = pool.map(self.delta.snapshot, map(self.layout.table, paths.values()))
+            snapshots = dict(zip(paths, newest, strict=True))
+        for name, path in paths.items():
             folder, snapshot = self.layout.table(path), snapshots[name]
             at_cut = at_cuts.get(name)
             if at_cut is not None and at_cut.path != path:
@@ -102,13 +102,14 @@ class Tracking:
         table.definition = self._alterations.of(table.path, table.definition)
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
-        """Of each table that is there, or is going to be made from its first TABLE_MAP; None: they
-        are not known."""
-        found = self._alterations.foreign_keys()
-        return found | {t.name: t.definition.foreign_keys for t in list(self.tables.values())}
+        """The foreign keys of each table that is there, or is going to be made from its first
+        TABLE_MAP; None: they are not known."""
+        keys = self._alterations.foreign_keys()
+        return keys | {t.name: t.definition.foreign_keys for t in list(self.tables.values())}
 
     def set_foreign_keys(self, name: str, keys: Sequence[ForeignKey], position: int) -> None:
-        """As for ``foreign_keys``, behind a statement that ends at ``position``."""
+        """Records the foreign keys that a table has, or will have once it is made, behind a
+        statement that ends at ``position``."""
         table = self.tables.get(name)
         path = table.path if table else Layout.path_of(*name.split(".", 1))
         if self._alterations.has_foreign_keys_of(path, position):
@@ -121,17 +122,17 @@ class Tracking:
         """Takes in the names of TABLE_MAPs. Raises SchemaError."""
         for name in names:
             if self.names.logged(name, self.tables):
-                self.tables = {fold(found): table for found, table in self.tables.items()}
+                self.tables = {fold(logged): table for logged, table in self.tables.items()}
                 for lower, table in self.tables.items():
                     table.name, table.definition = lower, folded_definition(table.definition)
 
     def find_ahead(self, cut: Cut, lowest: int) -> None:
-        """In a log that is not the cut's: positions of the other log, behind the cut and below
-        ``lowest``, say nothing here, so the GTIDs of the table's last commit have to."""
+        """Fills ``ahead`` for a log that is not the cut's. Positions of the other log, behind the
+        cut and below ``lowest``, say nothing here: the GTIDs of a table's last commit have to."""
         for table in self.tables.values():
             if cut.position < table.position < lowest:
-                said = last_user_metadata(table.folder, table.snapshot.version, self.app)
-                if said is None:
+                metadata = last_user_metadata(table.folder, table.snapshot.version, self.app)
+                if metadata is None:
                     raise TargetError(
                         "the table is ahead of the last cut, and its last commit is not in its log"
                         " any more: nobody can tell what it holds",
@@ -139,16 +140,18 @@ class Tracking:
                         file=table.folder,
                         hint="give the log that was applied before, or use an empty target",
                     )
-                said = formats.unstamp(said, _COMMIT_FORMAT, "the last commit", table.folder)
-                self.ahead[table.name] = GtidSet.parse(json.loads(said)["gtid_executed"])
+                metadata = formats.unstamp(
+                    metadata, _COMMIT_FORMAT, "the last commit", table.folder
+                )
+                self.ahead[table.name] = GtidSet.parse(json.loads(metadata)["gtid_executed"])
 
     def is_ahead(self, executed: GtidSet) -> bool:
         """Whether a table holds more than ``executed``, so that there is no cut."""
         return any(not held.issubset(executed) for held in self.ahead.values())
 
     def _table(self, name: str, path: str, snapshot: Snapshot, position: int | None) -> Table:
-        found = snapshot.configuration
-        if _DEFINITION not in found or position is None:
+        properties = snapshot.configuration
+        if _DEFINITION not in properties or position is None:
             raise TargetError(
                 "the Delta table at this path was not made by this channel",
                 table=name,
@@ -156,27 +159,27 @@ class Tracking:
                 hint="move it away, or use another target",
             )
         features.check(snapshot, direct=self.options.direct, table=name)
-        said = formats.unstamp(
-            found[_DEFINITION], _DEFINITION_FORMAT, "this table", snapshot.folder
+        definition = formats.unstamp(
+            properties[_DEFINITION], _DEFINITION_FORMAT, "this table", snapshot.folder
         )
         return Table(
             name,
             path,
             snapshot.folder,
-            self._definition(path, TableDefinition.from_json(said)),
+            self._definition(path, TableDefinition.from_json(definition)),
             not self._decided
             and (
-                found.get(_COMPLETE) == "true"
-                or (found.get(_COMPLETE) == _COPIED and path in self._shown)
+                properties.get(_COMPLETE) == "true"
+                or (properties.get(_COMPLETE) == _COPIED and path in self._shown)
             ),
             snapshot,
             position,
             Columns.of(snapshot.schema_string, snapshot.partition_columns),
         )
 
-    def _definition(self, path: str, made: TableDefinition) -> TableDefinition:
-        now = self._alterations.of(path, made)
-        return folded_definition(now) if self.names.folds else now
+    def _definition(self, path: str, created: TableDefinition) -> TableDefinition:
+        altered = self._alterations.of(path, created)
+        return folded_definition(altered) if self.names.folds else altered
 
     def create(
         self,
@@ -194,8 +197,8 @@ class Tracking:
         folder = self.layout.table(path)
         if self.delta.snapshot(folder) is None:
             if not copied_to:
-                known = {"name": definition.name, "path": path}
-                self.control.write("table", position=position, detail=json.dumps(known))
+                announcement = {"name": definition.name, "path": path}
+                self.control.write("table", position=position, detail=json.dumps(announcement))
             self.delta.create(
                 folder,
                 self.options.new_table(definition, self._own(definition, complete, copied_to)),
@@ -220,9 +223,9 @@ class Tracking:
 
     @staticmethod
     def _own(definition: TableDefinition, complete: bool, copied_to: str) -> dict[str, str]:
-        known = _COPIED if copied_to else str(complete).lower()
-        said = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
-        return {_DEFINITION: said, _COMPLETE: known}
+        complete_as = _COPIED if copied_to else str(complete).lower()
+        stamped = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
+        return {_DEFINITION: stamped, _COMPLETE: complete_as}
 
     def key_index(self, table: Table) -> KeyIndex:
         return KeyIndex(self.layout.keys(table.path), table.folder, list(table.key_columns))
@@ -231,7 +234,7 @@ class Tracking:
 def user_metadata(cut: Cut, channel: str) -> str:
     """The commit's userMetadata: everything of the channel up to this position, and the group that
     ends there."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "channel": channel,
         "log_id": cut.log_id,
         "position": cut.position,
@@ -239,4 +242,4 @@ def user_metadata(cut: Cut, channel: str) -> str:
         "group": cut.group,
         "source": dict(cut.source),
     }
-    return formats.stamp(json.dumps(found), _COMMIT_FORMAT)
+    return formats.stamp(json.dumps(fields), _COMMIT_FORMAT)

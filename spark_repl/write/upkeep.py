@@ -49,7 +49,7 @@ class Upkeep:
         self._working = self._closed = False
 
     def look(self, tables: Iterable[str]) -> None:
-        """Tables that a group has just changed. Returns at once."""
+        """Takes in which tables a group has just changed; returns at once."""
         with self._lock:
             self._changed.update(tables)
             if self._changed and not self._working and not self._closed:
@@ -67,10 +67,10 @@ class Upkeep:
             table = self.tracking.tables.get(name)
             try:
                 if table is not None:
-                    self._one(table)
+                    self._tend(table)
                 if self.tracking.control.prune(self.target.cut_retention_hours):
                     self._remove_replaced()
-            # Of a JVM that has ended whoever applies is told too, and says so.
+            # That the JVM has ended is reported by whoever applies, who meets it too.
             except (SparkReplError, OSError) as error:
                 if jvm_end(error) is None:
                     log.warning("upkeep of %s is put off: %s", name, error)
@@ -85,7 +85,7 @@ class Upkeep:
                 return None
             return self._changed.pop()
 
-    def _one(self, table: Table) -> None:
+    def _tend(self, table: Table) -> None:
         checkpoint.write_if_due(self.tracking.delta, table.snapshot)
         # What is only moved keeps its row id, which this compaction can't write down.
         if self._enough and not table.snapshot.has("delta.enableRowTracking"):
@@ -104,17 +104,17 @@ class Upkeep:
             size += sum(int(live[path]["size"]) for path in paths)
         if not tasks:
             return
-        done = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
+        rewrites = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
         reach("compacted")
         with table.lock:
-            self._replace(table, planned, done)
+            self._replace(table, planned, rewrites)
         reach("after_compaction")
 
     def _replace(self, table: Table, planned: LiveFiles, done: list[Compacted]) -> None:
         """Commits the rewrites between two groups, as one. The new files that no version names are
         removed, if it is sure that none ever will: a rewrite whose answer was lost is in the log,
         and ``discard`` reads it there."""
-        made = [one.add["path"] for one in done if one.add is not None]
+        new_paths = [compacted.add["path"] for compacted in done if compacted.add is not None]
         tried_behind = None
         try:
             actions = self._rewrites(table, planned, done)
@@ -124,7 +124,7 @@ class Upkeep:
                 folded = sum("remove" in action for action in actions)
                 log.info("%s: %d files were folded", table.name, folded)
         finally:
-            discard(table.folder, made, tried_behind=tried_behind)
+            discard(table.folder, new_paths, tried_behind=tried_behind)
 
     def _rewrites(
         self, table: Table, planned: LiveFiles, done: list[Compacted]
@@ -135,7 +135,9 @@ class Upkeep:
         if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
             return []
         vectors = table.has_vectors
-        parts = [actions_of(one, table.folder, live.adds, vectors=vectors) for one in done]
+        parts = [
+            actions_of(compacted, table.folder, live.adds, vectors=vectors) for compacted in done
+        ]
         actions = [action for part in parts for action in part]
         check_files(table, sorted(a["add"]["path"] for a in actions if "add" in a))
         return actions
@@ -151,13 +153,13 @@ class Upkeep:
             return False
 
     def _vacuum(self, table: Table) -> None:
-        """Files that no version within the table's retention needs, and their key indexes."""
+        """Removes files that no version within the table's retention needs, and their indexes."""
         self.tracking.delta.vacuum(table.folder)
         self.tracking.key_index(table).forget_gone()
         touch(self.tracking.layout.vacuumed(table.path))
 
     def _remove_replaced(self) -> None:
-        """Tables whose place a copy has taken, when the cuts that show them are gone."""
+        """Removes tables whose place a copy has taken, when the cuts that show them are gone."""
         if self.target.vacuum_hours:
             hours = self.target.cut_retention_hours
             for path in remove_replaced(self.tracking.control, self.tracking.layout, hours):

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """For each group: ``prepare``, ``task`` on the workers, ``finish``, then ``commit`` table by
-    table, from several threads.
+    """A way to write: for each group ``prepare``, ``task`` on the workers, ``finish``, and then
+    ``commit``, table by table, from several threads.
 
     Contract: nothing is visible to a reader before ``commit``, and that is one Delta commit, with
     the position in it. All that can fail by data is said by ``task`` or ``finish``, as violations;
@@ -25,10 +25,10 @@ class Writer(Protocol):
         """A worker's part: an importable function."""
 
     def files(self, table: Table) -> tuple[LiveFile, ...]:
-        """Those that a task has to look into for the rows of its keys."""
+        """The table's files that a task has to look into for the rows of its keys."""
 
     def prepare(self, tables: Iterable[Table]) -> None:
-        """What tasks need beside the tables: makes what is missing."""
+        """Makes what is missing of all that tasks need besides the tables."""
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """When no task found a violation: what is to be committed, with what only the driver can
@@ -41,6 +41,6 @@ class Writer(Protocol):
 
 
 def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, list[Written]]:
-    """What was written of each table."""
+    """What was written for each table, by its name."""
     parts = list(written)
     return {name: [part for part in parts if part.table == name] for name in tables}

@@ -21,8 +21,9 @@ class LiveFile:
 
 @dataclass(frozen=True)
 class WriteTask:
-    """``key``: indexes of the key's columns, empty for a table without one. ``complete``: the table
-    was created in this log and nobody else writes it, so an INSERT's key can't be there."""
+    """Net changes of one table to be written. ``key``: indexes of the key's columns, empty for a
+    table without one. ``complete``: the table was created in this log and nobody else writes it, so
+    an INSERT's key can't be there."""
 
     table: str
     folder: str
@@ -51,10 +52,11 @@ class Violation:
 
 @dataclass
 class Written:
-    """``marks``: data file -> serialized roaring bitmap of rows that go; ``gone``: files that go as
-    a whole; ``changes``: ``cdc`` actions. For the merge writer: ``staged``, net changes in Parquet,
-    ``inserts_only``, ``gaps`` (rows that lack columns), ``idempotent``, as the task was; ``asks``:
-    what can't be folded before the table was asked for its keys."""
+    """What a task has written. ``marks``: data file -> serialized roaring bitmap of rows that go;
+    ``gone``: files that go as a whole; ``changes``: ``cdc`` actions. For the merge writer:
+    ``staged``, net changes in Parquet, ``inserts_only``, ``gaps`` (rows that lack columns),
+    ``idempotent``, as the task was; ``asks``: what can't be folded before the table was asked for
+    its keys."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -76,4 +78,4 @@ class Written:
     @property
     def files(self) -> list[str]:
         """Data and change files that were written, relative to the table's folder."""
-        return [made["path"] for made in (*self.adds, *self.changes)]
+        return [action["path"] for action in (*self.adds, *self.changes)]

@@ -80,12 +80,12 @@ class LocalDelta(DeltaLog):
         return log_replay.live_files(snapshot.folder, snapshot.version) or {}
 
     def create(
-        self, folder: str, made: NewTable, app: str, position: int, user_metadata: str
+        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
         metadata = {
             "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
-            "schemaString": made.schema_string, "configuration": made.configuration,
-            "partitionColumns": list(made.partition_columns),
+            "schemaString": new.schema_string, "configuration": new.configuration,
+            "partitionColumns": list(new.partition_columns),
         }  # fmt: skip
         actions = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
         put(folder, 0, actions, app, position, user_metadata)

@@ -40,17 +40,17 @@ def vacuumed(made: Any, hours_ago: float) -> bool:
     """Whether a table is that was vacuumed so long ago."""
     noted = made.tracking.layout.vacuumed("t/a")
     os.utime(noted, (0, time.time() - 3600 * hours_ago))
-    made.upkeep._one(made.tracking.tables["t.a"])
+    made.upkeep._tend(made.tracking.tables["t.a"])
     return bool(made.seen)
 
 
 def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
-    made.upkeep._one(made.tracking.tables["t.a"])
+    made.upkeep._tend(made.tracking.tables["t.a"])
     assert not made.seen, "a new table has nothing to remove"
     assert not vacuumed(made, 1.9)
     assert vacuumed(made, 2.1)
     made.tracking.key_index.return_value.forget_gone.assert_called_once()
-    made.upkeep._one(made.tracking.tables["t.a"])
+    made.upkeep._tend(made.tracking.tables["t.a"])
     assert len(made.seen) == 1, "not again that soon"
     made.target.vacuum_hours = 0
     vacuumed(made, 99)
@@ -79,7 +79,7 @@ def test_what_fails_in_one_table_is_put_off(
         done.append(table.path)
         raise error
 
-    monkeypatch.setattr(Upkeep, "_one", one)
+    monkeypatch.setattr(Upkeep, "_tend", one)
     made.upkeep._changed = {"t.a", "t.b", "t.gone"}
     made.upkeep._work()
     assert sorted(done) == ["t/a", "t/b"]
@@ -95,7 +95,7 @@ def test_one_thread_looks_after_all_until_it_is_closed(
         assert go.wait(WAIT_S)
         done.append(table.path)
 
-    monkeypatch.setattr(Upkeep, "_one", one)
+    monkeypatch.setattr(Upkeep, "_tend", one)
     upkeep: Upkeep = made.upkeep
     upkeep.look([])
     assert not upkeep._working
@@ -116,7 +116,7 @@ def test_one_thread_looks_after_all_until_it_is_closed(
 
 def test_it_looks_again_at_what_changes_later(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     done = list[str]()
-    monkeypatch.setattr(Upkeep, "_one", lambda self, table: done.append(table.path))
+    monkeypatch.setattr(Upkeep, "_tend", lambda self, table: done.append(table.path))
     for number in range(1, 4):
         made.upkeep.look(["t.a"])
         deadline = time.monotonic() + WAIT_S
@@ -153,5 +153,5 @@ def test_rows_that_keep_an_id_are_not_moved(
     made.upkeep._enough = enough
     table = made.tracking.tables["t.a"]
     table.snapshot.has = lambda name: bool(tracked) and name == "delta.enableRowTracking"
-    made.upkeep._one(table)
+    made.upkeep._tend(table)
     assert len(done) == compacts
