@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
 
-# Below this many bytes the work takes less time than starting a Spark job for it.
-HERE_BYTES = 1 << 19
 _SHARD_BYTES = 8 << 20
 
 
@@ -63,15 +61,16 @@ class Stager:
         """The group shared out, one worker has all of a tiny one, and with what is known of foreign
         keys now."""
         known = self._tracking.foreign_keys()
-        count = 1 if group.length <= HERE_BYTES else self._workers.count
+        small = self._workers.is_small(log_bytes=group.length)
         return replace(
-            shared_out(group, count), cascades=Cascades.of(known, self._without_cascades)
+            shared_out(group, 1 if small else self._workers.count),
+            cascades=Cascades.of(known, self._without_cascades),
         )
 
     def stage(self, group: Group) -> StagedGroup:
         """Reads the group, as it is shared out, from its first position to its last. Raises
         LogError, DecodeError, OSError: nothing is left of it then."""
-        here = group.length <= HERE_BYTES
+        here = self._workers.is_small(log_bytes=group.length)
         folder = None if here else self._new_folder()
         skip = self._skip(group)
         already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,6 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
     last = cuts[-1] if cuts else None
     held = control.owner()
     running = held is not None and not held[1].is_dead
-    state = "ON" if running else "OFF"
     live = read(Layout(target, state_path).status) or {}
     if running and held and live.get("epoch", held[0]) < held[0]:
         live = {}  # the one that runs has said nothing yet, or one that slept spoke last
@@ -39,34 +38,10 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
     names = (held and held[1].channel, live["coordinator"].get("CHANNEL_NAME"))
     channel = next(filter(None, (*names, receiver and receiver["CHANNEL_NAME"])), Config.channel)
     limit = live.get("xa_age_limit_s", Apply.xa_age_limit_s)
-    off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
+    pid = held[1].pid if held and running else None
     return {
         "replication_connection_status": [receiver] if receiver else [],
-        "replication_applier_status": [
-            {
-                "CHANNEL_NAME": channel,
-                "SERVICE_STATE": state,
-                "REMAINING_DELAY": None,
-                "COUNT_TRANSACTIONS_RETRIES": live["retries"],
-                "COUNT_TASK_RETRIES": live.get("task_retries", 0),
-            }
-        ],
-        "replication_applier_status_by_coordinator": [
-            {
-                "CHANNEL_NAME": channel,
-                "THREAD_ID": held[1].pid if held and running else None,
-                "SERVICE_STATE": state,
-                **live["coordinator"],
-                "LAST_PROCESSED_TRANSACTION": last.gtid_executed if last else "",
-                "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP": _commit_time(last),
-                "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP": _text(last.at) if last else None,
-                **off,
-            }
-        ],
-        "replication_applier_status_by_worker": [
-            {**worker, **{k: v for k, v in off.items() if k in worker}}
-            for worker in live["workers"]
-        ],
+        **_applier_tables(channel, live, last, pid, running=running),
         "owner": {**asdict(held[1]), "epoch": held[0], "alive": running} if held else None,
         "gtid_executed": last.gtid_executed if last else "",
         "relay_position": position_text(last) if last else None,
@@ -83,6 +58,42 @@ def status(target: str, relay: str | None = None, state_path: str = "") -> dict[
             }
             for name, table in (last.tables.items() if last else ())
         },
+    }
+
+
+def _applier_tables(
+    channel: str, live: Mapping[str, Any], last: Cut | None, pid: int | None, *, running: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """The tables replication_applier_status, _by_coordinator and _by_worker. ``live``: what the
+    applier has said of itself, which counts as far as it is ``running``; ``last``: the newest cut.
+    """
+    off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
+    state = "ON" if running else "OFF"
+    applier = {
+        "CHANNEL_NAME": channel,
+        "SERVICE_STATE": state,
+        "REMAINING_DELAY": None,
+        "COUNT_TRANSACTIONS_RETRIES": live["retries"],
+        "COUNT_TASK_RETRIES": live.get("task_retries", 0),
+    }
+    coordinator = {
+        "CHANNEL_NAME": channel,
+        "THREAD_ID": pid,
+        "SERVICE_STATE": state,
+        **live["coordinator"],
+        "LAST_PROCESSED_TRANSACTION": last.gtid_executed if last else "",
+        "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP": _commit_time(last),
+        "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP": _text(last.at) if last else None,
+        **off,
+    }
+    workers = [
+        {**worker, **{column: value for column, value in off.items() if column in worker}}
+        for worker in live["workers"]
+    ]
+    return {
+        "replication_applier_status": [applier],
+        "replication_applier_status_by_coordinator": [coordinator],
+        "replication_applier_status_by_worker": workers,
     }
 
 

@@ -17,8 +17,9 @@ R = TypeVar("R")
 
 # Tasks beyond are done by one of Spark's after the other: each of those costs 20 ms.
 _BUNDLES = 4
-# Data files of so many bytes together are rewritten here rather than in a Spark job.
-HERE_BYTES = 1 << 20
+# What is at most so large takes less time in this process than starting a Spark job for it: bytes
+# of log to read, staged rows to write, bytes of data files to rewrite.
+HERE_LOG_BYTES, HERE_ROWS, HERE_FILE_BYTES = 1 << 19, 4000, 1 << 20
 
 _warm = 0
 
@@ -29,6 +30,11 @@ class Workers:
 
     def __init__(self, spark: SparkSession, count: int) -> None:
         self.spark, self.count, self.task_retries = spark, count, 0
+
+    @staticmethod
+    def is_small(*, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
+        """Whether so much work is done here, where a Spark job would cost more."""
+        return log_bytes <= HERE_LOG_BYTES and rows <= HERE_ROWS and file_bytes <= HERE_FILE_BYTES
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
         """Results in the order of the tasks, of which the heaviest should come first. ``here``: in

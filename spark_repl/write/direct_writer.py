@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..runtime.workers import HERE_BYTES, Workers
 from .commit import commit, marked_rows
 from .compaction import CompactTask
 from .direct import write
@@ -15,6 +14,7 @@ from .writer import by_table
 from .written import LiveFile, WriteTask, Written
 
 if TYPE_CHECKING:
+    from ..runtime.workers import Workers
     from .table import Table
     from .tracking import Tracking
 
@@ -53,7 +53,8 @@ class DirectWriter:
                 size += old["size"]
                 file = LiveFile(path, old.get("deletionVector"))
                 tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
-        return [*written, *self._workers.run(rewrite, tasks, here=size <= HERE_BYTES)]
+        here = self._workers.is_small(file_bytes=size)
+        return [*written, *self._workers.run(rewrite, tasks, here=here)]
 
     def commit(
         self, table: Table, written: Sequence[Written], position: int, metadata: str

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HERE_ROWS = 4000
 _COMMITS_AT_ONCE = 4
 
 
@@ -99,7 +98,8 @@ class GroupWriter:
         reach("planned")
         begins()
         rows = sum(_rows(task.parts) for task in tasks)
-        written = self._workers.run(self._writer.task, tasks, here=rows <= _HERE_ROWS)
+        here = self._workers.is_small(rows=rows)
+        written = self._workers.run(self._writer.task, tasks, here=here)
         try:
             if not _faults(written):
                 written = self._writer.finish(tables, written)

@@ -19,7 +19,6 @@ from ..crash_points import reach
 from ..delta import checkpoint
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
-from ..runtime.workers import HERE_BYTES, Workers
 from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
 from .discard import discard
@@ -27,6 +26,7 @@ from .written import LiveFile
 
 if TYPE_CHECKING:
     from ..config import Target
+    from ..runtime.workers import Workers
     from .table import LiveFiles, Table
     from .tracking import Tracking
 
@@ -104,7 +104,7 @@ class Upkeep:
             size += sum(int(live[path]["size"]) for path in paths)
         if not tasks:
             return
-        rewrites = self.workers.run(compact, tasks, here=size <= HERE_BYTES)
+        rewrites = self.workers.run(compact, tasks, here=self.workers.is_small(file_bytes=size))
         reach("compacted")
         with table.lock:
             self._replace(table, planned, rewrites)

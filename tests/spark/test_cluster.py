@@ -19,9 +19,9 @@ from tests.spark.lab import assert_applied_once, assert_server_state, cuts
 # in the driver; here every task has to go to an executor.
 _SCRIPT = """
 import sys
-import spark_repl.apply.stager, spark_repl.write.group_writer
-spark_repl.apply.stager.HERE_BYTES = spark_repl.apply.stager._SHARD_BYTES = 0
-spark_repl.write.group_writer._HERE_ROWS = 0
+import spark_repl.apply.stager, spark_repl.runtime.workers
+spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.apply.stager._SHARD_BYTES = 0
+spark_repl.runtime.workers.HERE_ROWS = 0
 from spark_repl import Config, Replica
 from spark_repl.runtime.session import build_session
 spark = build_session(master="local-cluster[2,1,1024]")

@@ -153,6 +153,9 @@ class _Here:
     def __init__(self, spark: Any, count: int) -> None:
         self.spark, self.count, self.task_retries = spark, count, 0
 
+    def is_small(self, **_: int) -> bool:
+        return False
+
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
         if len(tasks) < 2:
             return [function(task) for task in tasks]
@@ -168,7 +171,6 @@ def without_spark() -> Iterator[None]:
     """Every crash point is a step of a run, and no work is so little that it isn't handed on."""
     with ExitStack() as stack:
         stack.enter_context(listening(CRASHES))
-        stack.enter_context(patch.object(stager, "HERE_BYTES", 0))
         stack.enter_context(patch.object(stager, "_SHARD_BYTES", 0))
         yield
 
