@@ -1,7 +1,7 @@
 """Finds the transactions in the bytes of one log file by hopping over the event headers.
 
-The grammar is MySQL's Transaction_boundary_parser (mysql.md 1.1). Rows are not read and checksums
-are not verified here: whoever decodes a span does that. Only whole transactions come out.
+The grammar is that of the MySQL source, sql/rpl_trx_boundary_parser.cc. Rows are not read and
+checksums are not verified here: whoever decodes a span does that. Only whole transactions come out.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def read_exactly(events: Reader, size: int) -> bytes:
 
 
 def _event_length(data: bytes) -> int:
-    """Of the event that begins here, as far as its header is there; a huge one for no header."""
+    """Bytes of the event that begins here: those of a header while that is cut, a huge number where
+    it is none."""
     if len(data) < HEADER_LENGTH:
         return HEADER_LENGTH
     length = int.from_bytes(data[9:13], "little")

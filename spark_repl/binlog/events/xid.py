@@ -28,15 +28,15 @@ class Xid:
 
     @classmethod
     def parse(cls, statement: bytes) -> Xid:
-        """Of ``XA START X'..',X'..',n`` and its like. Raises StatementError."""
-        found = _STATEMENT.match(statement)
-        if found is None:
+        """The Xid of ``XA START X'..',X'..',n`` and its like. Raises StatementError."""
+        match = _STATEMENT.match(statement)
+        if match is None:
             shown = statement[:80].decode("utf-8", "replace")
             raise StatementError(f"an XA statement without a readable XID: {shown}")
-        xid = cls(int(found[3]), *(bytes.fromhex(found[i].decode()) for i in (1, 2)))
+        xid = cls(int(match[3]), *(bytes.fromhex(match[i].decode()) for i in (1, 2)))
         if not xid.is_valid:
             raise StatementError(
-                f"an XA statement holds an invalid XID: {found[0].decode()}", hint=DAMAGED
+                f"an XA statement holds an invalid XID: {match[0].decode()}", hint=DAMAGED
             )
         return xid
 
@@ -50,8 +50,10 @@ class Xid:
         return xid
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> Xid:
-        return cls(found["format_id"], bytes.fromhex(found["gtrid"]), bytes.fromhex(found["bqual"]))
+    def of_json(cls, fields: Mapping[str, Any]) -> Xid:
+        return cls(
+            fields["format_id"], bytes.fromhex(fields["gtrid"]), bytes.fromhex(fields["bqual"])
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,7 +69,7 @@ class Xid:
 
     @property
     def logged(self) -> bytes:
-        """As it ends an XA_PREPARE event."""
+        """The bytes with which it ends an XA_PREPARE event."""
         sizes = struct.pack("<III", self.format_id, len(self.gtrid), len(self.bqual))
         return sizes + self.gtrid + self.bqual
 

@@ -1,4 +1,4 @@
-"""JSON text, as the server prints a document, -> its values (``json_nodes``).
+"""JSON text, as the server prints a document, -> its values (``nodes``).
 
 The text doesn't say everything: a date is a string in it, and a number with a point may have been a
 double or a decimal. It is a double if a double is printed so; 1.50 or more digits are a decimal.

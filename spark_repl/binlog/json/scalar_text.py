@@ -1,4 +1,4 @@
-"""Kernels that print one value of binary JSON (mysql.md 5, J1).
+"""Kernels that print one value of binary JSON (MySQL source, json_binary.h).
 
 Each takes ``out``, how many bytes of it are used and how many may be, and returns how many are
 used then. Below 0 that is one of the codes below, negated.
@@ -167,7 +167,8 @@ def put_scalar(
 
 @jit
 def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: Int) -> Int:
-    """Precision, scale, then groups of nine digits, big-endian (mysql.md 5, D)."""
+    """Prints a decimal: precision, scale, then groups of nine digits, big-endian (MySQL source,
+    strings/decimal.cc)."""
     if length < 2:
         return -CUT
     scale = np.int64(buffer[at + 1])

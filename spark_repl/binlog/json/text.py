@@ -1,4 +1,4 @@
-"""Binary JSON -> text exactly as the MySQL server prints it (mysql.md 5, J1).
+"""Binary JSON -> text exactly as the MySQL server prints it (MySQL source, json_dom.cc).
 
 One kernel walks all documents with a stack of its own; doubles are put in behind it, because
 their shortest digits come from one call of Arrow for all of them.

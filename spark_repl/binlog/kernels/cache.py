@@ -74,10 +74,10 @@ class KernelCache(_Cache):
         entry = self._entry(sig, target_context.codegen())
         for folder in _folders():
             try:
-                said, code = pickle.loads((folder / _file(entry)).read_bytes())
+                stored, code = pickle.loads((folder / _file(entry)).read_bytes())
             except (OSError, EOFError, pickle.UnpicklingError):  # none, or torn by a crash
                 continue
-            if said == entry:
+            if stored == entry:
                 return _rebuild(target_context, *code)
         return None
 
@@ -115,7 +115,7 @@ class KernelCache(_Cache):
 def is_kernel_module(module: str) -> bool:
     """Whether the module is one of those whose sources name the folder."""
     path = module.replace(".", "/").removeprefix(f"{_PACKAGE}/")
-    return any(f"{path}.py" == one or path.startswith(f"{one}/") for one in KERNEL_MODULES)
+    return any(f"{path}.py" == source or path.startswith(f"{source}/") for source in KERNEL_MODULES)
 
 
 def _digest() -> str:
@@ -135,11 +135,11 @@ def _sources() -> Iterator[tuple[str, bytes]]:
 
 
 def _below(name: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
-    for one in folder.iterdir():
-        if one.name.endswith(".py"):
-            yield f"{name}/{one.name}", one.read_bytes()
-        elif one.is_dir() and one.name != "__pycache__":
-            yield from _below(f"{name}/{one.name}", one)
+    for child in folder.iterdir():
+        if child.name.endswith(".py"):
+            yield f"{name}/{child.name}", child.read_bytes()
+        elif child.is_dir() and child.name != "__pycache__":
+            yield from _below(f"{name}/{child.name}", child)
 
 
 _SOURCES = _digest()
@@ -185,7 +185,8 @@ def _write(folder: Path, name: str, content: bytes) -> None:
 
 
 def _remove_others(folder: Path) -> None:
-    """Folders of other sources. Processes that still run with them compile again what they miss."""
+    """Removes the folders of other sources. Processes that still run with these compile again what
+    they miss."""
     for other in folder.parent.glob("kernels-*"):
         if not other.name.startswith(f"kernels-{_SOURCES}-"):
             shutil.rmtree(other, ignore_errors=True)
