@@ -65,7 +65,7 @@ def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
 
 
 def _comment_end(statement: str, at: int) -> int:
-    """Behind the comment that starts at ``at``; one left out may hold another."""
+    """Where the comment that starts at ``at`` ends; one left out may hold another."""
     versioned = statement.startswith("/*!", at)
     end = statement.find("*/", at + 2)
     inner = statement.find("/*", at + 2)
@@ -142,9 +142,10 @@ class Cursor:
     def phrase(self, text: str) -> bool:
         """Takes these words if all of them come next."""
         wanted = text.split()
-        found = [self.peek(i) for i in range(len(wanted))]
+        following = [self.peek(i) for i in range(len(wanted))]
         if any(
-            t is None or t.kind != WORD or t.text != w for t, w in zip(found, wanted, strict=True)
+            t is None or t.kind != WORD or t.text != w
+            for t, w in zip(following, wanted, strict=True)
         ):
             return False
         self._at += len(wanted)
