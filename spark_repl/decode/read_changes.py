@@ -135,11 +135,11 @@ def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     if kind == Kind.XA_PREPARE:
         state.prepared[_xid(file, record)] = file, records
     elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
-        found = state.prepared.pop(_xid(file, record), None)
-        if found is None:
+        prepared = state.prepared.pop(_xid(file, record), None)
+        if prepared is None:
             log.warning("%s ends an XA transaction that this log does not hold", gtid_name(record))
         elif kind == Kind.XA_COMMIT:
-            yield replace(_run(*found), records=records)
+            yield replace(_run(*prepared), records=records)
     elif kind in (Kind.STATEMENT, Kind.INCIDENT):
         raise _refusal(kind).at(
             file=file.path,

@@ -74,12 +74,12 @@ def read_images(
             yield images, ordinal[loose], at[loose]
     for chosen, events, edge in _unpacked(span, buffer, starts, ends, at, np.flatnonzero(packed)):
         if events is not None:
-            found: Iterable[RowImages] = walk(
+            walked: Iterable[RowImages] = walk(
                 events, edge[:-1], edge[1:], at[chosen], False, **options
             )
         else:
-            found = _large(span, first + int(chosen[0]), at[chosen], **options)
-        for images in found:
+            walked = _large(span, first + int(chosen[0]), at[chosen], **options)
+        for images in walked:
             yield images, ordinal[chosen], at[chosen]
 
 
@@ -114,22 +114,23 @@ def _unpacked(
         fitting = int(np.searchsorted(edges, edges[first] + _SLICE_BYTES, "right")) - 1
         alone = np.flatnonzero(~together[first:fitting])
         last = max(first + 1, first + int(alone[0]) if len(alone) else fitting)
-        found = None
+        inner = None
         if together[first]:
-            found = decompress_all(buffer, places[first:last], sizes[first:last])
-        if found is not None:
-            events = np.frombuffer(found, np.uint8)
+            inner = decompress_all(buffer, places[first:last], sizes[first:last])
+        if inner is not None:
+            events = np.frombuffer(inner, np.uint8)
             yield which[first:last], events, edges[first : last + 1] - edges[first]
         else:
-            some = slice(first, last)
-            yield from _singly(buffer, bodies[some], heads[some], at, which[some])
+            run = slice(first, last)
+            yield from _singly(buffer, bodies[run], heads[run], at, which[run])
         first = last
 
 
 def _singly(
     buffer: Any, bodies: Longs, heads: Longs, at: Longs, which: Longs
 ) -> Iterator[tuple[Longs, Any, Longs]]:
-    """As ``_unpacked``, with the place of the one that is damaged; ``at``: those of all."""
+    """What ``_unpacked`` gives, one transaction at a time; a DecodeError has the position of the
+    damaged one. ``at``: the positions of all."""
     data = memoryview(buffer)
     for i, (begin, end), fields in zip(which, bodies.tolist(), heads.tolist(), strict=True):
         events = None

@@ -72,8 +72,8 @@ class _Output:
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name
-        known = self.definitions.setdefault(name, images.definition)
-        if known is not images.definition and not same_shape(known, images.definition):
+        earlier = self.definitions.setdefault(name, images.definition)
+        if earlier is not images.definition and not same_shape(earlier, images.definition):
             raise DecodeError(
                 "the table's definition changes without a DDL statement between",
                 table=name,
@@ -110,27 +110,27 @@ class _Output:
         flags = images.flags[entries] & np.uint8(CHANGE_BITS)
         if name in self.task.idempotent:
             flags = certain(flags)
-        found = chains(key)
+        by_key = chains(key)
         if images.definition.primary_key:
-            count = np.ones(len(found.edges) - 1, np.int64)
+            count = np.ones(len(by_key.edges) - 1, np.int64)
         else:
             step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
-            count = np.add.reduceat(step[found.order], found.edges[:-1])
-        edges = pa.array(found.edges.astype(np.int32))
+            count = np.add.reduceat(step[by_key.order], by_key.edges[:-1])
+        edges = pa.array(by_key.edges.astype(np.int32))
         extra = {
-            "flags": pa.ListArray.from_arrays(edges, pa.array(flags[found.order])),
-            "positions": pa.ListArray.from_arrays(edges, pa.array(at[found.order])),
+            "flags": pa.ListArray.from_arrays(edges, pa.array(flags[by_key.order])),
+            "positions": pa.ListArray.from_arrays(edges, pa.array(at[by_key.order])),
             "count": pa.array(count),
-            "key": _taken(key, found.last).cast(pa.large_binary()),
+            "key": _taken(key, by_key.last).cast(pa.large_binary()),
             "held": pa.nulls(len(count), pa.binary()),
             "diffs": pa.nulls(len(count), pa.binary()),
         }
         # Where nothing goes, twins that come are as good two entries as one.
         twins = bool((count < 0).any()) and has_twins(images.definition, self.task.forms)
         for number, chosen in self._shards(extra["key"], whole=twins):
-            last = found.last[chosen]
+            last = by_key.last[chosen]
             rows = self._decode(images, entries[last], at[last])
-            picked = {name: _taken(values, chosen) for name, values in extra.items()}
+            picked = {column: _taken(values, chosen) for column, values in extra.items()}
             self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, picked)
 
     def _keep(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
@@ -156,7 +156,7 @@ class _Output:
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
             rows = self._decode(images, entries[chosen], at[chosen])
-            picked = {name: _taken(values, chosen) for name, values in extra.items()}
+            picked = {column: _taken(values, chosen) for column, values in extra.items()}
             picked["held"], picked["diffs"] = images.held(entries[chosen])
             self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
 
@@ -180,7 +180,7 @@ class _Output:
                 yield int(number), chosen
 
     def _write(self, part: Part, rows: pa.RecordBatch, extra: dict[str, Any]) -> None:
-        """``part`` is told where it lies."""
+        """Appends the batch to the file, or to ``part`` itself; notes the part with its place."""
         names = [str(i) for i in range(rows.num_columns)] + list(extra)
         batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
         sink = self.file or pa.BufferOutputStream()
@@ -210,7 +210,7 @@ class _Output:
 
 
 def _taken(values: pa.Array, rows: Longs) -> pa.Array:
-    """``values.take``, at once where that is all of them in their order: rows of one insert."""
+    """``values.take``, which copies nothing where ``rows`` are all of them in their order."""
     if len(rows) == len(values) and np.array_equal(rows, np.arange(len(rows))):
         return values
     return values.take(pa.array(rows))
@@ -227,8 +227,8 @@ def _by_choice(name: str, idempotent: Container[str]) -> bool:
 
 
 def _check_copied(images: RowImages, moved: Longs, *, positions: Longs) -> None:
-    """Of a table that is catching up with its copy: a row under a new key needs its old columns,
-    which the copy may have passed over under both keys."""
+    """DecodeError where a table that is catching up with its copy has a row under a new key without
+    all its columns: the copy may have passed over the row under both keys."""
     if not len(moved):
         return
     count = len(images.definition.columns)
