@@ -149,7 +149,7 @@ def _merged(before: str, setting: tuple[str, str]) -> str:
 
 
 def _element(cursor: Cursor, table: _Table) -> None:
-    """One column, key or constraint."""
+    """Reads one column, key or constraint."""
     if cursor.word("CONSTRAINT") and not cursor.at(*_KEYS):
         cursor.name()
     kind = cursor.word(*_KEYS)
@@ -165,7 +165,8 @@ def _element(cursor: Cursor, table: _Table) -> None:
 
 
 def _key_parts(cursor: Cursor) -> dict[str, int]:
-    """``[name] [USING x] (column [(prefix)] [ASC|DESC], ...)``; {} with an expression in it."""
+    """Reads ``[name] [USING x] (column [(prefix)] [ASC|DESC], ...)``: column -> its prefix's length
+    (0: whole); {} with an expression among them."""
     while not cursor.at_mark("("):
         cursor.next()
     prefixes: dict[str, int] = {}

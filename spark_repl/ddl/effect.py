@@ -128,7 +128,7 @@ def _no_rows(cursor: Cursor, verb: str) -> Statement | None:
 
 
 def _skip_definer(cursor: Cursor) -> None:
-    """``ALGORITHM = x DEFINER = u@h SQL SECURITY x`` before VIEW, TRIGGER, PROCEDURE, ..."""
+    """Skips ``ALGORITHM = x DEFINER = u@h SQL SECURITY x`` before VIEW, TRIGGER, PROCEDURE, ..."""
     while True:
         if cursor.word("ALGORITHM"):
             cursor.expect("=")

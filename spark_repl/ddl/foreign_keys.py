@@ -56,7 +56,7 @@ def foreign_key(cursor: Cursor, table: str, name: str) -> ForeignKey:
 
 
 def references(cursor: Cursor, table: str) -> ForeignKey:
-    """``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``; a table without
+    """Reads ``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``; a table without
     a database is of the same one as the referencing ``table``."""
     cursor.expect("REFERENCES")
     parent = cursor.table(table.partition(".")[0])

@@ -168,7 +168,7 @@ class Cursor:
             raise StatementError(f"{what} expected before {self.rest()}")
 
     def name(self) -> str:
-        """An identifier; one in double quotes too, where sql_mode is not known."""
+        """Takes an identifier; one in double quotes too, where sql_mode is not known."""
         token = self.next()
         if token.kind == WORD:
             return token.raw
@@ -177,7 +177,7 @@ class Cursor:
         raise StatementError(f"a name expected, not {token.raw}")
 
     def table(self, database: str) -> str:
-        """``db.table`` of a table's name, with ``database`` for one without."""
+        """Takes a table's name, as ``db.table``: with ``database`` where it names none."""
         first = "" if self.mark(".") else self.name()
         if first and not self.mark("."):
             if not database:
@@ -193,7 +193,7 @@ class Cursor:
         return int(token.text)
 
     def string(self) -> str:
-        """A string literal; ones side by side are one."""
+        """Takes a string literal; several side by side are one."""
         token = self.next()
         if token.kind == WORD and (token.text == "N" or token.text[0] == "_"):
             token = self.next()

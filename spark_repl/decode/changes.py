@@ -29,8 +29,9 @@ CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
 @dataclass(frozen=True)
 class EveryTable:
-    """All names of tables: exec_mode is idempotent. ``copied``: those that would be idempotent
-    anyway, as they catch up with their copy, where a row that isn't there yet may come."""
+    """A container of every table's name, for exec_mode = idempotent. ``copied``: those that would
+    be idempotent anyway, as they catch up with their copy, where a row that isn't there yet may
+    come."""
 
     copied: Container[str] = frozenset()
 

@@ -112,7 +112,8 @@ def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
 
 
 def _parts(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
-    """CREATE TABLE ... SELECT is a statement and rows in one transaction."""
+    """Runs of rows, cut where a CREATE TABLE ... SELECT makes a table: that is a statement and rows
+    in one transaction."""
     first = 0
     for at in np.flatnonzero(records["kind"] == Kind.DDL_ROWS).tolist():
         if at > first:

@@ -138,12 +138,12 @@ class StagedGroup:
 
     @property
     def changes(self) -> int:
-        """Row changes."""
+        """How many row changes the group holds."""
         return sum(sum(part.changes.values()) for part in self.found)
 
     @property
     def tables(self) -> list[str]:
-        """Those that it changes, sorted."""
+        """The tables that the group changes, sorted."""
         return sorted({name for part in self.found for name in part.definitions})
 
     def of_table(self, table: str) -> StagedGroup:

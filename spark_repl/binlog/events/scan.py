@@ -239,7 +239,7 @@ def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> 
 
 @jit
 def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
-    """LOAD DATA in statement format."""
+    """The phase behind an event of LOAD DATA in statement format."""
     if phase == _OUTSIDE:
         return -Stop.UNEXPECTED_EVENT
     row[KIND] = Kind.STATEMENT
@@ -248,7 +248,7 @@ def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
 
 @jit
 def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarray) -> int:
-    """Events without a part in the grammar."""
+    """The phase behind an event without a part in the grammar."""
     kind = buf[pos + 4]
     if kind == EventType.FORMAT_DESCRIPTION:
         if length < 19 + 57 + 5:

@@ -51,7 +51,7 @@ def windows(events: Reader, total: int, size: int) -> Iterator[Bytes]:
 
 
 def read_exactly(events: Reader, size: int) -> bytes:
-    """DecodeError when there is less."""
+    """Reads ``size`` bytes; DecodeError when there are less."""
     parts = []
     while size:
         part = events.read(size)

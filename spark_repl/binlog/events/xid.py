@@ -20,7 +20,8 @@ _PART_BYTES_MAX, _FORMAT_ID_MAX = 64, (1 << 32) - 1
 
 @dataclass(frozen=True, order=True)
 class Xid:
-    """Bytes, compared as bytes: they may hold NUL and quotes. ``format_id`` is 32 bits."""
+    """An XA transaction's identifier. Its parts are compared as bytes: they may hold NUL and
+    quotes. ``format_id`` is 32 bits."""
 
     format_id: int
     gtrid: bytes
@@ -42,7 +43,7 @@ class Xid:
 
     @classmethod
     def of_hex(cls, text: str) -> Xid:
-        """``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
+        """The Xid of ``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
         gtrid, bqual, format_id, *rest = [*text.split(","), "", ""][: max(3, text.count(",") + 1)]
         xid = cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
         if rest or not text or not xid.is_valid:

@@ -225,7 +225,7 @@ def _hex(text: Bytes, at: Int) -> Int:
 
 @jit
 def _character(code: Int, plain: Bytes, to: Int) -> Int:
-    """The server escapes control characters alone; others as UTF-8 all the same."""
+    """Writes an escaped character as UTF-8; the server itself escapes control characters alone."""
     if code < 0x80:
         plain[to] = code
         return to + 1

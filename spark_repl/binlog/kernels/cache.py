@@ -67,7 +67,7 @@ class KernelCache(_Cache):
         return str(_folders()[0])
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """A CompileResult, or None."""
+        """The CompileResult that was kept for the signature, or None."""
         target_context.refresh()
         if not self._enabled:
             return None
@@ -147,8 +147,8 @@ _SOURCES = _digest()
 
 @cache
 def _folders() -> tuple[Path, ...]:
-    """NUMBA_CACHE_DIR alone, or beside the package and in the user's cache: both are read, the
-    first that can be written to is written to."""
+    """The folders of entries: below NUMBA_CACHE_DIR alone, or beside the package and in the user's
+    cache. All are read; the first that can be written to is written to."""
     package = Path(__file__).parents[2]
     versions = (
         f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}",

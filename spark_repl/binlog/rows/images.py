@@ -142,7 +142,8 @@ def put(table: Ints, row: Int, values: Ints) -> None:
 
 @jit
 def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> Int:
-    """Where the first bitmap is of a rows event whose column count is at begin; -WIDTH."""
+    """Where the first bitmap is of a rows event whose column count stands at ``begin``; -WIDTH when
+    that is not ``columns``."""
     count = u8(buffer, begin)
     at: Int = begin + 1
     if count >= 251:

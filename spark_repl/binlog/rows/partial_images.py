@@ -241,7 +241,7 @@ def place_at(
 
 @jit
 def begin_partial(buffer: Bytes, image: Ints, present: Ints, columns: Int, cursor: Ints) -> None:
-    """cursor int64[n, 2]: where the first value of each image is; 0 columns seen."""
+    """Fills ``cursor`` int64[n, 2]: where the first value of each image is, and 0 columns seen."""
     for r in range(image.size):
         held = 0
         if image[r] >= 0:

@@ -85,7 +85,8 @@ class PartialImages(RowImages):
         return present, pa.array(packed_diffs, pa.binary())
 
     def _located(self, entries: Ints) -> Iterator[tuple[int, Values, Values, Bools]]:
-        """Per column: its number, where its values lie, the before image's, which are diffs."""
+        """(column's number, where its values lie, where the before images' lie, which values are
+        diffs) for each column."""
         place = np.ascontiguousarray(self._place[entries])
         place[entries < 0] = -1
         own = _Side(self._buffer, place[:, IMAGE], place[:, PRESENT], self._wire)

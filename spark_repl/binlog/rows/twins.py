@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..types.values import Values
 
 _T = ColumnType
-# Of each set that has characters twice: a character, and those that the server writes otherwise.
+# Each set that has characters twice -> a character, and those that the server writes otherwise.
 # Compared with the server, which takes all of them for different keys.
 _TWO, _THREE = rb"[\x81-\x9f\xe0-\xfc].|.", rb"\x8f..|[\x8e\xa1-\xfe].|."
 _ROW_13 = rb"\xad[\xf0-\xf2\xf5-\xf7\xfa-\xfc]|\x8f\xa2\xf1|\x8f\xf3[\xfd\xfe]|\x8f\xf4[\xa1-\xa8]"
