@@ -100,8 +100,8 @@ class _Run:
 def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     rows = np.isin(records["kind"], _WITH_ROWS)
     # What is compressed is read by itself, so that the order of a table's changes stays.
-    packed = rows & (records["flags"] & Flag.COMPRESSED != 0)
-    for (with_rows, _), group in groupby(zip(rows.tolist(), packed.tolist(), strict=True)):
+    compressed = rows & (records["flags"] & Flag.COMPRESSED != 0)
+    for (with_rows, _), group in groupby(zip(rows.tolist(), compressed.tolist(), strict=True)):
         count = len(list(group))
         chosen, records = records[:count], records[count:]
         if with_rows:

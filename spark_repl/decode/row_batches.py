@@ -105,16 +105,16 @@ def _side(
 def _lacks(images: PartialImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
     """Names of the columns that images lack, and the JSON diffs in words; NULL for none."""
     columns = images.definition.columns
-    held, packed = images.held(entries)
+    held, pending = images.held(entries)
     names = np.array([column.name for column in columns], object)
     distinct = held.dictionary_encode()
     lists = [_absent(bitmap, names) for bitmap in distinct.dictionary.to_pylist()]
     absent = pa.array(lists, pa.list_(pa.string())).take(distinct.indices)
     words: list[list[str] | None] = [None] * len(entries)
-    for row in np.flatnonzero(np.asarray(packed.is_valid())):
+    for row in np.flatnonzero(np.asarray(pending.is_valid())):
         words[row] = [
             text
-            for column, data in pending_diffs(packed[int(row)].as_py())
+            for column, data in pending_diffs(pending[int(row)].as_py())
             for text in describe(data, columns[column].name)
         ]
     return absent, pa.array(words, pa.list_(pa.string()))
