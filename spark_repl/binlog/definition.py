@@ -62,7 +62,7 @@ TIME_TYPES = frozenset((_T.TIME, _T.TIME_OLD))
 
 
 class Form(StrEnum):
-    """How a column's values are kept, where there is a choice (``forms.Forms``)."""
+    """How a column's values are kept, where there is a choice (``types.forms.Forms``)."""
 
     USUAL = ""
     TEXT = "text"
@@ -126,7 +126,7 @@ class Column:
     visible: bool = True
     form: Form = Form.USUAL
     default: str | None = field(default=None, compare=False)
-    """what an INSERT means that leaves the column out (``apply.defaults``); None: not known"""
+    """what an INSERT means that leaves the column out (``ddl.defaults``); None: not known"""
 
     @property
     def precision(self) -> int:
@@ -219,7 +219,7 @@ class TableDefinition:
         return cls(fields["database"], fields["table"], tuple(columns), key, keys)
 
     def arrow_schema(self) -> pa.Schema:
-        """Schema of decoded batches (design.md 6); DecodeError for a type that has no place."""
+        """Schema of decoded batches; DecodeError for a type that has no place in the target."""
         return self._schema
 
     @cached_property
@@ -239,7 +239,7 @@ class TableDefinition:
 
 
 def foreign_keys_of(listed: list[dict[str, Any]] | None) -> tuple[ForeignKey, ...] | None:
-    """What ``asdict`` and JSON have made of them."""
+    """The foreign keys of what ``asdict`` and JSON have made of them."""
     if listed is None:
         return None
     lists = ("columns", "referenced")

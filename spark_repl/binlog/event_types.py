@@ -1,5 +1,5 @@
-"""The types of binary log events, and the parts that all have (mysql.md 1.2): one table, for what
-reads events one at a time and for kernels alike."""
+"""The types of binary log events, and the parts that all have: one table, for what reads events one
+at a time and for kernels alike (MySQL source, libs/mysql/binlog/event/binlog_event.h)."""
 
 from __future__ import annotations
 

@@ -71,14 +71,14 @@ def alteration(cursor: Cursor, table: str) -> Alteration:
     """Reads the actions behind ``ALTER TABLE table`` up to the first that changes anything."""
     whole = Alteration()
     while not cursor.done() and not cursor.at_mark(";"):
-        found = _action(cursor, table)
-        if found.reason:
-            return found
+        action = _action(cursor, table)
+        if action.reason:
+            return action
         whole = Alteration(
-            unique=whole.unique or found.unique,
-            defaults=whole.defaults + found.defaults,
-            foreign_keys=whole.foreign_keys + found.foreign_keys,
-            dropped_constraints=whole.dropped_constraints + found.dropped_constraints,
+            unique=whole.unique or action.unique,
+            defaults=whole.defaults + action.defaults,
+            foreign_keys=whole.foreign_keys + action.foreign_keys,
+            dropped_constraints=whole.dropped_constraints + action.dropped_constraints,
         )
         cursor.mark(",")
     return whole
@@ -97,8 +97,8 @@ def _action(cursor: Cursor, table: str) -> Alteration:
         return _add(cursor, start, table)
     if verb := cursor.word("DROP", "RENAME", "ALTER"):
         return {"DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb](cursor, start)
-    if found := option(cursor):
-        if found[0] in ("ENGINE", "TYPE") and found[1].upper() in _WITHOUT_ROWS:
+    if setting := option(cursor):
+        if setting[0] in ("ENGINE", "TYPE") and setting[1].upper() in _WITHOUT_ROWS:
             return Alteration(f"{start} leaves the table without its rows")
         return Alteration()
     return Alteration(f"{start} changes the table or is not understood")

@@ -61,10 +61,10 @@ _GEOMETRY = (
 def collation(charset: str) -> tuple[int, int]:
     """(collation id, bytes of the longest character) of a character set or collation's name."""
     name = charset.lower()
-    found = _CHARSETS.get(name) or _CHARSETS.get(name.partition("_")[0])
-    if found is None:
+    entry = _CHARSETS.get(name) or _CHARSETS.get(name.partition("_")[0])
+    if entry is None:
         raise StatementError(f"character set {charset} is not known")
-    return found
+    return entry
 
 
 def read(cursor: Cursor) -> SqlType:

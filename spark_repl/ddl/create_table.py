@@ -90,11 +90,11 @@ def definition(cursor: Cursor, name: str) -> Reading:
         keys = _foreign_keys(parts, table)
         for part in parts:
             _element(part, table)
-        database, _, plain = name.partition(".")
+        database, _, table_name = name.partition(".")
         columns = tuple(_finish(column, table) for column in table.columns)
-        found = TableDefinition(database, plain, columns, _key(table), keys)
-        found.to_json().encode()
-        return Reading(found, foreign_keys=keys)
+        table_definition = TableDefinition(database, table_name, columns, _key(table), keys)
+        table_definition.to_json().encode()
+        return Reading(table_definition, foreign_keys=keys)
     except UnicodeEncodeError:
         return Reading(None, "the statement is not text in its client's character set")
     except StatementError as error:
@@ -119,11 +119,11 @@ def _options(cursor: Cursor, table: _Table) -> str:
         if cursor.word("UNION"):
             cursor.mark("=")
             cursor.parentheses()
-        elif found := option(cursor):
-            if found[0] in ("CHARSET", "COLLATE"):
-                table.charset = _merged(table.charset, found)
-            elif found[0] in ("ENGINE", "TYPE"):
-                table.engine = found[1]
+        elif setting := option(cursor):
+            if setting[0] in ("CHARSET", "COLLATE"):
+                table.charset = _merged(table.charset, setting)
+            elif setting[0] in ("ENGINE", "TYPE"):
+                table.engine = setting[1]
         else:
             start = cursor.rest()
             return SELECT if _rest_has_query(cursor) else f"option {start} is not understood"
@@ -142,13 +142,14 @@ def _rest_has_query(cursor: Cursor) -> bool:
     return False
 
 
-def _merged(before: str, found: tuple[str, str]) -> str:
-    """A collation names its character set too; CHARACTER SET beside it adds nothing."""
-    return found[1] if found[0] == "COLLATE" or not before else before
+def _merged(before: str, setting: tuple[str, str]) -> str:
+    """The character set or collation after ``setting``: a collation names its character set too,
+    and CHARACTER SET beside it adds nothing."""
+    return setting[1] if setting[0] == "COLLATE" or not before else before
 
 
 def _element(cursor: Cursor, table: _Table) -> None:
-    """One column, key or constraint."""
+    """Reads one column, key or constraint."""
     if cursor.word("CONSTRAINT") and not cursor.at(*_KEYS):
         cursor.name()
     kind = cursor.word(*_KEYS)
@@ -164,10 +165,11 @@ def _element(cursor: Cursor, table: _Table) -> None:
 
 
 def _key_parts(cursor: Cursor) -> dict[str, int]:
-    """``[name] [USING x] (column [(prefix)] [ASC|DESC], ...)``; {} with an expression in it."""
+    """Reads ``[name] [USING x] (column [(prefix)] [ASC|DESC], ...)``: column -> its prefix's length
+    (0: whole); {} with an expression among them."""
     while not cursor.at_mark("("):
         cursor.next()
-    found: dict[str, int] = {}
+    prefixes: dict[str, int] = {}
     for part in cursor.parentheses().parts():
         if part.at_mark("("):
             return {}
@@ -175,8 +177,8 @@ def _key_parts(cursor: Cursor) -> dict[str, int]:
         prefix = 0
         if part.mark("("):
             prefix = part.number()
-        found[name] = prefix
-    return found
+        prefixes[name] = prefix
+    return prefixes
 
 
 def _column(cursor: Cursor, table: _Table) -> None:
@@ -239,7 +241,7 @@ def _character_set(cursor: Cursor, column: _Column) -> bool:
 
 
 def _other(cursor: Cursor) -> bool:
-    """Attributes without meaning here."""
+    """Takes an attribute without meaning here, if one comes next."""
     if cursor.word("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
         cursor.mark("=")
         cursor.string()

@@ -76,50 +76,50 @@ def default_value(column: Column, table: str, position: RelayPosition) -> pa.Arr
 def _value(column: Column, default: str) -> Any:
     if default == "NULL":
         return None
-    kind, arrow = column.arrow_type, column.type
+    arrow, kind = column.arrow_type, column.type
     raw = _bytes(default)
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(arrow):
         return int.from_bytes(raw, "big") == 1 if raw is not None else int(_text(default)) == 1
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(arrow):
         return _binary(column, default if raw is None else raw)
     text = _text(default) if raw is None else raw.decode("utf-8")
-    if arrow == ColumnType.TIME:
+    if kind == ColumnType.TIME:
         raise ValueError(text)
-    if pa.types.is_integer(kind):
-        if arrow == ColumnType.YEAR:
+    if pa.types.is_integer(arrow):
+        if kind == ColumnType.YEAR:
             return _year(int(text))
         # The server rounds half away from zero, as it does when it stores a value.
         return int(Decimal(text).quantize(Decimal(1), "ROUND_HALF_UP"))
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(arrow):
         return Decimal(text).quantize(Decimal(1).scaleb(-column.scale), "ROUND_HALF_UP")
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(arrow):
         return float(text)
-    if pa.types.is_date(kind):
+    if pa.types.is_date(arrow):
         return datetime.date.fromisoformat(text)
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(arrow):
         moment = datetime.datetime.fromisoformat(text)
         # A TIMESTAMP's literal is in the time zone of the session that made the table.
-        if kind.tz is not None:
+        if arrow.tz is not None:
             raise ValueError(text)
         return moment
     if column.form == Form.TEXT:
         return _date_text(column, text)
-    if arrow == ColumnType.DECIMAL:
+    if kind == ColumnType.DECIMAL:
         raise ValueError(text)
     return text
 
 
 def _date_text(column: Column, text: str) -> str:
-    """As the server prints the column."""
+    """The text of a date as the server prints the column; ValueError."""
     if text.startswith("0000-00-00"):
-        found = "0000-00-00 00:00:00.000000"
+        printed = "0000-00-00 00:00:00.000000"
     elif column.type == ColumnType.TIMESTAMP:  # in the time zone of the session, too
         raise ValueError(text)
     else:
-        found = datetime.datetime.fromisoformat(text).isoformat(" ", "microseconds")
+        printed = datetime.datetime.fromisoformat(text).isoformat(" ", "microseconds")
     if column.type == ColumnType.DATE:
-        return found[:10]
-    return found[: 20 + column.meta] if column.meta else found[:19]
+        return printed[:10]
+    return printed[: 20 + column.meta] if column.meta else printed[:19]
 
 
 def _text(default: str) -> str:

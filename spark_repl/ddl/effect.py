@@ -86,19 +86,19 @@ def classify(statement: str, database: str, sql_mode: int = 0) -> Statement:
         cursor = Cursor(tokens(statement, sql_mode))
         first = cursor.peek()
         verb = first.text if first else ""
-        found = _classify(cursor, database)
-        if found.effect is not Effect.UNSUPPORTED:
-            _finish(cursor, found)
-        return found
+        result = _classify(cursor, database)
+        if result.effect is not Effect.UNSUPPORTED:
+            _finish(cursor, result)
+        return result
     except SparkReplError as error:
         return Statement(verb, Effect.UNSUPPORTED, reason=error.message)
 
 
-def _finish(cursor: Cursor, found: Statement) -> None:
+def _finish(cursor: Cursor, statement: Statement) -> None:
     """The parts that are read to the end must end: a second statement would go unnoticed."""
     cursor.mark(";")
-    if not cursor.done() and (found.tables or found.effect is Effect.DROP_DATABASE):
-        raise StatementError(f"{found.verb} is not understood from {cursor.rest()}")
+    if not cursor.done() and (statement.tables or statement.effect is Effect.DROP_DATABASE):
+        raise StatementError(f"{statement.verb} is not understood from {cursor.rest()}")
 
 
 def _classify(cursor: Cursor, database: str) -> Statement:
@@ -128,7 +128,7 @@ def _no_rows(cursor: Cursor, verb: str) -> Statement | None:
 
 
 def _skip_definer(cursor: Cursor) -> None:
-    """``ALGORITHM = x DEFINER = u@h SQL SECURITY x`` before VIEW, TRIGGER, PROCEDURE, ..."""
+    """Skips ``ALGORITHM = x DEFINER = u@h SQL SECURITY x`` before VIEW, TRIGGER, PROCEDURE, ..."""
     while True:
         if cursor.word("ALGORITHM"):
             cursor.expect("=")
@@ -149,12 +149,14 @@ def _skip_definer(cursor: Cursor) -> None:
 def _create(cursor: Cursor, database: str) -> Statement:
     replaces = cursor.phrase("OR REPLACE")
     _skip_definer(cursor)
-    if found := _no_rows(cursor, "CREATE"):
-        return found
+    if without_rows := _no_rows(cursor, "CREATE"):
+        return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
-        there = cursor.phrase("IF NOT EXISTS")
+        if_not_exists = cursor.phrase("IF NOT EXISTS")
         name = cursor.name()
-        return Statement("CREATE DATABASE", Effect.NO_EFFECT, database=name, if_not_exists=there)
+        return Statement(
+            "CREATE DATABASE", Effect.NO_EFFECT, database=name, if_not_exists=if_not_exists
+        )
     kind = cursor.word("UNIQUE", "FULLTEXT", "SPATIAL")
     if cursor.word("INDEX"):
         return _index(cursor, database, "CREATE INDEX", kind == "UNIQUE")
@@ -175,24 +177,24 @@ def _index(cursor: Cursor, database: str, verb: str, unique: bool) -> Statement:
 
 
 def _create_table(cursor: Cursor, database: str) -> Statement:
-    there = cursor.phrase("IF NOT EXISTS")
+    if_not_exists = cursor.phrase("IF NOT EXISTS")
     table = cursor.table(database)
-    found = Statement("CREATE TABLE", Effect.CREATE_TABLE, (table,), if_not_exists=there)
-    result = definition(cursor, table)
-    if result.other_source:
-        return replace(found, effect=Effect.UNSUPPORTED, reason=result.reason)
+    created = Statement("CREATE TABLE", Effect.CREATE_TABLE, (table,), if_not_exists=if_not_exists)
+    reading = definition(cursor, table)
+    if reading.other_source:
+        return replace(created, effect=Effect.UNSUPPORTED, reason=reading.reason)
     return replace(
-        found,
-        definition=result.definition,
-        reason=result.reason,
-        foreign_keys=result.foreign_keys,
+        created,
+        definition=reading.definition,
+        reason=reading.reason,
+        foreign_keys=reading.foreign_keys,
     )
 
 
 def _alter(cursor: Cursor, database: str) -> Statement:
     _skip_definer(cursor)
-    if found := _no_rows(cursor, "ALTER"):
-        return found
+    if without_rows := _no_rows(cursor, "ALTER"):
+        return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
         options = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ", "UPGRADE")
         name = database if cursor.at(*options) else cursor.name()
@@ -222,12 +224,12 @@ def _alter(cursor: Cursor, database: str) -> Statement:
 
 
 def _drop(cursor: Cursor, database: str) -> Statement:
-    if found := _no_rows(cursor, "DROP"):
-        return found
+    if without_rows := _no_rows(cursor, "DROP"):
+        return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
-        there = cursor.phrase("IF EXISTS")
+        if_exists = cursor.phrase("IF EXISTS")
         name = cursor.name()
-        return Statement("DROP DATABASE", Effect.DROP_DATABASE, database=name, if_exists=there)
+        return Statement("DROP DATABASE", Effect.DROP_DATABASE, database=name, if_exists=if_exists)
     cursor.word("ONLINE", "OFFLINE")
     if cursor.word("INDEX"):
         token = cursor.peek()
@@ -238,12 +240,12 @@ def _drop(cursor: Cursor, database: str) -> Statement:
         return _index(cursor, database, "DROP INDEX", unique=True)
     if not cursor.word("TABLE", "TABLES"):
         return _unsupported("DROP", f"is not understood from {cursor.rest()}")
-    there = cursor.phrase("IF EXISTS")
+    if_exists = cursor.phrase("IF EXISTS")
     names = [cursor.table(database)]
     while cursor.mark(","):
         names.append(cursor.table(database))
     cursor.word("RESTRICT", "CASCADE")
-    return Statement("DROP TABLE", Effect.DROP_TABLE, tuple(names), if_exists=there)
+    return Statement("DROP TABLE", Effect.DROP_TABLE, tuple(names), if_exists=if_exists)
 
 
 def _rename(cursor: Cursor, database: str) -> Statement:

@@ -23,21 +23,21 @@ _ACTIONS = {
 def of_table(parts: Sequence[Cursor], table: str) -> tuple[ForeignKey, ...]:
     """The keys among the columns and keys of CREATE TABLE, whatever else these hold; those without
     a name have none yet. ``table``: db.table. StatementError for a key that is not understood."""
-    found: list[ForeignKey] = []
+    keys: list[ForeignKey] = []
     for part in parts:
         name = constraint_name(part)
         if part.word("FOREIGN"):
-            found.append(foreign_key(part, table, name))
+            keys.append(foreign_key(part, table, name))
             continue
         column = part.again().next().raw.strip("`") if not part.done() else ""
         while not part.done():
             if part.at("REFERENCES"):
-                found.append(replace(references(part, table), columns=(column,), inline=True))
+                keys.append(replace(references(part, table), columns=(column,), inline=True))
             elif part.at_mark("("):
                 part.parentheses()
             else:
                 part.next()
-    return tuple(found)
+    return tuple(keys)
 
 
 def constraint_name(cursor: Cursor) -> str:
@@ -56,7 +56,7 @@ def foreign_key(cursor: Cursor, table: str, name: str) -> ForeignKey:
 
 
 def references(cursor: Cursor, table: str) -> ForeignKey:
-    """``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``; a table without
+    """Reads ``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``; a table without
     a database is of the same one as the referencing ``table``."""
     cursor.expect("REFERENCES")
     parent = cursor.table(table.partition(".")[0])
@@ -85,15 +85,16 @@ def _action(cursor: Cursor) -> str:
 def named(
     keys: Sequence[ForeignKey], table: str, before: Sequence[ForeignKey] = ()
 ) -> tuple[ForeignKey, ...]:
-    """With the names that InnoDB gives where there is none, in a table with the keys ``before``."""
+    """``keys`` with the names that InnoDB gives where there is none, in a table that has the keys
+    ``before``."""
     prefix = f"{table.partition('.')[2]}_ibfk_"
     given = [key.name.lower().removeprefix(prefix.lower()) for key in before]
     number = max((int(text) for text in given if text.isdigit()), default=0)
-    found = []
+    result = []
     for key in keys:
         number += not key.name
-        found.append(key if key.name else replace(key, name=f"{prefix}{number}"))
-    return tuple(found)
+        result.append(key if key.name else replace(key, name=f"{prefix}{number}"))
+    return tuple(result)
 
 
 def altered(

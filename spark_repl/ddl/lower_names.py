@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def fold(name: str) -> str:
-    """In lower case as MySQL has it: one character becomes one."""
+    """``name`` in lower case as MySQL has it: one character becomes one."""
     return "".join(char.lower()[0] for char in name)
 
 

@@ -29,33 +29,33 @@ class SchemaHistory:
 
     def see(self, query: Query) -> Statement:
         """Takes in one logged statement. Never raises."""
-        found = classify(query.text, query.database, query.sql_mode)
+        statement = classify(query.text, query.database, query.sql_mode)
         # A table that was there may be another one than the statement describes.
-        if not (found.if_not_exists and query.made_nothing):
-            self._take(found)
-        return found
+        if not (statement.if_not_exists and query.made_nothing):
+            self._take(statement)
+        return statement
 
-    def _take(self, found: Statement) -> None:
-        if found.effect == Effect.CREATE_TABLE:
-            name = found.tables[0]
-            if found.if_not_exists and name in self.definitions:
+    def _take(self, statement: Statement) -> None:
+        if statement.effect == Effect.CREATE_TABLE:
+            name = statement.tables[0]
+            if statement.if_not_exists and name in self.definitions:
                 return
             self.definitions.pop(name, None)
-            if found.definition is not None:
-                self.definitions[name] = found.definition
-        elif found.effect == Effect.DROP_DATABASE:
-            prefix = f"{fold(found.database)}."
+            if statement.definition is not None:
+                self.definitions[name] = statement.definition
+        elif statement.effect == Effect.DROP_DATABASE:
+            prefix = f"{fold(statement.database)}."
             self._forget(*[name for name in self.definitions if fold(name).startswith(prefix)])
-        elif found.effect == Effect.DROP_TABLE or found.unique:
-            self._forget(*found.tables)
-        elif found.effect == Effect.UNSUPPORTED and found.verb not in _ROWS_ONLY:
+        elif statement.effect == Effect.DROP_TABLE or statement.unique:
+            self._forget(*statement.tables)
+        elif statement.effect == Effect.UNSUPPORTED and statement.verb not in _ROWS_ONLY:
             # Without a table's name it may be any table.
-            self._forget(*(found.tables or tuple(self.definitions)))
+            self._forget(*(statement.tables or tuple(self.definitions)))
 
     def _forget(self, *names: str) -> None:
-        """Tables of other letters too where there is none of these: the source may not tell upper
-        and lower case apart."""
+        """Drops the definitions of these tables; where there is none by a name, those whose names
+        differ from it in case alone: the source may not tell them apart."""
         for name in names:
             if self.definitions.pop(name, None) is None:
-                for other in [one for one in self.definitions if fold(one) == fold(name)]:
+                for other in [key for key in self.definitions if fold(key) == fold(name)]:
                     del self.definitions[other]

@@ -65,7 +65,7 @@ def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
 
 
 def _comment_end(statement: str, at: int) -> int:
-    """Behind the comment that starts at ``at``; one left out may hold another."""
+    """Where the comment that starts at ``at`` ends; one left out may hold another."""
     versioned = statement.startswith("/*!", at)
     end = statement.find("*/", at + 2)
     inner = statement.find("/*", at + 2)
@@ -142,9 +142,10 @@ class Cursor:
     def phrase(self, text: str) -> bool:
         """Takes these words if all of them come next."""
         wanted = text.split()
-        found = [self.peek(i) for i in range(len(wanted))]
+        following = [self.peek(i) for i in range(len(wanted))]
         if any(
-            t is None or t.kind != WORD or t.text != w for t, w in zip(found, wanted, strict=True)
+            t is None or t.kind != WORD or t.text != w
+            for t, w in zip(following, wanted, strict=True)
         ):
             return False
         self._at += len(wanted)
@@ -167,7 +168,7 @@ class Cursor:
             raise StatementError(f"{what} expected before {self.rest()}")
 
     def name(self) -> str:
-        """An identifier; one in double quotes too, where sql_mode is not known."""
+        """Takes an identifier; one in double quotes too, where sql_mode is not known."""
         token = self.next()
         if token.kind == WORD:
             return token.raw
@@ -176,7 +177,7 @@ class Cursor:
         raise StatementError(f"a name expected, not {token.raw}")
 
     def table(self, database: str) -> str:
-        """``db.table`` of a table's name, with ``database`` for one without."""
+        """Takes a table's name, as ``db.table``: with ``database`` where it names none."""
         first = "" if self.mark(".") else self.name()
         if first and not self.mark("."):
             if not database:
@@ -192,7 +193,7 @@ class Cursor:
         return int(token.text)
 
     def string(self) -> str:
-        """A string literal; ones side by side are one."""
+        """Takes a string literal; several side by side are one."""
         token = self.next()
         if token.kind == WORD and (token.text == "N" or token.text[0] == "_"):
             token = self.next()

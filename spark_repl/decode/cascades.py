@@ -48,16 +48,16 @@ class Cascades:
     def of(
         cls, tables: Mapping[str, tuple[ForeignKey, ...] | None], harmless: Collection[str]
     ) -> Cascades:
-        """``tables``: each one's own keys; ``harmless``: tables that somebody has said no action is
-        about."""
+        """``tables``: each one's own keys; ``harmless``: tables that no action is about, by the
+        configuration (source.without_cascades)."""
         keys: dict[str, list[tuple[str, ForeignKey]]] = {}
         for child, own in tables.items():
             for key in own or ():
                 if key.on_delete or key.on_update:
                     keys.setdefault(fold(key.parent), []).append((child, key))
-        found = {name: tuple(children) for name, children in keys.items()}
+        by_parent = {name: tuple(children) for name, children in keys.items()}
         unknown = sorted(name for name, own in tables.items() if own is None)
-        return cls(found, tuple(unknown), frozenset(map(fold, harmless)))
+        return cls(by_parent, tuple(unknown), frozenset(map(fold, harmless)))
 
     def check(
         self, images: RowImages, positions: npt.NDArray[np.int64], done: Any = None
@@ -74,29 +74,29 @@ class Cascades:
             events = events[~done[events[:, TRANSACTION]]]
         if not len(events):
             return None
-        found = [
-            (int(positions[events[at, TRANSACTION]]), child, key)
+        cascading = [
+            (int(positions[events[event, TRANSACTION]]), child, key)
             for child, key in self.keys.get(lower, ())
-            if (at := _first(images, events, key)) is not None
+            if (event := _first(images, events, key)) is not None
         ]
-        if found:
-            at, child, key = min(found, key=lambda one: one[0])
-            raise _refusal(name, at, child, key)
+        if cascading:
+            position, child, key = min(cascading, key=lambda change: change[0])
+            raise _refusal(name, position, child, key)
         referred = np.flatnonzero(events[:, FLAGS] & REFERRED_FK_DB)
         return int(positions[events[referred[0], TRANSACTION]]) if len(referred) else None
 
 
 def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) -> int | None:
     """Index of the first event that the key carries on."""
-    found = []
+    indexes = []
     if key.on_delete:
-        found += np.flatnonzero(events[:, KIND] == DELETE)[:1].tolist()
+        indexes += np.flatnonzero(events[:, KIND] == DELETE)[:1].tolist()
     if key.on_update:
         columns = _columns(images.definition, key)
         updates = np.flatnonzero(events[:, KIND] != DELETE)
         at = images.first_update(events[updates], columns) if len(updates) else None
-        found += [] if at is None else [int(updates[at])]
-    return min(found, default=None)
+        indexes += [] if at is None else [int(updates[at])]
+    return min(indexes, default=None)
 
 
 def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
@@ -108,7 +108,7 @@ def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
     return list(range(len(names)))
 
 
-def _refusal(name: str, at: int, child: str, key: ForeignKey) -> DecodeError:
+def _refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeError:
     actions = [
         f"ON {verb} {action}"
         for verb, action in (("DELETE", key.on_delete), ("UPDATE", key.on_update))
@@ -118,13 +118,13 @@ def _refusal(name: str, at: int, child: str, key: ForeignKey) -> DecodeError:
         f"the source has changed rows of {child} with this change, by the foreign key {key.name}"
         f" ({' '.join(actions)}), and its log does not hold them",
         table=name,
-        position=RelayPosition.unpack(at),
+        position=RelayPosition.unpack(position),
         hint=_HINT,
     )
 
 
 def unknown_refusal(name: str, at: int, unknown: Sequence[str]) -> DecodeError:
-    """Of a change of a table that is referenced by foreign keys nobody knows."""
+    """The DecodeError for a change that a foreign key of the ``unknown`` tables may carry on."""
     return DecodeError(
         "the source may have changed rows of other tables with this change, by a foreign key, and"
         " its log does not hold them: the log does not tell the foreign keys of"

@@ -29,8 +29,9 @@ CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
 @dataclass(frozen=True)
 class EveryTable:
-    """All names of tables: exec_mode is idempotent. ``copied``: those that would be idempotent
-    anyway, as they catch up with their copy, where a row that isn't there yet may come."""
+    """A container of every table's name, for exec_mode = idempotent. ``copied``: those that would
+    be idempotent anyway, as they catch up with their copy, where a row that isn't there yet may
+    come."""
 
     copied: Container[str] = frozenset()
 
@@ -122,18 +123,18 @@ def _fold(code: Any, flags: Any, distinct: int) -> Any:
     broken = np.zeros(distinct, np.int64)  # 0: never, as no key's first change is
     for i in range(code.size):
         k = code[i]
-        now = flags[i]
+        bits = flags[i]
         if entry[k] < 0:
             entry[k] = i
             first[k] = i
-            net[k] = now
+            net[k] = bits
             continue
-        was = net[k]
-        if ((was >> 1) & 1) != (now & 1) and not broken[k]:
+        before = net[k]
+        if ((before >> 1) & 1) != (bits & 1) and not broken[k]:
             broken[k] = i
-        if not now & 4 and was & 4 and not was & 2:
+        if not bits & 4 and before & 4 and not before & 2:
             continue  # an UPDATE of a row that is surely gone: ignored in idempotent mode
         entry[k] = i
-        net[k] = (was & 1) | (now & 2) | ((was | now) & 4)
+        net[k] = (before & 1) | (bits & 2) | ((before | bits) & 4)
     # No bits left: inserted and deleted again. CERTAIN alone: remove whatever is there.
     return entry, net, first, broken

@@ -40,8 +40,9 @@ def plain(
 def unpacked(
     file: BinaryIO, start: int, end: int, checksum: bool, size: int
 ) -> Iterator[tuple[Bytes, bool]]:
-    """The same of the events inside of a compressed transaction, which carry none. The payload's
-    own CRC is verified before anything is decompressed."""
+    """(window of about ``size`` bytes, False) of the events inside of the compressed transaction
+    file[start:end], which carry no CRC. The payload's own is verified before anything is
+    decompressed."""
     if os.fstat(file.fileno()).st_size < end:
         raise too_short()
     at, tail = start, CRC_LENGTH if checksum else 0
@@ -65,7 +66,7 @@ def unpacked(
 
 
 def _verify(file: BinaryIO, at: int, size: int) -> None:
-    """CRC32 of an event whose CRC stands behind ``size`` bytes."""
+    """DecodeError where the event at ``at``, of ``size`` bytes and a CRC32, has a wrong one."""
     file.seek(at)
     crc, left = 0, size
     while left:

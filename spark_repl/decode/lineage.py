@@ -26,8 +26,9 @@ MOVED = 8
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Of n changes in log order: the change each one builds upon (or TARGET, DEFAULT), and the
-    first change of its row: the one whose key the row has in the target."""
+    """Where each of n changes in log order comes from, int64[n] both: ``previous`` is the change it
+    builds upon (or TARGET, DEFAULT), ``root`` the first change of its row, whose key the row has in
+    the target."""
 
     previous: Longs
     root: Longs
@@ -43,8 +44,8 @@ def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
 
     holds: whether the change's image holds the column; image: whether it was kept at all.
     """
-    found: Longs = _sources(line.previous, holds, image)
-    return found
+    origin: Longs = _sources(line.previous, holds, image)
+    return origin
 
 
 @jit_allocating
@@ -64,19 +65,19 @@ def _lineage(code: Any, distinct: int, flags: Any) -> Any:
     last = np.full(distinct, TARGET, np.int64)
     net = np.zeros(distinct, np.uint8)
     for i in range(code.size):
-        k, now = code[i], flags[i]
-        was = net[k]
-        if now & MOVED:
+        k, bits = code[i], flags[i]  # EXISTED 1, EXISTS 2, CERTAIN 4, MOVED 8
+        before = net[k]
+        if bits & MOVED:
             previous[i] = i - 1
-        elif now & 3 == 2:
+        elif bits & 3 == 2:
             previous[i] = DEFAULT
         else:
             previous[i] = last[k]
         root[i] = root[previous[i]] if previous[i] >= 0 else i
-        if not now & 4 and was & 4 and not was & 2:
+        if not bits & 4 and before & 4 and not before & 2:
             continue  # an UPDATE of a row that is surely gone, as ``changes.fold`` has it
         last[k] = i
-        net[k] = (now & 2) | ((was | now) & 4)
+        net[k] = (bits & 2) | ((before | bits) & 4)
     return previous, root
 
 

@@ -100,8 +100,8 @@ class _Run:
 def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     rows = np.isin(records["kind"], _WITH_ROWS)
     # What is compressed is read by itself, so that the order of a table's changes stays.
-    packed = rows & (records["flags"] & Flag.COMPRESSED != 0)
-    for (with_rows, _), group in groupby(zip(rows.tolist(), packed.tolist(), strict=True)):
+    compressed = rows & (records["flags"] & Flag.COMPRESSED != 0)
+    for (with_rows, _), group in groupby(zip(rows.tolist(), compressed.tolist(), strict=True)):
         count = len(list(group))
         chosen, records = records[:count], records[count:]
         if with_rows:
@@ -112,7 +112,8 @@ def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
 
 
 def _parts(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
-    """CREATE TABLE ... SELECT is a statement and rows in one transaction."""
+    """Runs of rows, cut where a CREATE TABLE ... SELECT makes a table: that is a statement and rows
+    in one transaction."""
     first = 0
     for at in np.flatnonzero(records["kind"] == Kind.DDL_ROWS).tolist():
         if at > first:
@@ -135,11 +136,11 @@ def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     if kind == Kind.XA_PREPARE:
         state.prepared[_xid(file, record)] = file, records
     elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
-        found = state.prepared.pop(_xid(file, record), None)
-        if found is None:
+        prepared = state.prepared.pop(_xid(file, record), None)
+        if prepared is None:
             log.warning("%s ends an XA transaction that this log does not hold", gtid_name(record))
         elif kind == Kind.XA_COMMIT:
-            yield replace(_run(*found), records=records)
+            yield replace(_run(*prepared), records=records)
     elif kind in (Kind.STATEMENT, Kind.INCIDENT):
         raise _refusal(kind).at(
             file=file.path,

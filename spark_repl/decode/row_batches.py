@@ -49,8 +49,8 @@ def table_batches(
         before = np.where(inserted, -1, head)
         owner = ordinals[images.transaction[head]]
         operation = pa.array(np.where(inserted, 0, np.where(pair, 1, 2)).astype(np.int8))
-        new = np.append(True, owner[1:] != owner[:-1])  # they come in the log's order
-        gtid, place = gtids.take(pa.array(owner[new])), np.cumsum(new) - 1
+        first = np.append(True, owner[1:] != owner[:-1])  # they come in the log's order
+        gtid, place = gtids.take(pa.array(owner[first])), np.cumsum(first) - 1
         try:
             old, old_absent, _ = _side(images, before, zero_dates)
             new, new_absent, diffs = _side(images, after, zero_dates)
@@ -105,19 +105,19 @@ def _side(
 def _lacks(images: PartialImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
     """Names of the columns that images lack, and the JSON diffs in words; NULL for none."""
     columns = images.definition.columns
-    held, packed = images.held(entries)
+    held, pending = images.held(entries)
     names = np.array([column.name for column in columns], object)
     distinct = held.dictionary_encode()
     lists = [_absent(bitmap, names) for bitmap in distinct.dictionary.to_pylist()]
-    found = pa.array(lists, pa.list_(pa.string())).take(distinct.indices)
+    absent = pa.array(lists, pa.list_(pa.string())).take(distinct.indices)
     words: list[list[str] | None] = [None] * len(entries)
-    for row in np.flatnonzero(np.asarray(packed.is_valid())):
+    for row in np.flatnonzero(np.asarray(pending.is_valid())):
         words[row] = [
             text
-            for column, data in pending_diffs(packed[int(row)].as_py())
+            for column, data in pending_diffs(pending[int(row)].as_py())
             for text in describe(data, columns[column].name)
         ]
-    return found, pa.array(words, pa.list_(pa.string()))
+    return absent, pa.array(words, pa.list_(pa.string()))
 
 
 def _absent(bitmap: bytes, names: Any) -> Sequence[str] | None:

@@ -56,31 +56,33 @@ def read_images(
     ``options`` are those of ``walk``. A transaction larger than a slice comes in several windows
     one behind the other. DecodeError with the transaction's place.
     """
-    at = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
+    positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
     if span.at is not None:
-        at = span.at[first:last]
-    packed = span.compressed[first:last]
+        positions = span.at[first:last]
+    compressed = span.compressed[first:last]
     edges = np.concatenate(([0], np.cumsum(span.ends[first:last] - span.starts[first:last])))
     if edges[-1] > _SLICE_BYTES and last == first + 1:
-        for images in _large(span, first, at, **options):
-            yield images, ordinal, at
+        for images in _large(span, first, positions, **options):
+            yield images, ordinal, positions
         return
-    buffer = _read(span.path, span.starts[first:last], span.ends[first:last], at)
+    buffer = _read(span.path, span.starts[first:last], span.ends[first:last], positions)
     starts, ends = edges[:-1], edges[1:]
-    if not packed.all():
-        loose = ~packed
-        args = starts[loose], ends[loose], at[loose]
+    if not compressed.all():
+        loose = ~compressed
+        args = starts[loose], ends[loose], positions[loose]
         for images in walk(buffer, *args, span.checksum, **options):
-            yield images, ordinal[loose], at[loose]
-    for chosen, events, edge in _unpacked(span, buffer, starts, ends, at, np.flatnonzero(packed)):
+            yield images, ordinal[loose], positions[loose]
+    for chosen, events, edge in _unpacked(
+        span, buffer, starts, ends, positions, np.flatnonzero(compressed)
+    ):
         if events is not None:
-            found: Iterable[RowImages] = walk(
-                events, edge[:-1], edge[1:], at[chosen], False, **options
+            walked: Iterable[RowImages] = walk(
+                events, edge[:-1], edge[1:], positions[chosen], False, **options
             )
         else:
-            found = _large(span, first + int(chosen[0]), at[chosen], **options)
-        for images in found:
-            yield images, ordinal[chosen], at[chosen]
+            walked = _large(span, first + int(chosen[0]), positions[chosen], **options)
+        for images in walked:
+            yield images, ordinal[chosen], positions[chosen]
 
 
 def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[RowImages]:
@@ -100,7 +102,7 @@ def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[
 
 
 def _unpacked(
-    span: Span, buffer: Any, starts: Longs, ends: Longs, at: Longs, which: Longs
+    span: Span, buffer: Any, starts: Longs, ends: Longs, positions: Longs, which: Longs
 ) -> Iterator[tuple[Longs, Any, Longs]]:
     """(indexes of compressed transactions, uint8 of their events end to end, int64[n + 1] where
     each one's begin), up to _SLICE_BYTES together; one that is larger comes alone and with None."""
@@ -114,22 +116,23 @@ def _unpacked(
         fitting = int(np.searchsorted(edges, edges[first] + _SLICE_BYTES, "right")) - 1
         alone = np.flatnonzero(~together[first:fitting])
         last = max(first + 1, first + int(alone[0]) if len(alone) else fitting)
-        found = None
+        inner = None
         if together[first]:
-            found = decompress_all(buffer, places[first:last], sizes[first:last])
-        if found is not None:
-            events = np.frombuffer(found, np.uint8)
+            inner = decompress_all(buffer, places[first:last], sizes[first:last])
+        if inner is not None:
+            events = np.frombuffer(inner, np.uint8)
             yield which[first:last], events, edges[first : last + 1] - edges[first]
         else:
-            some = slice(first, last)
-            yield from _singly(buffer, bodies[some], heads[some], at, which[some])
+            run = slice(first, last)
+            yield from _singly(buffer, bodies[run], heads[run], positions, which[run])
         first = last
 
 
 def _singly(
-    buffer: Any, bodies: Longs, heads: Longs, at: Longs, which: Longs
+    buffer: Any, bodies: Longs, heads: Longs, positions: Longs, which: Longs
 ) -> Iterator[tuple[Longs, Any, Longs]]:
-    """As ``_unpacked``, with the place of the one that is damaged; ``at``: those of all."""
+    """What ``_unpacked`` gives, one transaction at a time; a DecodeError has the position of the
+    damaged one. ``positions``: those of all."""
     data = memoryview(buffer)
     for i, (begin, end), fields in zip(which, bodies.tolist(), heads.tolist(), strict=True):
         events = None
@@ -141,7 +144,7 @@ def _singly(
             if head.uncompressed <= _SLICE_BYTES:
                 events = np.frombuffer(decompress(body, head), np.uint8)
         except SparkReplError as error:
-            raise error.at(position=RelayPosition.unpack(int(at[i]))) from error
+            raise error.at(position=RelayPosition.unpack(int(positions[i]))) from error
         yield np.array([i]), events, np.array([0, head.uncompressed])
 
 

@@ -72,8 +72,8 @@ class _Output:
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name
-        known = self.definitions.setdefault(name, images.definition)
-        if known is not images.definition and not same_shape(known, images.definition):
+        earlier = self.definitions.setdefault(name, images.definition)
+        if earlier is not images.definition and not same_shape(earlier, images.definition):
             raise DecodeError(
                 "the table's definition changes without a DDL statement between",
                 table=name,
@@ -92,11 +92,11 @@ class _Output:
         self.changes[name] = self.changes.get(name, 0) + round(images.changes * share)
         if not len(entries):
             return
-        at = positions[images.transaction[entries]]
+        entry_positions = positions[images.transaction[entries]]
         if isinstance(images, PartialImages) or self._asks(name, images, entries):
-            self._keep(name, images, entries, at)
+            self._keep(name, images, entries, entry_positions)
         else:
-            self._fold(name, images, entries, at)
+            self._fold(name, images, entries, entry_positions)
         self.zero_dates += images.zero_dates
 
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
@@ -105,41 +105,43 @@ class _Output:
             return False
         return bool((images.flags[entries] & MOVED).any())
 
-    def _fold(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
+    def _fold(self, name: str, images: RowImages, entries: Longs, positions: Longs) -> None:
         key = _taken(images.key(), entries)
         flags = images.flags[entries] & np.uint8(CHANGE_BITS)
         if name in self.task.idempotent:
             flags = certain(flags)
-        found = chains(key)
+        by_key = chains(key)
         if images.definition.primary_key:
-            count = np.ones(len(found.edges) - 1, np.int64)
+            count = np.ones(len(by_key.edges) - 1, np.int64)
         else:
             step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
-            count = np.add.reduceat(step[found.order], found.edges[:-1])
-        edges = pa.array(found.edges.astype(np.int32))
+            count = np.add.reduceat(step[by_key.order], by_key.edges[:-1])
+        edges = pa.array(by_key.edges.astype(np.int32))
         extra = {
-            "flags": pa.ListArray.from_arrays(edges, pa.array(flags[found.order])),
-            "positions": pa.ListArray.from_arrays(edges, pa.array(at[found.order])),
+            "flags": pa.ListArray.from_arrays(edges, pa.array(flags[by_key.order])),
+            "positions": pa.ListArray.from_arrays(edges, pa.array(positions[by_key.order])),
             "count": pa.array(count),
-            "key": _taken(key, found.last).cast(pa.large_binary()),
+            "key": _taken(key, by_key.last).cast(pa.large_binary()),
             "held": pa.nulls(len(count), pa.binary()),
             "diffs": pa.nulls(len(count), pa.binary()),
         }
         # Where nothing goes, twins that come are as good two entries as one.
         twins = bool((count < 0).any()) and has_twins(images.definition, self.task.forms)
         for number, chosen in self._shards(extra["key"], whole=twins):
-            last = found.last[chosen]
-            rows = self._decode(images, entries[last], at[last])
-            picked = {name: _taken(values, chosen) for name, values in extra.items()}
+            last = by_key.last[chosen]
+            rows = self._decode(images, entries[last], positions[last])
+            picked = {column: _taken(values, chosen) for column, values in extra.items()}
             self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, picked)
 
-    def _keep(self, name: str, images: RowImages, entries: Longs, at: Longs) -> None:
-        """Every change by itself: the columns of a row may come from several of them, and from
-        those of other workers."""
+    def _keep(self, name: str, images: RowImages, entries: Longs, positions: Longs) -> None:
+        """Writes every change by itself: the columns of a row may come from several of them, and
+        from those of other workers."""
         key, flags = _taken(images.key(), entries), images.flags[entries]
         lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
         if lenient and not _by_choice(name, self.task.idempotent):
-            _check_copied(images, entries[flags & MOVED != 0], positions=at[flags & MOVED != 0])
+            _check_copied(
+                images, entries[flags & MOVED != 0], positions=positions[flags & MOVED != 0]
+            )
         keyed = bool(images.definition.primary_key)
         whole = not keyed or bool((flags & MOVED).any())
         bits = flags & np.uint8(CHANGE_BITS)
@@ -150,22 +152,22 @@ class _Output:
         edges = pa.array(np.arange(len(entries) + 1, dtype=np.int32))
         extra = {
             "flags": pa.ListArray.from_arrays(edges, pa.array(bits)),
-            "positions": pa.ListArray.from_arrays(edges, pa.array(at)),
+            "positions": pa.ListArray.from_arrays(edges, pa.array(positions)),
             "count": pa.array(np.ones_like(step) if keyed else step),
             "key": key.cast(pa.large_binary()),
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
-            rows = self._decode(images, entries[chosen], at[chosen])
-            picked = {name: _taken(values, chosen) for name, values in extra.items()}
+            rows = self._decode(images, entries[chosen], positions[chosen])
+            picked = {column: _taken(values, chosen) for column, values in extra.items()}
             picked["held"], picked["diffs"] = images.held(entries[chosen])
             self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
 
-    def _decode(self, images: RowImages, entries: Longs, at: Longs) -> pa.RecordBatch:
+    def _decode(self, images: RowImages, entries: Longs, positions: Longs) -> pa.RecordBatch:
         try:
             return images.decode(entries, self.task.forms.zero_dates)
         except DecodeError as error:
             if error.row is not None:
-                error.at(position=RelayPosition.unpack(int(at[error.row])))
+                error.at(position=RelayPosition.unpack(int(positions[error.row])))
             raise
 
     def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
@@ -180,7 +182,7 @@ class _Output:
                 yield int(number), chosen
 
     def _write(self, part: Part, rows: pa.RecordBatch, extra: dict[str, Any]) -> None:
-        """``part`` is told where it lies."""
+        """Appends the batch to the file, or to ``part`` itself; notes the part with its place."""
         names = [str(i) for i in range(rows.num_columns)] + list(extra)
         batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
         sink = self.file or pa.BufferOutputStream()
@@ -210,7 +212,7 @@ class _Output:
 
 
 def _taken(values: pa.Array, rows: Longs) -> pa.Array:
-    """``values.take``, at once where that is all of them in their order: rows of one insert."""
+    """``values.take``, which copies nothing where ``rows`` are all of them in their order."""
     if len(rows) == len(values) and np.array_equal(rows, np.arange(len(rows))):
         return values
     return values.take(pa.array(rows))
@@ -227,8 +229,8 @@ def _by_choice(name: str, idempotent: Container[str]) -> bool:
 
 
 def _check_copied(images: RowImages, moved: Longs, *, positions: Longs) -> None:
-    """Of a table that is catching up with its copy: a row under a new key needs its old columns,
-    which the copy may have passed over under both keys."""
+    """DecodeError where a table that is catching up with its copy has a row under a new key without
+    all its columns: the copy may have passed over the row under both keys."""
     if not len(moved):
         return
     count = len(images.definition.columns)

@@ -46,7 +46,7 @@ class Span:
 
     @classmethod
     def of(cls, path: str, file_no: int, records: Any) -> Span:
-        """Of index records of one file, in the log's order."""
+        """The span of index records of one file, in the log's order."""
         return cls(
             path,
             file_no,
@@ -83,8 +83,8 @@ class Part:
     """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
 
     ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
-    ``asks``: and what becomes of them depends on the target's rows (``moves``).
-    ``twins``: rows of different bytes may be one value (``binlog.twins``).
+    ``asks``: and what becomes of them depends on the target's rows (``write.moves``).
+    ``twins``: rows of different bytes may be one value (``binlog.rows.twins``).
     """
 
     table: str
@@ -120,6 +120,8 @@ class Staged:
     referred: dict[str, int] = field(default_factory=dict)
 
 
-def same_shape(one: TableDefinition, other: TableDefinition) -> bool:
+def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:
     """Whether rows of both go into one Delta table: names, types and key are equal."""
-    return one.primary_key == other.primary_key and one.arrow_schema().equals(other.arrow_schema())
+    return definition.primary_key == other.primary_key and definition.arrow_schema().equals(
+        other.arrow_schema()
+    )

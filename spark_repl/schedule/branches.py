@@ -57,10 +57,10 @@ class Branch:
         }
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any], path: str) -> Branch:
+    def of_json(cls, fields: Mapping[str, Any], path: str) -> Branch:
         return cls(
-            Xid.of_json(found), found["position"], found["gtid"], found["prepared_at"], path, 0,
-            found["bytes"], found["checksum"], found["compressed"], found["uncompressed"],
+            Xid.of_json(fields), fields["position"], fields["gtid"], fields["prepared_at"], path, 0,
+            fields["bytes"], fields["checksum"], fields["compressed"], fields["uncompressed"],
         )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ class Group:
 
     @classmethod
     def of(cls, records: Records, wave: npt.NDArray[np.int32], last: int) -> Group:
-        """As the planner cuts it: shared out to nobody but the first worker."""
+        """The group as the planner cuts it: shared out to nobody but the first worker."""
         return cls(records, wave, np.zeros(len(records), np.int32), last)
 
     @classmethod
@@ -66,8 +66,8 @@ class Group:
         record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, position, end
         record["length"], record["uncompressed"] = branch.size, branch.uncompressed
         record["commit_time"] = branch.prepared_at
-        one = cls.of(record, np.zeros(1, np.int32), 0)
-        return replace(one, xa=xa, executed=executed)
+        group = cls.of(record, np.zeros(1, np.int32), 0)
+        return replace(group, xa=xa, executed=executed)
 
     @cached_property
     def shares(self) -> dict[int, str]:
@@ -138,17 +138,17 @@ class StagedGroup:
 
     @property
     def changes(self) -> int:
-        """Row changes."""
+        """How many row changes the group holds."""
         return sum(sum(part.changes.values()) for part in self.found)
 
     @property
     def tables(self) -> list[str]:
-        """Those that it changes, sorted."""
+        """The tables that the group changes, sorted."""
         return sorted({name for part in self.found for name in part.definitions})
 
     def of_table(self, table: str) -> StagedGroup:
         """What was staged of one table. The files stay the whole group's: they have no folder."""
-        found = [
+        staged = [
             replace(
                 part,
                 definitions={n: d for n, d in part.definitions.items() if n == table},
@@ -157,4 +157,4 @@ class StagedGroup:
             )
             for part in self.found
         ]
-        return replace(self, found=found, folder=None)
+        return replace(self, found=staged, folder=None)

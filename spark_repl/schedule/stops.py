@@ -70,17 +70,17 @@ class Until:
         if self.kind == "before-gtids":
             if self.gtids.intersect(executed):
                 return 0
-            hits = self.gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
-            found = np.flatnonzero(hits)
-            return int(found[0]) if len(found) else None
+            wanted = self.gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            hits = np.flatnonzero(wanted)
+            return int(hits[0]) if len(hits) else None
         if self.kind == "source" and is_received(relay):
             place = self.file, self.offset
             reached, before = self._places.reached(records, relay, base, place)
-            found = np.flatnonzero(reached)
-            return int(found[0]) + int(before[found[0]]) if len(found) else None
+            hits = np.flatnonzero(reached)
+            return int(hits[0]) + int(before[hits[0]]) if len(hits) else None
         packed = self._packed(relay, base)
-        found = np.flatnonzero(records["end"] >= packed)
-        return int(found[0]) + int(records["position"][found[0]] < packed) if len(found) else None
+        hits = np.flatnonzero(records["end"] >= packed)
+        return int(hits[0]) + int(records["position"][hits[0]] < packed) if len(hits) else None
 
     def met(
         self, index: TransactionIndex, position: int, executed: GtidSet, relay: RelayLog

@@ -1,7 +1,8 @@
-"""The events that are read one at a time: bytes in, frozen dataclasses out (mysql.md 1.2, 1.9).
+"""The events that are read one at a time: bytes in, frozen dataclasses out.
 
-``body`` is an event without its 19-byte header and without its checksum. Damaged input raises
-LogError (the caller adds file and position), never reads beyond the bytes it was given.
+Their layout is that of the MySQL source, libs/mysql/binlog/event. ``body`` is an event without its
+19-byte header and without its checksum. Damaged input raises LogError (the caller adds file and
+position); nothing beyond the bytes that were given is read.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class FormatDescription:
 
 @dataclass(frozen=True, slots=True)
 class Gtid:
-    """Of GTID, ANONYMOUS_GTID and GTID_TAGGED; what an older server did not write is 0."""
+    """A GTID, ANONYMOUS_GTID or GTID_TAGGED event; what an older server did not write is 0."""
 
     uuid: bytes
     tag: str
@@ -115,7 +116,8 @@ class Query:
 
     @property
     def made_nothing(self) -> bool:
-        """Of CREATE TABLE IF NOT EXISTS: the table was there. Before 8.0 nobody can tell."""
+        """Whether a CREATE TABLE IF NOT EXISTS found the table there; False from a server before
+        8.0, where nobody can tell."""
         return made_nothing(self.status)
 
 

@@ -200,7 +200,7 @@ def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
 
 @jit
 def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> bool:
-    """A Query inside BEGIN … COMMIT; returns whether it ends the transaction."""
+    """Notes a Query inside BEGIN … COMMIT; returns whether it ends the transaction."""
     if text_is(buf, at, end, _COMMIT):
         return True
     rollback = _rollback(buf, at, end)
@@ -226,7 +226,7 @@ def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -
 
 @jit
 def single_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> None:
-    """A statement that is a transaction by itself."""
+    """Notes a statement that is a transaction by itself."""
     row[QUERY_OFFSET] = pos
     if text_starts(buf, at, end, _XA_COMMIT):
         row[KIND] = Kind.XA_COMMIT

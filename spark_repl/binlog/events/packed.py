@@ -1,4 +1,4 @@
-"""Packed: a cursor over bytes that hold MySQL's packed integers (mysql.md, "lenenc")."""
+"""Packed: a cursor over bytes that hold MySQL's packed (length-encoded) integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TRANSACTION_PAYLOAD events: a transaction's events compressed into one (mysql.md 1.9).
+"""TRANSACTION_PAYLOAD events: a transaction's events compressed into one.
 
 The events inside carry no CRC; the payload event's own CRC covers them.
 """
@@ -46,9 +46,9 @@ class View:
         self._data, self._at = memoryview(data), 0
 
     def read(self, size: int, /) -> bytes:
-        found = bytes(self._data[self._at : self._at + size])
-        self._at += len(found)
-        return found
+        piece = bytes(self._data[self._at : self._at + size])
+        self._at += len(piece)
+        return piece
 
 
 class Section:
@@ -59,13 +59,13 @@ class Section:
 
     def read(self, size: int = -1) -> bytes:
         size = self._left if size < 0 else min(size, self._left)
-        found = self._already[:size]
-        if found:
+        piece = self._already[:size]
+        if piece:
             self._already = self._already[size:]
         elif size:
-            found = self._source.read(size)
-        self._left -= len(found)
-        return found
+            piece = self._source.read(size)
+        self._left -= len(piece)
+        return piece
 
 
 class Payload:
@@ -95,17 +95,17 @@ class Payload:
 
     def read(self, size: int, /) -> bytes:
         try:
-            found = self._data.read(size)
+            piece = self._data.read(size)
         except zstandard.ZstdError as error:
             raise DecodeError(f"transaction payload: {error}", hint=_HINT) from error
-        self._done += len(found)
-        if self._done > self.uncompressed or (size and not found and not self.at_end):
+        self._done += len(piece)
+        if self._done > self.uncompressed or (size and not piece and not self.at_end):
             raise DecodeError(
-                f"transaction payload holds {'at least ' * bool(found)}{self._done} bytes, its"
+                f"transaction payload holds {'at least ' * bool(piece)}{self._done} bytes, its"
                 f" header says {self.uncompressed}",
                 hint=_HINT,
             )
-        return found
+        return piece
 
     @property
     def at_end(self) -> bool:
@@ -120,9 +120,9 @@ def decompress(body: bytes, head: Head | None = None) -> bytes:
     """The concatenated inner events of a payload event's body (no 19-byte header, no CRC)."""
     head = head or head_of(body)
     if head.compression == ZSTD and head.uncompressed <= _PIECE_BYTES:
-        found = _at_once(body[head.length :], head)
-        if found is not None:
-            return found
+        events = _at_once(body[head.length :], head)
+        if events is not None:
+            return events
     payload = Payload(View(body), len(body))
     # What a damaged header asks for is not allocated before it is there.
     pieces = iter(lambda: payload.read(min(_PIECE_BYTES, payload.uncompressed + 1)), b"")
@@ -142,7 +142,7 @@ def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
         return None
     segments = np.column_stack((places[:, 0], places[:, 1] - places[:, 0])).astype(np.uint64)
     try:
-        found = _reader().multi_decompress_to_buffer(
+        buffers = _reader().multi_decompress_to_buffer(
             zstandard.BufferWithSegments(buffer.data, segments.tobytes()),
             decompressed_sizes=sizes.astype(np.uint64).tobytes(),
             threads=1,
@@ -150,14 +150,14 @@ def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
     except (zstandard.ZstdError, ValueError, MemoryError):
         return None
     # A collection of buffers, which its stub does not say.
-    return b"".join(found)  # type: ignore[arg-type]
+    return b"".join(buffers)  # type: ignore[arg-type]
 
 
 def _reader() -> zstandard.ZstdDecompressor:
     if not hasattr(_local, "reader"):
         _local.reader = zstandard.ZstdDecompressor()
-    found: zstandard.ZstdDecompressor = _local.reader
-    return found
+    reader: zstandard.ZstdDecompressor = _local.reader
+    return reader
 
 
 def _at_once(data: bytes, head: Head) -> bytes | None:
@@ -167,15 +167,15 @@ def _at_once(data: bytes, head: Head) -> bytes | None:
         whole = frame_end(np.frombuffer(data, np.uint8), 0, len(data)) == len(data) == head.size
         if not whole or zstandard.frame_content_size(data) > head.uncompressed:
             return None
-        found = _reader().decompress(data, max_output_size=max(1, head.uncompressed))
+        events = _reader().decompress(data, max_output_size=max(1, head.uncompressed))
     except zstandard.ZstdError:
         return None
-    return found if len(found) == head.uncompressed else None
+    return events if len(events) == head.uncompressed else None
 
 
 def head_of(body: bytes) -> Head:
-    """The header of a payload event's body, which may end behind it: any form, see payload_bodies
-    for the usual one."""
+    """The header of a payload event's body, of which the first bytes are enough; DecodeError. It
+    reads any form, ``payload_bodies.payload_heads`` the usual one."""
     body = body[:_HEAD_BYTES]
     packed = Packed(body, "TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}

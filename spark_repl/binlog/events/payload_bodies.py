@@ -11,7 +11,7 @@ from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, number
 from ..kernels.zstd_frame import frame_end
 from .payload import ZSTD, Head, head_of
 
-# Instead of a place.
+# What ``payload_bodies`` gives instead of a place.
 BAD_CRC, NO_PAYLOAD = -1, -2
 _SIZE, _COMPRESSION, _UNCOMPRESSED = 1, 2, 3
 
@@ -86,11 +86,12 @@ def small_frames(
 
 @jit
 def whole_frames(buffer: Bytes, places: Ints, fits: npt.NDArray[np.bool_]) -> None:
+    """Makes ``fits`` False where a place holds anything but one whole zstd frame."""
     for i in range(fits.size):
         if fits[i]:
             fits[i] = frame_end(buffer, places[i, 0], places[i, 1]) == places[i, 1]
 
 
 def head_at(fields: list[int], body: bytes) -> Head:
-    """Of the fields that ``payload_heads`` has found, or of the body itself. DecodeError."""
+    """The Head of the fields that ``payload_heads`` has found, or else of the body; DecodeError."""
     return Head(*fields) if fields[3] else head_of(body)

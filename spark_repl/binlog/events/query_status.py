@@ -8,7 +8,7 @@ from ..types.charset import charset_of, to_text
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
 _CATALOG_WITH_END, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12
 _SQL_MODE, _CHARSET, _XID, _UTF8MB4 = 1, 4, 17, 18
-# Bytes of the variables of fixed size (mysql.md 1.9).
+# Bytes of the variables of fixed size (MySQL source, libs/mysql/binlog/event/statement_events.h).
 _SIZES = {
     0: 4, _SQL_MODE: 8, 3: 4, _CHARSET: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, _XID: 8,
     _UTF8MB4: 2, 19: 1, 20: 1, 21: 1,
@@ -37,20 +37,20 @@ def statement_text(statement: bytes, status: bytes) -> str:
 def made_nothing(status: bytes) -> bool:
     """Whether a CREATE TABLE IF NOT EXISTS found the table there. Servers since 8.0 mark what they
     do to tables of transactional engines with the transaction's number."""
-    found = _variables(status)
-    return _UTF8MB4 in found and _XID not in found
+    variables = _variables(status)
+    return _UTF8MB4 in variables and _XID not in variables
 
 
 def _variables(status: bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    variables: dict[int, bytes] = {}
     at = 0
     while at + 1 < len(status):
         size = _size(status, at)
         if size is None:
             break
-        found[status[at]] = status[at + 1 : at + 1 + size]
+        variables[status[at]] = status[at + 1 : at + 1 + size]
         at += 1 + size
-    return found
+    return variables
 
 
 def _size(status: bytes, at: int) -> int | None:

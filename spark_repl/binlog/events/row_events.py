@@ -39,7 +39,7 @@ from .grammar import is_rows
 
 _DUMMY_TABLE = 0xFFFFFF
 _TABLE_ID = 0xFFFFFFFFFFFF
-# Of a small row's event with its share of the others: the first guess at how many there are.
+# Bytes of a small row's event and its share of the others: the first guess at how many there are.
 _EVENT_BYTES = 256
 _IGNORABLE = int(EventFlag.IGNORABLE)  # numba knows no IntFlag
 
@@ -125,13 +125,13 @@ def note_map(
     slot = slot_of(slots, transaction, table)
     if slot < 0:
         return -1
-    found = find_map(buffer, maps, count, body + 8, end, slots[slot, 2])
-    if found == maps.shape[0]:
+    index = find_map(buffer, maps, count, body + 8, end, slots[slot, 2])
+    if index == maps.shape[0]:
         return -1
-    if found == count:
-        maps[found, 0], maps[found, 1] = body + 8, end
+    if index == count:
+        maps[index, 0], maps[index, 1] = body + 8, end
         count += 1
-    slots[slot, 0], slots[slot, 1], slots[slot, 2] = table, transaction, found
+    slots[slot, 0], slots[slot, 1], slots[slot, 2] = table, transaction, index
     slots[slot, 3] = u16(buffer, body + 6)
     return count
 
@@ -209,12 +209,12 @@ def scan_events(
                 if map_count < 0:
                     return FULL
             elif is_rows(kind):
-                found = note_rows(buffer, slots, transaction, body, end, kind, events, count)
-                if found < 0:
-                    return -found
-                if found > count:
+                new_count = note_rows(buffer, slots, transaction, body, end, kind, events, count)
+                if new_count < 0:
+                    return -new_count
+                if new_count > count:
                     events[count, QUERY], events[count, QUERY_END] = query, query_end
-                    count = found
+                    count = new_count
                 if u8(buffer, body + 6) & STATEMENT_END:
                     query = np.int64(-1)
             elif kind == EventType.ROWS_QUERY and body < end:
@@ -240,13 +240,13 @@ def find_events(
     state = np.zeros(4, np.int64)
     maps = np.empty((16, 2), np.int64)
     # As many as there may be table ids, so that each finds its last map at once.
-    slots = 1 << max(4, min(14, len(starts).bit_length() + 4))
+    slot_count = 1 << max(4, min(14, len(starts).bit_length() + 4))
     events = np.empty((64 + buffer.size // _EVENT_BYTES, 8), np.int64)
     while True:
-        noted = np.full((slots, 4), -1, np.int64)
-        code = scan_events(buffer, starts, ends, checksum, state, maps, noted, events)
+        slots = np.full((slot_count, 4), -1, np.int64)
+        code = scan_events(buffer, starts, ends, checksum, state, maps, slots, events)
         if code != FULL:
             transaction, at, map_count, count = state.tolist()
             return code, transaction, at, maps[:map_count], events[:count]
         maps, events = (np.concatenate((a, np.empty_like(a))) for a in (maps, events))
-        slots *= 2
+        slot_count *= 2

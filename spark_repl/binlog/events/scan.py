@@ -1,7 +1,7 @@
 """Finds the transactions in the bytes of one log file by hopping over the event headers.
 
-The grammar is MySQL's Transaction_boundary_parser (mysql.md 1.1). Rows are not read and checksums
-are not verified here: whoever decodes a span does that. Only whole transactions come out.
+The grammar is that of the MySQL source, sql/rpl_trx_boundary_parser.cc. Rows are not read and
+checksums are not verified here: whoever decodes a span does that. Only whole transactions come out.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> 
 
 @jit
 def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
-    """LOAD DATA in statement format."""
+    """The phase behind an event of LOAD DATA in statement format."""
     if phase == _OUTSIDE:
         return -Stop.UNEXPECTED_EVENT
     row[KIND] = Kind.STATEMENT
@@ -248,7 +248,7 @@ def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
 
 @jit
 def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarray) -> int:
-    """Events without a part in the grammar."""
+    """The phase behind an event without a part in the grammar."""
     kind = buf[pos + 4]
     if kind == EventType.FORMAT_DESCRIPTION:
         if length < 19 + 57 + 5:

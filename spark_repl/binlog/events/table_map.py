@@ -1,4 +1,7 @@
-"""parse_table_map: the body of a TABLE_MAP event -> TableDefinition (mysql.md 5)."""
+"""parse_table_map: the body of a TABLE_MAP event -> TableDefinition.
+
+The layout is that of the MySQL source, libs/mysql/binlog/event/rows_event.h (Table_map_event).
+"""
 
 from __future__ import annotations
 
@@ -65,12 +68,12 @@ def table_name(body: bytes) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(body: bytes, known: TableDefinition | None) -> TableDefinition:
+def _parsed(body: bytes, declared: TableDefinition | None) -> TableDefinition:
     packed = Packed(body, "TABLE_MAP event")
     packed.skip(8)
     database, table = _name(packed), _name(packed)
     try:
-        return _definition(packed, database, table, known)
+        return _definition(packed, database, table, declared)
     except DecodeError as error:
         raise error.at(table=f"{database}.{table}") from error
 
@@ -82,7 +85,7 @@ def _name(packed: Packed) -> str:
 
 
 def _definition(
-    packed: Packed, database: str, table: str, known: TableDefinition | None
+    packed: Packed, database: str, table: str, declared: TableDefinition | None
 ) -> TableDefinition:
     count = packed.number()
     wire = packed.take(count)
@@ -94,55 +97,58 @@ def _definition(
         tag = packed.take(1)[0]
         fields[tag] = Packed(packed.take(packed.number()), f"TABLE_MAP field {tag}")
     if _COLUMN_NAME in fields:
-        known = None
+        declared = None
     else:
-        _check_known(known, kinds, strict=not fields.keys() & {_DEFAULT_CHARSET, _COLUMN_CHARSET})
+        _check_known(
+            declared, kinds, strict=not fields.keys() & {_DEFAULT_CHARSET, _COLUMN_CHARSET}
+        )
     types = [kind for kind, _ in kinds]
-    collations = _collations(types, fields, known)
+    collations = _collations(types, fields, declared)
     unsigned = _bits(fields.get(_SIGNEDNESS), [kind in NUMERIC_TYPES for kind in types], False)
-    if known and _SIGNEDNESS not in fields:
-        unsigned = [column.unsigned for column in known.columns]
+    if declared and _SIGNEDNESS not in fields:
+        unsigned = [column.unsigned for column in declared.columns]
     visible = _bits(fields.get(_VISIBILITY), [True] * count, True)
-    literals = _literals(types, collations, fields, known)
+    literals = _literals(types, collations, fields, declared)
     columns = tuple(
         Column(
-            name=known.columns[i].name if known else _text(fields[_COLUMN_NAME]),
+            name=declared.columns[i].name if declared else _text(fields[_COLUMN_NAME]),
             type=int(kind),
             meta=meta,
             nullable=bool(nullable[i >> 3] >> (i & 7) & 1),
             unsigned=unsigned[i],
             collation=collations[i] if kind in CHARACTER_TYPES else 0,
             literals=literals[i],
-            visible=known.columns[i].visible if known else visible[i],
+            visible=declared.columns[i].visible if declared else visible[i],
         )
         for i, (kind, meta) in enumerate(kinds)
     )
-    key = known.primary_key if known else _primary_key(fields, count)
+    key = declared.primary_key if declared else _primary_key(fields, count)
     return TableDefinition(database, table, columns, key)
 
 
 def _check_known(
-    known: TableDefinition | None, kinds: list[tuple[int, int]], *, strict: bool
+    declared: TableDefinition | None, kinds: list[tuple[int, int]], *, strict: bool
 ) -> None:
     """The schema history must agree with what the event does say: types and lengths.
 
     strict: the event names no character sets, so lengths in bytes have to agree too.
     """
-    if known is None:
+    if declared is None:
         raise DecodeError(
             "the binary log names no columns, and no statement seen so far does",
             hint="set binlog_row_metadata=FULL on the source, then start from a log made since;"
             " or read the log from the table's CREATE TABLE on",
         )
     loose = () if strict else (_T.STRING, _T.VARCHAR, _T.BLOB)
-    have = [(c.type, 0 if c.type in loose else c.meta) for c in known.columns]
+    have = [(c.type, 0 if c.type in loose else c.meta) for c in declared.columns]
     # CREATE TABLE says TIME of a table that an older server made, too.
     want = [(_RENEWED.get(kind, int(kind)), 0 if kind in loose else meta) for kind, meta in kinds]
     for i, (mine, theirs) in enumerate(zip(have, want, strict=False)):
         if mine != theirs:
             raise DecodeError(
-                f"column {known.columns[i].name} is {known.columns[i].type_name} by the statements"
-                f" seen so far, but the log has type {theirs[0]} ({theirs[1]}) in its place",
+                f"column {declared.columns[i].name} is {declared.columns[i].type_name} by the"
+                f" statements seen so far, but the log has type {theirs[0]} ({theirs[1]}) in its"
+                " place",
                 hint=_OTHER_SET
                 if mine[0] == theirs[0] and mine[0] in CHARACTER_TYPES
                 else _FORGOTTEN,
@@ -215,7 +221,7 @@ def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]
 
 
 def _collations(
-    types: list[int], fields: dict[int, Packed], known: TableDefinition | None
+    types: list[int], fields: dict[int, Packed], declared: TableDefinition | None
 ) -> list[int]:
     """Collation id per column, 0 where the type has none."""
     collations = [0] * len(types)
@@ -240,9 +246,9 @@ def _collations(
                 if ordinal >= len(columns):
                     raise DecodeError(f"character set of column {ordinal} of {len(columns)}")
                 collations[columns[ordinal]] = collation
-        elif known:
+        elif declared:
             for column in columns:
-                collations[column] = known.columns[column].collation
+                collations[column] = declared.columns[column].collation
         else:
             raise DecodeError(
                 "the binary log does not say the columns' character sets",
@@ -255,11 +261,11 @@ def _literals(
     types: list[int],
     collations: list[int],
     fields: dict[int, Packed],
-    known: TableDefinition | None,
+    declared: TableDefinition | None,
 ) -> list[tuple[str, ...]]:
     """ENUM and SET literals per column, in Unicode."""
-    if known:
-        return [column.literals for column in known.columns]
+    if declared:
+        return [column.literals for column in declared.columns]
     literals: list[tuple[str, ...]] = [()] * len(types)
     for kind, tag in ((_T.ENUM, _ENUM_VALUES), (_T.SET, _SET_VALUES)):
         columns = [i for i, other in enumerate(types) if other == kind]

@@ -51,7 +51,7 @@ def windows(events: Reader, total: int, size: int) -> Iterator[Bytes]:
 
 
 def read_exactly(events: Reader, size: int) -> bytes:
-    """DecodeError when there is less."""
+    """Reads ``size`` bytes; DecodeError when there are less."""
     parts = []
     while size:
         part = events.read(size)
@@ -63,7 +63,8 @@ def read_exactly(events: Reader, size: int) -> bytes:
 
 
 def _event_length(data: bytes) -> int:
-    """Of the event that begins here, as far as its header is there; a huge one for no header."""
+    """Bytes of the event that begins here: those of a header while that is cut, a huge number where
+    it is none."""
     if len(data) < HEADER_LENGTH:
         return HEADER_LENGTH
     length = int.from_bytes(data[9:13], "little")

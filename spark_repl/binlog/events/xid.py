@@ -20,7 +20,8 @@ _PART_BYTES_MAX, _FORMAT_ID_MAX = 64, (1 << 32) - 1
 
 @dataclass(frozen=True, order=True)
 class Xid:
-    """Bytes, compared as bytes: they may hold NUL and quotes. ``format_id`` is 32 bits."""
+    """An XA transaction's identifier. Its parts are compared as bytes: they may hold NUL and
+    quotes. ``format_id`` is 32 bits."""
 
     format_id: int
     gtrid: bytes
@@ -28,21 +29,21 @@ class Xid:
 
     @classmethod
     def parse(cls, statement: bytes) -> Xid:
-        """Of ``XA START X'..',X'..',n`` and its like. Raises StatementError."""
-        found = _STATEMENT.match(statement)
-        if found is None:
+        """The Xid of ``XA START X'..',X'..',n`` and its like. Raises StatementError."""
+        match = _STATEMENT.match(statement)
+        if match is None:
             shown = statement[:80].decode("utf-8", "replace")
             raise StatementError(f"an XA statement without a readable XID: {shown}")
-        xid = cls(int(found[3]), *(bytes.fromhex(found[i].decode()) for i in (1, 2)))
+        xid = cls(int(match[3]), *(bytes.fromhex(match[i].decode()) for i in (1, 2)))
         if not xid.is_valid:
             raise StatementError(
-                f"an XA statement holds an invalid XID: {found[0].decode()}", hint=DAMAGED
+                f"an XA statement holds an invalid XID: {match[0].decode()}", hint=DAMAGED
             )
         return xid
 
     @classmethod
     def of_hex(cls, text: str) -> Xid:
-        """``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
+        """The Xid of ``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
         gtrid, bqual, format_id, *rest = [*text.split(","), "", ""][: max(3, text.count(",") + 1)]
         xid = cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
         if rest or not text or not xid.is_valid:
@@ -50,8 +51,10 @@ class Xid:
         return xid
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> Xid:
-        return cls(found["format_id"], bytes.fromhex(found["gtrid"]), bytes.fromhex(found["bqual"]))
+    def of_json(cls, fields: Mapping[str, Any]) -> Xid:
+        return cls(
+            fields["format_id"], bytes.fromhex(fields["gtrid"]), bytes.fromhex(fields["bqual"])
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,7 +70,7 @@ class Xid:
 
     @property
     def logged(self) -> bytes:
-        """As it ends an XA_PREPARE event."""
+        """The bytes with which it ends an XA_PREPARE event."""
         sizes = struct.pack("<III", self.format_id, len(self.gtrid), len(self.bqual))
         return sizes + self.gtrid + self.bqual
 

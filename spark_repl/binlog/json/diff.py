@@ -1,7 +1,7 @@
 """JSON diffs of PARTIAL_UPDATE_ROWS events, applied to documents as the server prints them.
 
-A diff is one of three operations at one path (mysql.md 5, J2). Only the documents that have diffs
-pass through here, one at a time; the values in the diffs become text all at once.
+A diff is one of three operations at one path (MySQL source, json_diff.h). Only the documents that
+have diffs pass through here, one at a time; the values in the diffs become text all at once.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ def apply_diffs(
             parsed.append(tuple(_parse(data)))
         except (DecodeError, ValueError) as error:
             raise _error(CORRUPT, table, column).of_row(row) from error
-    owner = [row for row, found in enumerate(parsed) for _ in found]
+    owner = [row for row, row_diffs in enumerate(parsed) for _ in row_diffs]
     try:
-        values = iter(_texts([diff.value for found in parsed for diff in found]))
+        values = iter(_texts([diff.value for row_diffs in parsed for diff in row_diffs]))
     except DecodeError as error:
         raise _error(CORRUPT, table, column).of_row(owner[error.row or 0]) from error
     out: list[str] = []
-    for document, found in zip(documents, parsed, strict=True):
+    for document, row_diffs in zip(documents, parsed, strict=True):
         try:
             text = document
-            for diff in found:
+            for diff in row_diffs:
                 text = _apply(text, diff, next(values))
         except (LookupError, ValueError, StopIteration, RecursionError) as error:
             raise _error(CANNOT_APPLY, table, column).of_row(len(out)) from error
@@ -113,14 +113,14 @@ def _legs(path: str) -> Iterator[Leg]:
         raise ValueError(path)
     at = 1
     while at < len(path):
-        found = _LEG.match(path, at)
-        if not found:
+        match = _LEG.match(path, at)
+        if not match:
             raise ValueError(path)
-        at = found.end()
-        if found["index"] is not None:
-            yield int(found["index"])
-        elif found["name"] is not None:
-            yield found["name"]
+        at = match.end()
+        if match["index"] is not None:
+            yield int(match["index"])
+        elif match["name"] is not None:
+            yield match["name"]
         else:
             name, at = _scan_string(path, at + 1)
             yield name
@@ -219,7 +219,8 @@ def _remove(text: str, at: int, leg: Leg) -> str:
 
 
 def _insert(text: str, at: int, leg: Leg, value: str) -> str:
-    """Into an array before the index, or behind its end; into an object in the order of keys."""
+    """``text`` with ``value`` put into the container that begins at ``at``: an array has it before
+    the index, or behind its end, an object in the order of keys."""
     _same_kind(text, at, leg)
     if isinstance(leg, str):
         value = f"{json.dumps(leg, ensure_ascii=False)}: {value}"

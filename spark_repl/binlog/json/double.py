@@ -39,7 +39,8 @@ def _insert(
     out: Bytes,
     moved: Ints,
 ) -> Int:
-    """``plain``: room for the digits of a number."""
+    """Does what ``insert_doubles`` does, given the ``digits`` of all doubles and where each one's
+    lie; returns the bytes used of ``out``. ``plain``: room for the digits of a number."""
     done: Int = np.int64(0)
     to: Int = np.int64(0)
     row = 0

@@ -1,4 +1,4 @@
-"""JSON text, as the server prints a document, -> its values (``json_nodes``).
+"""JSON text, as the server prints a document, -> its values (``nodes``).
 
 The text doesn't say everything: a date is a string in it, and a number with a point may have been a
 double or a decimal. It is a double if a double is printed so; 1.50 or more digits are a decimal.
@@ -225,7 +225,7 @@ def _hex(text: Bytes, at: Int) -> Int:
 
 @jit
 def _character(code: Int, plain: Bytes, to: Int) -> Int:
-    """The server escapes control characters alone; others as UTF-8 all the same."""
+    """Writes an escaped character as UTF-8; the server itself escapes control characters alone."""
     if code < 0x80:
         plain[to] = code
         return to + 1

@@ -1,4 +1,4 @@
-"""Kernels that print one value of binary JSON (mysql.md 5, J1).
+"""Kernels that print one value of binary JSON (MySQL source, json_binary.h).
 
 Each takes ``out``, how many bytes of it are used and how many may be, and returns how many are
 used then. Below 0 that is one of the codes below, negated.
@@ -41,7 +41,7 @@ _TYPE = np.frombuffer(b'"base64:type', np.uint8)
 # Bytes that any value of fixed size fits; what a document may take has them in excess.
 _SHORT = 32
 _DECIMAL, _DATE, _DATETIME, _TIMESTAMP, _TIME = 246, 10, 12, 7, 11
-# Of a literal: nine groups of nine. A column's bounds (65, 30 behind the point) are narrower.
+# A literal has up to nine groups of nine. A column's bounds (65, 30 behind the point) are narrower.
 _DECIMAL_DIGITS = 81
 
 
@@ -61,7 +61,7 @@ def put_digits(value: Int, width: Int, out: Bytes, to: Int) -> Int:
 
 @jit
 def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> Int:
-    """``value`` holds the 64 bits; up to 20 bytes."""
+    """Prints the integer whose 64 bits ``value`` has, in up to 20 bytes."""
     rest = np.uint64(value)
     if signed and value < 0:
         out[to] = 45
@@ -80,7 +80,8 @@ def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> Int:
 
 @jit
 def put_string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: Int) -> Int:
-    """``"..."`` with the server's escapes (sql-common/json_dom.cc, ``double_quote``)."""
+    """Prints a string in quotes with the server's escapes (MySQL source, sql-common/json_dom.cc,
+    ``double_quote``)."""
     if to + 6 * length + 2 > most:
         return -ENTRIES
     out[to] = 34
@@ -123,7 +124,7 @@ def varlen(buffer: Bytes, at: Int, limit: Int) -> tuple[Int, Int]:
 def put_scalar(
     buffer: Bytes, kind: Int, at: Int, limit: Int, out: Bytes, to: Int, most: Int
 ) -> Int:
-    """Any value but object, array and double; reads in [at, limit)."""
+    """Prints any value but object, array and double; reads in [at, limit)."""
     if to + _SHORT > most:
         return -ENTRIES
     if kind == 4:
@@ -167,7 +168,8 @@ def put_scalar(
 
 @jit
 def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: Int) -> Int:
-    """Precision, scale, then groups of nine digits, big-endian (mysql.md 5, D)."""
+    """Prints a decimal: precision, scale, then groups of nine digits, big-endian (MySQL source,
+    strings/decimal.cc)."""
     if length < 2:
         return -CUT
     scale = np.int64(buffer[at + 1])
@@ -214,7 +216,7 @@ def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: 
 
 @jit
 def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> Int:
-    """DATE, DATETIME, TIMESTAMP and TIME as quoted strings with six digits of fraction."""
+    """Prints DATE, DATETIME, TIMESTAMP and TIME as quoted strings with six digits of fraction."""
     out[to] = 34
     to += 1
     negative = packed < 0
@@ -260,7 +262,7 @@ def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> Int:
 def put_opaque(
     buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int, most: Int
 ) -> Int:
-    r"""``"base64:type<N>:..."``; the server's base64 has "\n" behind each 76 letters."""
+    r"""Prints ``"base64:type<N>:..."``; the server's base64 has "\n" behind each 76 letters."""
     if to + 18 + (length + 2) // 3 * 4 + 2 * (length // 57) > most:
         return -ENTRIES
     copy(_TYPE, 0, _TYPE.size, out, to)

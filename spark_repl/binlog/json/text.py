@@ -1,4 +1,4 @@
-"""Binary JSON -> text exactly as the MySQL server prints it (mysql.md 5, J1).
+"""Binary JSON -> text exactly as the MySQL server prints it (MySQL source, json_dom.cc).
 
 One kernel walks all documents with a stack of its own; doubles are put in behind it, because
 their shortest digits come from one call of Arrow for all of them.
@@ -55,7 +55,7 @@ def to_text(buffer: Bytes, offset: Ints, length: Ints) -> pa.StringArray:
 
 
 def _read_only(buffer: Bytes) -> Bytes:
-    """Numba compiles a kernel once more for a writable array."""
+    """A read-only view: numba compiles a kernel once more for a writable array."""
     view = buffer.view()
     view.flags.writeable = False
     return view
@@ -148,7 +148,7 @@ def _document(
 
 @jit
 def _lead(buffer: Bytes, stack: Ints, level: Int, out: Bytes, to: Int, most: Int) -> Int:
-    """What stands in front of the next value: a comma, its key."""
+    """Prints what stands in front of the next value: a comma, its key."""
     if to + 2 > most:
         return -ENTRIES
     if stack[level, NEXT]:

@@ -64,7 +64,7 @@ def width(value: Int) -> Int:
 
 @jit
 def put_number(value: Int, wide: Int, out: Bytes, to: Int) -> Int:
-    """Little-endian; returns where it ends."""
+    """Writes ``value`` little-endian in ``wide`` bytes; returns where it ends."""
     for i in range(wide):
         out[to + i] = value >> (8 * i) & 0xFF
     return to + wide

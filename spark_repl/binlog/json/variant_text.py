@@ -60,7 +60,8 @@ def _parse(text: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, 
 
 @jit_allocating
 def _encode(text: Bytes, nodes: Ints, edges: Ints, length: Ints, most: Int) -> Encoded:
-    """``length``: bytes of each document's text."""
+    """Writes documents of the nodes that ``_parse`` has read; ``length``: bytes of each one's
+    text."""
     n = length.size
     value_edges, key_edges = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     work = np.empty(room_of(length.max() if n else 0, most), np.uint8)

@@ -46,7 +46,7 @@ _LEAST = 32
 def put_values(buffer: Bytes, nodes: Ints, n: Int, out: Bytes) -> Int:
     """Writes the document whose ``n`` nodes these are, KEY the number of its key, up to the end of
     ``out``. Returns where it begins; below 0 what is wrong: ENTRIES when there is no room."""
-    # Of what is written and in no container yet: number of the key, begin.
+    # Key's number << 32 | begin of each value that is written and in no container yet.
     open_values = np.empty(n, np.int64)
     count = 0
     to: Int = np.int64(out.size)
@@ -107,8 +107,8 @@ def _container(is_object: bool, inside: Ints, size: Int, out: Bytes, to: Int) ->
         for i in range(count):
             at = put_number(inside[i] >> 32, key, out, at)
     for i in range(count):
-        one = inside[i if is_object else count - 1 - i]
-        at = put_number((one & _OFFSET) - start, offset, out, at)
+        entry = inside[i if is_object else count - 1 - i]
+        at = put_number((entry & _OFFSET) - start, offset, out, at)
     put_number(size, offset, out, at)
     return to
 
@@ -151,8 +151,8 @@ def _digits(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> Int:
     if to < length + 5:
         return -ENTRIES
     copy(buffer, at, length, out, 0)
-    found = _decimal(out, length, to)
-    return found if found else _printed(out, 0, length, out, to)
+    begin = _decimal(out, length, to)
+    return begin if begin else _printed(out, 0, length, out, to)
 
 
 @jit_allocating
@@ -163,8 +163,8 @@ def _opaque(buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int)
         end = put_decimal(buffer, at, length, out, 0, to)
         if end < 0:
             return end
-        found = _decimal(out, end, to)
-        return found if found else _printed(out, 0, end, out, to)
+        begin = _decimal(out, end, to)
+        return begin if begin else _printed(out, 0, end, out, to)
     moment = code in (_MYSQL_DATE, _MYSQL_DATETIME, _MYSQL_TIMESTAMP)
     if (moment or code == _MYSQL_TIME) and length == 8:
         packed = number(buffer, at, 8)

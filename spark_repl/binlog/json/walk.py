@@ -1,5 +1,5 @@
-"""How binary JSON is walked: containers on a stack, their entries one after the other (mysql.md 5,
-J1). What is done with a value is the caller's.
+"""How binary JSON (MySQL source, json_binary.h) is walked: containers on a stack, their entries one
+after the other. What is done with a value is the caller's.
 """
 
 from __future__ import annotations

@@ -67,17 +67,17 @@ class KernelCache(_Cache):
         return str(_folders()[0])
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """A CompileResult, or None."""
+        """The CompileResult that was kept for the signature, or None."""
         target_context.refresh()
         if not self._enabled:
             return None
         entry = self._entry(sig, target_context.codegen())
         for folder in _folders():
             try:
-                said, code = pickle.loads((folder / _file(entry)).read_bytes())
+                stored, code = pickle.loads((folder / _file(entry)).read_bytes())
             except (OSError, EOFError, pickle.UnpicklingError):  # none, or torn by a crash
                 continue
-            if said == entry:
+            if stored == entry:
                 return _rebuild(target_context, *code)
         return None
 
@@ -115,7 +115,7 @@ class KernelCache(_Cache):
 def is_kernel_module(module: str) -> bool:
     """Whether the module is one of those whose sources name the folder."""
     path = module.replace(".", "/").removeprefix(f"{_PACKAGE}/")
-    return any(f"{path}.py" == one or path.startswith(f"{one}/") for one in KERNEL_MODULES)
+    return any(f"{path}.py" == source or path.startswith(f"{source}/") for source in KERNEL_MODULES)
 
 
 def _digest() -> str:
@@ -135,11 +135,11 @@ def _sources() -> Iterator[tuple[str, bytes]]:
 
 
 def _below(name: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
-    for one in folder.iterdir():
-        if one.name.endswith(".py"):
-            yield f"{name}/{one.name}", one.read_bytes()
-        elif one.is_dir() and one.name != "__pycache__":
-            yield from _below(f"{name}/{one.name}", one)
+    for child in folder.iterdir():
+        if child.name.endswith(".py"):
+            yield f"{name}/{child.name}", child.read_bytes()
+        elif child.is_dir() and child.name != "__pycache__":
+            yield from _below(f"{name}/{child.name}", child)
 
 
 _SOURCES = _digest()
@@ -147,8 +147,8 @@ _SOURCES = _digest()
 
 @cache
 def _folders() -> tuple[Path, ...]:
-    """NUMBA_CACHE_DIR alone, or beside the package and in the user's cache: both are read, the
-    first that can be written to is written to."""
+    """The folders of entries: below NUMBA_CACHE_DIR alone, or beside the package and in the user's
+    cache. All are read; the first that can be written to is written to."""
     package = Path(__file__).parents[2]
     versions = (
         f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}",
@@ -185,7 +185,8 @@ def _write(folder: Path, name: str, content: bytes) -> None:
 
 
 def _remove_others(folder: Path) -> None:
-    """Folders of other sources. Processes that still run with them compile again what they miss."""
+    """Removes the folders of other sources. Processes that still run with these compile again what
+    they miss."""
     for other in folder.parent.glob("kernels-*"):
         if not other.name.startswith(f"kernels-{_SOURCES}-"):
             shutil.rmtree(other, ignore_errors=True)

@@ -54,7 +54,7 @@ NO_FOREIGN_KEY_CHECKS, USE_SQL_FOREIGN_KEY, REFERRED_FK_DB = 2, 16, 2 << 16
 
 
 def jit(function: _F) -> _F:
-    """Compiles a kernel at its first call and keeps the code on disk (``kernel_cache``).
+    """Compiles a kernel at its first call and keeps the code on disk (``cache``).
 
     It makes no arrays, and returns none: so numba counts no references to those it is given, which
     was four fifths of the time of walking row images (an atomic addition whenever one kernel hands
@@ -91,9 +91,9 @@ def number(buffer: Bytes, at: Int, width: Int) -> Int:
 @jit_allocating
 def larger(array: _A, used: Int, size: Int) -> _A:
     """An array of twice ``size`` that begins with what is used of ``array``."""
-    found = np.empty(2 * size, array.dtype)
-    found[:used] = array[:used]
-    return found
+    grown = np.empty(2 * size, array.dtype)
+    grown[:used] = array[:used]
+    return grown
 
 
 @jit

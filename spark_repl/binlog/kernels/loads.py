@@ -60,8 +60,8 @@ else:
 
 @jit
 def short(buffer: Bytes, at: Int, size: Int) -> Int:
-    """An integer of 1 to 4 bytes. ``kernels.number`` reads any, but its loop isn't inlined, which
-    made wide rows 7 % slower."""
+    """An integer of 1 to 4 bytes. ``jit.number`` reads any, but its loop isn't inlined, which made
+    wide rows 7 % slower."""
     if size == 1:
         return u8(buffer, at)
     if size == 2:

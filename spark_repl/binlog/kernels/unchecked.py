@@ -21,8 +21,8 @@ def _load(bits: int) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             place = _place(context, builder, signature.args[0], values[0], values[1])
             wide = builder.bitcast(place, ir.IntType(bits).as_pointer())
-            found = builder.load(wide, align=1)
-            return found if bits == 64 else builder.zext(found, ir.IntType(64))
+            loaded = builder.load(wide, align=1)
+            return loaded if bits == 64 else builder.zext(loaded, ir.IntType(64))
 
         return types.int64(buffer, types.int64), emit
 

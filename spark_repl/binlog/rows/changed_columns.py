@@ -30,8 +30,8 @@ def updates_of(
     keys = np.array(sorted(set(columns)), np.int64)
     documents = sum(column.type == ColumnType.JSON for column in definition.columns)
     before, after = np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64)
-    found = int(first_update(buffer, events, wire, keys, documents, before, after))
-    return None if found == len(events) else found
+    first = int(first_update(buffer, events, wire, keys, documents, before, after))
+    return None if first == len(events) else first
 
 
 @jit
@@ -44,8 +44,9 @@ def first_update(
     before: Ints,
     after: Ints,
 ) -> Int:
-    """As ``updates_of``, or the number of events. keys: ascending; before, after: room for two
-    places each. An event that can't be read counts as one that changes them."""
+    """Index of the first event that changes one of the columns ``keys`` (ascending), or the number
+    of events. before, after: int64[2k], room for two places of each. An event that can't be read
+    counts as one that changes them."""
     width = (wire.size + 7) // 8
     for e in range(events.shape[0]):
         end, kind = events[e, END], events[e, KIND]

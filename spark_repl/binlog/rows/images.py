@@ -39,12 +39,12 @@ def has_null(buffer: Bytes, image: Int, columns: Int) -> bool:
     """Whether one of the image's columns is NULL; bits behind the last column say nothing."""
     full = columns >> 3
     rest = columns & 7
-    found: Int = np.int64(0)
+    null_bits: Int = np.int64(0)
     for i in range(full):
-        found |= u8(buffer, image + i)
+        null_bits |= u8(buffer, image + i)
     if rest:
-        found |= u8(buffer, image + full) & ((1 << rest) - 1)
-    return bool(found)
+        null_bits |= u8(buffer, image + full) & ((1 << rest) - 1)
+    return bool(null_bits)
 
 
 @jit
@@ -84,7 +84,7 @@ def skip_steps(buffer: Bytes, at: Int, stop: Int, steps: Ints, marks: Ints) -> I
 def skip_nulls(
     buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, bounds: Ints, marks: Ints
 ) -> Int:
-    """As ``skip_steps``, by the image's null bits."""
+    """Does what ``skip_steps`` does for an image with NULLs, by its null bits."""
     column: Int = np.int64(0)
     for i in range(bounds.size):
         at = skip_columns(buffer, image, at, stop, wire, column, bounds[i])
@@ -142,7 +142,8 @@ def put(table: Ints, row: Int, values: Ints) -> None:
 
 @jit
 def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> Int:
-    """Where the first bitmap is of a rows event whose column count is at begin; -WIDTH."""
+    """Where the first bitmap is of a rows event whose column count stands at ``begin``; -WIDTH when
+    that is not ``columns``."""
     count = u8(buffer, begin)
     at: Int = begin + 1
     if count >= 251:
@@ -157,10 +158,10 @@ def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> Int:
 def holds_all(buffer: Bytes, bitmap: Int, columns: Int) -> bool:
     full = columns >> 3
     rest = (1 << (columns & 7)) - 1
-    found: Int = np.int64(255)
+    present: Int = np.int64(255)
     for i in range(full):
-        found &= u8(buffer, bitmap + i)
-    return bool(found == 255 and (rest == 0 or u8(buffer, bitmap + full) & rest == rest))
+        present &= u8(buffer, bitmap + i)
+    return bool(present == 255 and (rest == 0 or u8(buffer, bitmap + full) & rest == rest))
 
 
 @jit
@@ -267,8 +268,8 @@ def walk_images(
                     n, changes = n + 2, changes + 1
                     continue
                 first = second
-            there = 2 if kind == WRITE else (3 if kind == UPDATE else 1)
-            note(n, there, owner, first, before, flags, transaction, image, key)
+            flag = 2 if kind == WRITE else (3 if kind == UPDATE else 1)
+            note(n, flag, owner, first, before, flags, transaction, image, key)
             n, changes = n + 1, changes + 1
         if code != DONE:
             break

@@ -43,7 +43,7 @@ def bit(buffer: Bytes, at: Int, i: Int) -> bool:
 
 @jit
 def value_end(buffer: Bytes, at: Int, stop: Int, wire: Int) -> Int:
-    """Behind the value at ``at``, -1 when it is cut."""
+    """Where the value at ``at`` ends, -1 when it is cut."""
     if wire < 0:
         if at - wire > stop:
             return -1
@@ -193,7 +193,7 @@ def walk_partial(
     place: Ints,
     key: Ints,
 ) -> Int:
-    """As ``walk_images``, for events whose images may lack columns.
+    """Does what ``walk_images`` does for events whose images may lack columns.
 
     documents: number of JSON columns. before, after: room for 2k places. Out: place int64[n, 5],
     key int64[n, max(2, 2k)]: begin and end of each key column; of an after image that lacks one,
@@ -241,7 +241,7 @@ def place_at(
 
 @jit
 def begin_partial(buffer: Bytes, image: Ints, present: Ints, columns: Int, cursor: Ints) -> None:
-    """cursor int64[n, 2]: where the first value of each image is; 0 columns seen."""
+    """Fills ``cursor`` int64[n, 2]: where the first value of each image is, and 0 columns seen."""
     for r in range(image.size):
         held = 0
         if image[r] >= 0:
@@ -263,7 +263,8 @@ def locate_partial(
     offset: Ints,
     length: Lengths,
 ) -> None:
-    """As ``locate``; length ABSENT for a value that the image (-1: no image) does not hold."""
+    """Does what ``locate`` does for images that may lack columns: ABSENT is the length of a value
+    that the image (-1: no image) does not hold."""
     for r in range(image.size):
         at: Int = cursor[r, 0]
         for c in range(first, last):

@@ -49,7 +49,7 @@ class PartialImages(RowImages):
         return np.stack([columns, columns + 1], axis=1)
 
     def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
-        """As ``RowImages.decode``; columns that an image lacks are NULL, see ``held``."""
+        """Does what ``RowImages.decode`` does; columns that an image lacks are NULL (``held``)."""
         schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
         arrays = self.values(entries, zero_dates, keys=True)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -63,7 +63,7 @@ class PartialImages(RowImages):
         ]
 
     def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
-        """Of each entry: bitmap of the columns it holds (bit i of byte i // 8), pending diffs.
+        """(bitmap of the columns that each entry holds: bit i of byte i // 8; its pending diffs).
 
         BinaryArray[n] both; the diffs are NULL, or what ``pending_diffs`` reads: those whose
         document the log does not hold.
@@ -81,11 +81,12 @@ class PartialImages(RowImages):
         edges = np.arange(len(entries) + 1, dtype=np.int32) * bits.shape[1]
         buffers = [None, pa.py_buffer(edges), pa.py_buffer(np.ascontiguousarray(bits))]
         present = pa.Array.from_buffers(pa.binary(), len(entries), buffers)
-        found = [one or None for one in pending] if pending else [None] * len(entries)
-        return present, pa.array(found, pa.binary())
+        packed_diffs = [packed or None for packed in pending] if pending else [None] * len(entries)
+        return present, pa.array(packed_diffs, pa.binary())
 
     def _located(self, entries: Ints) -> Iterator[tuple[int, Values, Values, Bools]]:
-        """Per column: its number, where its values lie, the before image's, which are diffs."""
+        """(column's number, where its values lie, where the before images' lie, which values are
+        diffs) for each column."""
         place = np.ascontiguousarray(self._place[entries])
         place[entries < 0] = -1
         own = _Side(self._buffer, place[:, IMAGE], place[:, PRESENT], self._wire)
@@ -112,8 +113,8 @@ class PartialImages(RowImages):
 
     def _diffs(self, bitmap: Ints, document: int) -> Bools:
         byte = self._buffer[np.maximum(bitmap, 0) + (document >> 3)]
-        found: Bools = (bitmap >= 0) & (byte >> (document & 7) & 1 != 0)
-        return found
+        is_diff: Bools = (bitmap >= 0) & (byte >> (document & 7) & 1 != 0)
+        return is_diff
 
     def _values(
         self,

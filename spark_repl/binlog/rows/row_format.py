@@ -41,7 +41,8 @@ SKIP, PREFIX, MARK = range(3)
 
 @dataclass(frozen=True, eq=False)
 class RowFormat:
-    """``bounds``: without any, an image is found but not its key."""
+    """How wide the values of a table's row images are, and where its key lies in them. Without
+    ``bounds`` an image is found but not its key."""
 
     wire: Lengths
     """int32[columns]: bytes of a value, or minus the bytes of its length prefix"""
@@ -59,7 +60,8 @@ class RowFormat:
 
 @lru_cache(1024)
 def row_format(definition: TableDefinition, *, keys: bool = True) -> RowFormat:
-    """DecodeError for a type that this version does not know."""
+    """The table's RowFormat, without ``bounds`` unless ``keys``; DecodeError for a type that this
+    version does not know."""
     wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
     bounds = _key_bounds(definition) if keys else np.zeros(0, np.int64)
     return RowFormat(wire, bounds, _steps(wire.tolist(), bounds.tolist()))

@@ -84,7 +84,7 @@ class RowImages:
         return row_format(self.definition).bounds.reshape(-1, 2)
 
     def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
-        """As ``PartialImages.held``: NULL, these are whole."""
+        """What ``PartialImages.held`` gives for images that are whole: NULL both."""
         nothing = pa.nulls(len(entries), pa.binary())
         return nothing, nothing
 
@@ -105,8 +105,8 @@ class RowImages:
         """The UPDATE and DELETE events [k, 8] whose foreign keys the source's storage engine has
         looked after: it logs nothing of what it changed elsewhere."""
         logged = self._events[:, FLAGS] & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) != 0
-        found: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
-        return found
+        unlogged: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
+        return unlogged
 
     def first_update(self, events: Ints, columns: list[int]) -> int | None:
         """Index of the first of ``events`` that changes one of ``columns``; None: none does."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..types.values import Values
 
 _T = ColumnType
-# Of each set that has characters twice: a character, and those that the server writes otherwise.
+# Each set that has characters twice -> a character, and those that the server writes otherwise.
 # Compared with the server, which takes all of them for different keys.
 _TWO, _THREE = rb"[\x81-\x9f\xe0-\xfc].|.", rb"\x8f..|[\x8e\xa1-\xfe].|."
 _ROW_13 = rb"\xad[\xf0-\xf2\xf5-\xf7\xfa-\xfc]|\x8f\xa2\xf1|\x8f\xf3[\xfd\xfe]|\x8f\xf4[\xa1-\xa8]"
@@ -86,7 +86,7 @@ def _charset(column: Column) -> str:
 
 
 def refuse_second_forms(column: Column, values: Values) -> None:
-    """Of a key column: DecodeError for a value whose text the server itself writes otherwise."""
+    """DecodeError where a key column has a value whose text the server itself writes otherwise."""
     if column.type in (_T.ENUM, _T.SET):
         if _repeats(column):
             _refuse_numbers(column, values.little_endian(), values.length >= 0)
@@ -124,13 +124,13 @@ def _refuse_numbers(column: Column, numbers: Ints, valid: np.ndarray) -> None:
 
 
 def _server_enum(literals: tuple[str, ...], number: int) -> int:
-    """The number that the server gives to the text of a number."""
+    """The number that the server gives to the text of an ENUM's number."""
     text = literals[number - 1] if 0 < number <= len(literals) else ""
     return literals.index(text) + 1 if text in literals else 0
 
 
 def _server_set(literals: tuple[str, ...], number: int) -> int:
-    """As ``_server_enum``, of a SET's members."""
+    """The number that the server gives to the text of a SET's number."""
     members = [name for i, name in enumerate(literals) if number >> i & 1]
     if members == [""]:
         return 0

@@ -89,11 +89,11 @@ def walk(
             place = None if first is None else positions[first[kernels.TRANSACTION]]
             raise error.at(position=_position(place)) from error
         definitions.setdefault(forms.apply(logged), []).append(i)
-    found = []
+    images = []
     for definition, rows in _by_table(definitions, events[:, kernels.MAP], len(maps)):
         mine = events if len(rows) == len(events) else events[rows]
-        found.append(_walk_table(definition, data, mine, starts, positions, pairs))
-    return found
+        images.append(_walk_table(definition, data, mine, starts, positions, pairs))
+    return images
 
 
 def _by_table(
@@ -161,7 +161,7 @@ def _walk_partial(
     positions: Ints,
     pairs: bool,
 ) -> RowImages:
-    """As _walk_table, when an event does not hold all columns."""
+    """Does what ``_walk_table`` does when an event does not hold all columns."""
     wire = row_format(definition).wire
     keys = np.array(sorted(definition.primary_key), np.int64)
     documents = sum(column.type == ColumnType.JSON for column in definition.columns)

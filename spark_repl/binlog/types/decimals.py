@@ -1,4 +1,5 @@
-"""DECIMAL(p, s): groups of nine digits, big-endian (mysql.md 5 D) -> decimal128, or text."""
+"""DECIMAL(p, s): groups of nine digits, big-endian (MySQL source, strings/decimal.cc) ->
+decimal128, or text."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ class Forms:
     zero_dates: str = "error"
     """what a date is that no calendar has: "error", "null", or "string": all dates are text"""
     time_as: str = "string"
-    """or "microseconds\""""
+    """what TIME is: "string", or "microseconds" (int64)"""
     geometry_as: str = "struct"
-    """or "binary": four bytes of SRID, then WKB"""
+    """what GEOMETRY is: "struct", or "binary": four bytes of SRID, then WKB"""
     json_as: str = "string"
-    """or "variant\""""
+    """what JSON is: "string", or "variant" (Parquet's encoding)"""
 
     def of(self, kind: int) -> Form:
         """``Column.form`` for a type."""

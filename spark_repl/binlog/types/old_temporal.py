@@ -17,7 +17,8 @@ _DAMAGED = "the log is damaged here: fetch it again, or check it with mysqlbinlo
 
 
 def old_moments(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
-    """(microseconds since 1970, values made NULL): as ``temporal.date_like``, without fraction."""
+    """(microseconds since 1970, values made NULL), as ``temporal.date_like`` has them but without
+    fraction; DecodeError."""
     raw = values.little_endian()
     out, real = np.zeros(len(raw), np.int64), values.length >= 0
     if column.type == ColumnType.TIMESTAMP_OLD:

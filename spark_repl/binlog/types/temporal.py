@@ -139,7 +139,7 @@ def dates(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, 
 def datetimes(
     buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
 ) -> Int:
-    """As ``dates``, in microseconds, of DATETIME(digits)."""
+    """Does what ``dates`` does for DATETIME(digits), in microseconds since 1970."""
     unreal = 0
     for r in range(offset.size):
         out[r] = 0
@@ -165,7 +165,7 @@ def datetimes(
 def timestamps(
     buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
 ) -> Int:
-    """As ``datetimes``, of TIMESTAMP(digits); 0 is the zero date."""
+    """Does what ``datetimes`` does for TIMESTAMP(digits); 0 is the zero date."""
     unreal = 0
     for r in range(offset.size):
         out[r] = 0
