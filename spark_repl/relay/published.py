@@ -74,9 +74,9 @@ def read_end(folder: str | Path) -> End | None:
             if later := _LATER.match(data):
                 formats.check(int(later[1]), _FORMAT, "this relay log", path)
             with contextlib.suppress(struct.error):
-                found = _unpack(data)
-                if found is not None:
-                    return found
+                end = _unpack(data)
+                if end is not None:
+                    return end
             time.sleep(0.001)
     raise LogError(
         "the record of the published end is damaged", file=str(path),
