@@ -42,7 +42,8 @@ class Server:
 
 
 def connect(source: Source) -> Any:
-    """A PyMySQL connection whose session is set. Raises SourceError, SourceLostError, ConfigError."""
+    """A PyMySQL connection, with a session of ours. Raises SourceError, SourceLostError,
+    ConfigError."""
     address: dict[str, Any] = {"host": source.host, "port": source.port}
     if source.socket:
         address["unix_socket"] = source.socket
