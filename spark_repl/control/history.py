@@ -45,7 +45,7 @@ def fingerprints(log: RelayLog) -> dict[int, str]:
 
 
 def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> History:
-    """The history that ``log`` belongs to. ``highest``: the largest position in any table or cut."""
+    """The history of ``log``. ``highest``: the largest position in any table or cut."""
     present = fingerprints(log)
     histories = [json.loads(row["detail"]) for row in control.rows("history")]
     for earlier in reversed(histories):

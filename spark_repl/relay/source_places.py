@@ -34,7 +34,7 @@ class SourcePlaces:
     """Finds the records behind and before a place of the source; keeps the files' indexes."""
 
     def __init__(self) -> None:
-        self._known: dict[str, FileIndex] = {}
+        self._indexes: dict[str, FileIndex] = {}
 
     def reached(
         self, records: Any, relay: RelayLog, base: int, place: tuple[str, int]
@@ -63,8 +63,8 @@ class SourcePlaces:
 
     def _files(self, relay: RelayLog, file: RelayFile) -> tuple[list[str], Longs]:
         """Names of the source's files, and from which offset of this one on they count."""
-        index = extend(self._known.get(file.path) or begin(relay, file), relay)
-        self._known[file.path] = index
+        index = extend(self._indexes.get(file.path) or begin(relay, file), relay)
+        self._indexes[file.path] = index
         begins = index.records["position"] & OFFSET_MASK
         ends = index.records["end"] & OFFSET_MASK
         data = np.memmap(file.path, np.uint8, "r").data
