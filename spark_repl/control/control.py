@@ -44,7 +44,7 @@ _OWNER_APP = "spark_repl:owner"
 _MARK = "spark_repl:row"
 _SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # owner, history, table, cut, skip, xa
+        ("kind", pa.string()),  # owner, history, table, cut, skip, xa; other modules add theirs
         ("epoch", pa.int64()),
         ("at", pa.timestamp("us", "UTC")),
         ("position", pa.int64()),

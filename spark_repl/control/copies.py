@@ -227,7 +227,7 @@ def first_cut(
 
 
 class CatchUp:
-    """What is different until the tables of a copy are consistent: their changes are applied
+    """Says what is different until the tables of a copy are consistent: their changes are applied
     idempotently, and no cut is published. ``copy`` None: nothing was copied."""
 
     def __init__(self, copy: Copy | None) -> None:

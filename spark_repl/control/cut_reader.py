@@ -53,7 +53,7 @@ class CutReader:
 
 
 def published(cuts: Sequence[Cut], target: str) -> Sequence[Cut]:
-    """The cuts. Raises TargetError when there is none."""
+    """Returns ``cuts``. Raises TargetError when there is none."""
     if not cuts:
         raise TargetError(
             "no cut has been published yet",

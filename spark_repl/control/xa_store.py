@@ -30,7 +30,7 @@ _LATER = re.compile(r"\d+\.events(\d+)")
 
 
 class XaStore:
-    """Copies of spans of the relay log; memory is bounded whatever a branch's size."""
+    """Keeps copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
     def __init__(self, folder: str, here: str = "", *, keep_all: bool = False) -> None:
         self.folder, self.here = folder, here or folder

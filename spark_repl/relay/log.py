@@ -111,28 +111,28 @@ def open_log(path: str) -> RelayLog:
     logs, a file that is no binary log, and a missing file in the sequence. What a receiver writes
     is taken up to the end that it has published; opening takes no lock.
     """
-    place = Path(path)
+    location = Path(path)
     for _ in range(_ATTEMPTS):
         # The end first, then the files: a file that is begun in between counts the next time.
-        end = read_end(place if place.is_dir() else place.parent)
+        end = read_end(location if location.is_dir() else location.parent)
         with suppress(FileNotFoundError):  # purged between the look at the list and the file
-            if end is None or (place.is_file() and place.suffix != ".index"):
-                return _open(path, place)
-            log = _published(place, end)
+            if end is None or (location.is_file() and location.suffix != ".index"):
+                return _open(path, location)
+            log = _published(location, end)
             if log is not None:
                 return log
         time.sleep(0.01)
-    _from_index(place if place.is_file() else place / INDEX)  # says which file is missing
+    _from_index(location if location.is_file() else location / INDEX)  # says which file is missing
     raise LogError(
         "the published end and the list of files are of different logs", file=path,
         hint="start the receiver again: it puts that right",
     )  # fmt: skip
 
 
-def _published(place: Path, end: End) -> RelayLog | None:
+def _published(location: Path, end: End) -> RelayLog | None:
     """The log up to its published end; None while the receiver is beginning a new log, or has
     purged what was listed."""
-    index = place if place.is_file() else place / INDEX
+    index = location if location.is_file() else location / INDEX
     try:
         lines = _lines(index)
         if not lines or log_id_line(lines[0]) != end.log_id:
@@ -143,14 +143,14 @@ def _published(place: Path, end: End) -> RelayLog | None:
     if not files or files[-1].number != end.position.file_no:
         return None
     _check_sequence(files)
-    return RelayLog(str(place), tuple(files), end.position, end.log_id)
+    return RelayLog(str(location), tuple(files), end.position, end.log_id)
 
 
-def _open(path: str, place: Path) -> RelayLog:
-    if place.is_dir():
-        files = _folder(place)
-    elif place.is_file():
-        files = _from_index(place) if place.suffix == ".index" else [_relay_file(place)]
+def _open(path: str, location: Path) -> RelayLog:
+    if location.is_dir():
+        files = _folder(location)
+    elif location.is_file():
+        files = _from_index(location) if location.suffix == ".index" else [_relay_file(location)]
     else:
         raise LogError(f"{path} does not exist", hint="give a folder of binary logs, or one file")
     files = _without_unborn(files)

@@ -42,7 +42,7 @@ class End:
 
 
 class EndWriter:
-    """Publishes; one process at a time (the writer's lock sees to it)."""
+    """Publishes the end; one process at a time (the writer's lock sees to it)."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)

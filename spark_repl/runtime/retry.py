@@ -56,7 +56,7 @@ _FULL_JAVA = "No space left on device"
 
 
 class Stopped(Exception):
-    """stop() came while a retry waited."""
+    """Raised where stop() came while a retry waited."""
 
 
 def _of_commit(error: BaseException) -> BaseException:

@@ -150,7 +150,7 @@ class DumpConnection:
                 cursor.execute(f"KILL {self._mysql.thread_id()}")
 
     def query(self, statement: str) -> list[dict[str, Any]]:
-        """Rows by column name. Raises SourceError, SourceLostError."""
+        """The rows of an answer, by column name. Raises SourceError, SourceLostError."""
         try:
             with self._mysql.cursor(pymysql.cursors.DictCursor) as cursor:
                 cursor.execute(statement)
