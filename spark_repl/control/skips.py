@@ -84,7 +84,7 @@ def _group(actions: Sequence[Action]) -> GtidSet:
     """The transactions of the group that a commit belongs to; none for a commit of others."""
     if not any(a.get("txn", {}).get("appId", "").startswith(_OURS) for a in actions):
         return GtidSet()
-    commits = (a["commitInfo"] for a in actions if "commitInfo" in a)
-    detail = json.loads(next((c.get("userMetadata") for c in commits), None) or "{}")
+    infos = (a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a)
+    detail = json.loads(next(infos, None) or "{}")
     # Versions before this one did not name the group: all up to its end may be in it.
     return GtidSet.parse(detail.get("group", detail.get("gtid_executed", "")))
