@@ -129,7 +129,7 @@ class Standing:
 
     @property
     def begin(self) -> Cut | None:
-        """Where the applier goes on."""
+        """The cut from which the applier goes on; None: from the log's beginning."""
         copy = self.copy
         return copy.behind if copy and copy.behind and copy.is_done else self.cut
 
@@ -140,7 +140,7 @@ class Standing:
 
     @property
     def executed(self) -> GtidSet | None:
-        """What a new log begins behind; None: nothing is there yet."""
+        """The GTID set that a new log begins behind; None: nothing is there yet."""
         if self.copy and not self.copy.behind:
             return self.copy.start
         return GtidSet.parse(self.needed.gtid_executed) if self.needed else None
@@ -257,5 +257,6 @@ class CatchUp:
 
     @property
     def copied(self) -> GtidSet:
-        """Transactions that change nothing, but for the XA branches that they leave prepared."""
+        """Transactions whose rows were copied: they change nothing, but for the XA branches that
+        they leave prepared."""
         return self._copy.held if self._copy and self._copy.behind is None else GtidSet()

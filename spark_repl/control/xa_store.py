@@ -124,8 +124,8 @@ class XaStore:
                 self._remove(os.path.join(self.here, name))
 
     def _remove(self, path: str) -> None:
-        for path_or_copy in {path, self._kept(path)}:
-            storage.remove_if_there(path_or_copy)
+        for each in {path, self._kept(path)}:
+            storage.remove_if_there(each)
 
 
 def _size(path: str) -> int:

@@ -1,4 +1,4 @@
-"""A new copy of some tables: asked for by one process, made by the one that owns the target.
+"""Recopy: a new copy of some tables, asked for by one process and made by the target's owner.
 
 The applier goes on meanwhile. When all rows are there it goes back to the cut behind which the copy
 began, and what follows is applied to the copied tables alone; then a cut shows them.

@@ -1,4 +1,4 @@
-"""What there is to copy: the source's tables, their definitions, and where chunks end."""
+"""SourceTable: what there is to copy: the source's tables, their definitions, and chunks' ends."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ class Receiver:
             intake.ack = False
 
     def _is_full(self, intake: Intake) -> bool:
-        """Whether the disk's limit is reached; looks when enough was written to matter."""
+        """Whether the log's space limit is reached; looks when enough was written to matter."""
         limit = self.config.relay.space_limit_bytes
         enough = min(_FULL_CHECK_BYTES, limit // _LOOKS_IN_SPACE)
         if not limit or (intake.bytes - self._since_check < enough and not self._full):

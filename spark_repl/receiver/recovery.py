@@ -1,4 +1,4 @@
-"""What a relay log's files say after any end of their writer, and what is put right.
+"""Recovery: what a relay log's files hold after any end of their writer, and what is put right.
 
 The files are the truth. The tail is cut at the last whole transaction; a rotation or purge that
 was begun is finished; a list of files that is gone is made again from the files' own heads.
@@ -33,7 +33,7 @@ _CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where a writer goes on."""
+    """The state of a log from which its writer goes on."""
 
     files: FileList
     size: int

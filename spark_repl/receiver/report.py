@@ -1,4 +1,4 @@
-"""What the receiver says about itself: a small file beside the relay log, for ``status``.
+"""Report: what the receiver says about itself, in a file beside the relay log, for ``status``.
 
 Names are those of performance_schema.replication_connection_status.
 """

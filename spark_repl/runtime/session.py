@@ -115,8 +115,8 @@ def _launch(settings: Mapping[str, str]) -> None:
 
 
 def _pass_on(pipe: int) -> None:
-    """The JVM's standard error goes to ours, without what Java says of a module that Spark asks
-    for at each start, and can't be told not to say."""
+    """Passes the JVM's standard error on to ours, without Java's warning of a module that Spark
+    asks for at each start, which no option keeps back."""
     with open(pipe, "rb") as stderr:
         for line in stderr:
             if line != _INCUBATOR:

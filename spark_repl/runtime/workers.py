@@ -73,8 +73,8 @@ class _Guarded:
 
 
 def _settle() -> None:
-    """pyspark runs a full gc.collect() after every task, 60 ms with numba's heap; frozen objects
-    are not visited."""
+    """Freezes this worker's objects in its first tasks: pyspark runs a full gc.collect() after each
+    task, 60 ms with numba's heap, and frozen objects are not visited."""
     global _warm
     _warm += 1
     if _warm <= 6:
