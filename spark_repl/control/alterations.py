@@ -1,5 +1,5 @@
-"""What statements have changed in tables' definitions since the tables were made: defaults and
-foreign keys, which are no part of a Delta table's columns. Rows of the control table keep it."""
+"""Alterations: what statements have changed in tables' definitions since the tables were created:
+defaults and foreign keys, which no Delta table's columns have. The control table keeps them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _DEFAULTS, _FOREIGN_KEYS = "defaults", "foreign_keys"
 
 
 class Alterations:
-    """By the tables' paths, as a table that is copied again has its definition from the source."""
+    """Keeps them by the tables' paths: a table that is copied again has its definition from the
+    source, and a new path."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
@@ -27,25 +28,25 @@ class Alterations:
 
     def load(self) -> None:
         for row in self._control.rows(_DEFAULTS):
-            found = json.loads(row["detail"])
-            self._defaults.setdefault(found["path"], []).extend(found["defaults"])
+            detail = json.loads(row["detail"])
+            self._defaults.setdefault(detail["path"], []).extend(detail["defaults"])
         for row in self._control.rows(_FOREIGN_KEYS):
-            found = json.loads(row["detail"])
-            keys = foreign_keys_of(found["keys"])
-            self._keys[found["path"]] = row["position"], keys or ()
-            self._names[found["path"]] = found["name"]
+            detail = json.loads(row["detail"])
+            keys = foreign_keys_of(detail["keys"])
+            self._keys[detail["path"]] = row["position"], keys or ()
+            self._names[detail["path"]] = detail["name"]
 
     def of(self, path: str, definition: TableDefinition) -> TableDefinition:
-        """The definition as it is now."""
+        """The definition with all alterations of the table at ``path``."""
         _, keys = self._keys.get(path, (0, definition.foreign_keys))
-        now = definition.with_defaults(self._defaults.get(path, ()))
-        return replace(now, foreign_keys=keys)
+        altered = definition.with_defaults(self._defaults.get(path, ()))
+        return replace(altered, foreign_keys=keys)
 
     def set_defaults(
         self, name: str, path: str, defaults: Sequence[tuple[str, str | None]], position: int
     ) -> None:
-        """What an INSERT means from here on that leaves a column out. Everything before has been
-        committed, so the table's one definition can just change."""
+        """Records what an INSERT that leaves columns out means from here on. Everything before has
+        been committed, so the table's one definition can just change."""
         detail = json.dumps({"name": name, "path": path, "defaults": defaults})
         self._control.write(_DEFAULTS, position=position, detail=detail)
         self._defaults.setdefault(path, []).extend(defaults)
@@ -59,9 +60,9 @@ class Alterations:
         self._keys[path], self._names[path] = (position, tuple(keys)), name
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
-        """Of each table where a statement has made or changed some, as the last one left them."""
+        """Foreign keys by table, as the last statement that made or changed some left them."""
         return {self._names[path]: keys for path, (_, keys) in self._keys.items()}
 
     def has_foreign_keys_of(self, path: str, position: int) -> bool:
-        """Whether a statement that ends there has been taken in, before a crash."""
+        """Whether a statement that ends at ``position`` was taken in already, before a crash."""
         return path in self._keys and self._keys[path][0] >= position

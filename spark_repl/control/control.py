@@ -44,7 +44,7 @@ _OWNER_APP = "spark_repl:owner"
 _MARK = "spark_repl:row"
 _SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # owner, history, table, cut, skip, xa
+        ("kind", pa.string()),  # owner, history, table, cut, skip, xa; other modules add theirs
         ("epoch", pa.int64()),
         ("at", pa.timestamp("us", "UTC")),
         ("position", pa.int64()),
@@ -53,7 +53,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _FORMAT = 1
-"""of the rows' ``detail``"""
+"""the number of the format of the rows' ``detail``"""
 _CHECKPOINT_EVERY = 64
 _PRUNE_EVERY = 500
 _READ, _WRITE = "read the control table", "write the control table"
@@ -61,11 +61,12 @@ _HINT = "give the folder that apply or run was given as its target"
 
 
 def _needed(rows: pa.Table, epoch: int, oldest: datetime) -> pa.Table:
-    """Without cuts before ``oldest`` (but the last one), and owners of epochs before the last."""
+    """The rows without cuts before ``oldest`` (the last cut stays), and without owners of epochs
+    before the last."""
     kind, at = rows.column("kind"), rows.column("at")
-    cut = pc.equal(kind, "cut")
-    last = pc.max(at.filter(cut))
-    old = pc.and_(cut, pc.and_(pc.less(at, pa.scalar(oldest, at.type)), pc.less(at, last)))
+    is_cut = pc.equal(kind, "cut")
+    last = pc.max(at.filter(is_cut))
+    old = pc.and_(is_cut, pc.and_(pc.less(at, pa.scalar(oldest, at.type)), pc.less(at, last)))
     former = pc.and_(pc.equal(kind, "owner"), pc.less(rows.column("epoch"), epoch - 1))
     return rows.filter(pc.invert(pc.or_(pc.fill_null(old, False), former)))
 
@@ -73,7 +74,7 @@ def _needed(rows: pa.Table, epoch: int, oldest: datetime) -> pa.Table:
 class Control:
     """Reads the control table; writes it after ``claim``. Safe to call from several threads.
 
-    ``channel``: the one that it has to be; "": whichever it is."""
+    ``channel``: the one that the target has to belong to; "": any."""
 
     def __init__(self, path: str, channel: str = "") -> None:
         self.path, self.channel, self.epoch = path, channel, 0
@@ -87,7 +88,8 @@ class Control:
 
     @classmethod
     def existing(cls, target: str) -> Control:
-        """Of a target that an applier has worked on. Raises TargetError for any other folder."""
+        """The control table of a target that an applier has worked on. Raises TargetError for any
+        other folder."""
         control = cls(Layout(target).control)
         if not control.exists():
             raise TargetError(
@@ -121,8 +123,9 @@ class Control:
         return [row for row in rows if row["kind"] == kind]
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
-        """Through Arrow's own file system: delta-rs' is a Python object, which a thread of Arrow's
-        may let go when the interpreter has ended, and that aborts the process."""
+        """The table's rows, read through Arrow's own file system: delta-rs' is a Python object,
+        which a thread of Arrow's may let go when the interpreter has ended; that aborts the
+        process."""
         with delta_rs(_READ, self.path):
             return table.to_pyarrow_table(filesystem=storage.below(self.path))
 
@@ -136,21 +139,21 @@ class Control:
     def cuts(self) -> list[Cut]:
         """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the
         later one last."""
-        found = [Cut.of(row) for row in self.rows("cut")]
-        return sorted(found, key=lambda cut: cut.position)
+        cuts = [Cut.of(row) for row in self.rows("cut")]
+        return sorted(cuts, key=lambda cut: cut.position)
 
     def skipped(self) -> GtidSet:
         """The transactions that somebody told the applier to leave out."""
-        found = GtidSet()
+        gtids = GtidSet()
         for row in self.rows("skip"):
-            found = found.union(GtidSet.parse(row["gtid_executed"]))
-        return found
+            gtids = gtids.union(GtidSet.parse(row["gtid_executed"]))
+        return gtids
 
     def makes_rows_differ(self) -> bool:
         """Whether somebody left a transaction out, or committed an XA branch, by hand: tables may
         have rows then that the source doesn't have."""
-        decided = [json.loads(row["detail"])["action"] for row in self.rows("xa")]
-        return bool(self.rows("skip")) or "COMMIT" in decided
+        actions = [json.loads(row["detail"])["action"] for row in self.rows("xa")]
+        return bool(self.rows("skip")) or "COMMIT" in actions
 
     def claim(self, *, take_over: bool = False) -> int:
         """Makes this process the owner; returns the new epoch.
@@ -171,18 +174,18 @@ class Control:
                 if not self.exists():  # else somebody else was first
                     raise
         self._handle = self._open()
-        held = self.owner()
-        if held is not None and not (take_over or held[1].is_dead):
-            first = held[1]
+        owner = self.owner()
+        if owner is not None and not (take_over or owner[1].is_dead):
+            holder = owner[1]
             raise FencedError(
-                f"another applier owns this target: pid {first.pid} on host {first.host},"
-                f" since {first.since}",
+                f"another applier owns this target: pid {holder.pid} on host {holder.host},"
+                f" since {holder.since}",
                 file=self.path,
                 hint="stop it first; if that host is gone for good, use --take-over",
             )
-        self._take_channel(held[1].channel if held else "")
-        self.took_over = held is not None and not held[1].is_dead
-        self.epoch, self._claim = (held[0] if held else 0) + 1, uuid.uuid4().hex
+        self._take_channel(owner[1].channel if owner else "")
+        self.took_over = owner is not None and not owner[1].is_dead
+        self.epoch, self._claim = (owner[0] if owner else 0) + 1, uuid.uuid4().hex
         self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel))))
         return self.epoch
 
@@ -202,11 +205,12 @@ class Control:
 
     def is_owner(self) -> bool:
         """Whether nobody has taken the target over since ``claim``."""
-        held = self.owner()
-        return held is None or held[0] == self.epoch
+        owner = self.owner()
+        return owner is None or owner[0] == self.epoch
 
     def release(self) -> None:
-        """Lets the next one in, also in this process; nothing can be written any more."""
+        """Gives the target back: another owner may claim it, also in this process, and this one can
+        write nothing any more."""
         if not self.epoch:  # never claimed, or fenced off when it tried
             return
         released = replace(Owner.me(self.channel), released=True)
@@ -230,14 +234,14 @@ class Control:
             "gtid_executed": gtid_executed,
             "detail": formats.stamp(detail, _FORMAT),
         }
-        said = f"{kind} {position} {gtid_executed} {detail}"
+        content = f"{kind} {position} {gtid_executed} {detail}"
         with self._lock:
-            self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), said, "append")
+            self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), content, "append")
             self._checkpoint()
 
     def prune(self, hours: int) -> bool:
-        """Forgets cuts that were promised for ``hours`` and are older, and owners before this one;
-        many small files become one. Returns whether it was time for that. Raises as ``write``."""
+        """Forgets cuts older than ``hours``, for which they were promised, and owners before this
+        one; many small files become one. Returns whether it was time. Raises as ``write``."""
         with self._lock:
             if self._handle is None or self._handle.version() < self._pruned + _PRUNE_EVERY:
                 return False
@@ -252,11 +256,11 @@ class Control:
                 self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
             return True
 
-    def _commit(self, rows: pa.Table, said: str, mode: Literal["append", "overwrite"]) -> None:
+    def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> None:
         self._read = (-1, [])
         if self._handle is None:
             raise FencedError("this process does not own the target", file=self.path)
-        mark = f"{self._claim}:{hashlib.sha256(said.encode()).hexdigest()}"
+        mark = f"{self._claim}:{hashlib.sha256(content.encode()).hexdigest()}"
         fence = CommitProperties(
             app_transactions=[Transaction(_OWNER_APP, self.epoch, int(time.time() * 1000))],
             custom_metadata={_MARK: mark},
@@ -268,14 +272,15 @@ class Control:
             self._look(mark, error)
 
     def _look(self, mark: str, error: Exception) -> None:
-        """Returns when the commit that failed has landed all the same; raises what it was."""
+        """Looks whether a commit that failed has landed all the same; raises ``error``'s meaning
+        when it has not."""
         assert self._handle is not None
         before, self._handle = self._handle.version(), self._open()
         newer = commits_after(self.path, before, self._handle.version())
         owned = [c for c in newer if any(a.get("txn", {}).get("appId") == _OWNER_APP for a in c)]
         marks = [next((str(a["commitInfo"].get(_MARK)) for a in c if "commitInfo" in a), "")
                  for c in owned]  # fmt: skip
-        if not all(one.startswith(self._claim) for one in marks):  # perhaps behind ours
+        if not all(other.startswith(self._claim) for other in marks):  # perhaps behind ours
             self._handle = None
             raise self._fenced() from error
         if mark in marks:
@@ -293,15 +298,15 @@ class Control:
         )
 
     @staticmethod
-    def _who(held: tuple[int, Owner] | None) -> str:
-        by = held[1] if held else None
-        return f": pid {by.pid} on host {by.host}, since {by.since}" if by else ""
+    def _who(owner: tuple[int, Owner] | None) -> str:
+        holder = owner[1] if owner else None
+        return f": pid {holder.pid} on host {holder.host}, since {holder.since}" if holder else ""
 
     def named(self, error: SparkReplError) -> SparkReplError:
-        """A FencedError says who owns the target now, when that is another one; others stay."""
+        """The error; a FencedError says in addition who owns the target now, when another does."""
         if isinstance(error, FencedError) and "pid" not in error.message:
-            held = self.owner()
-            error.message += self._who(held) if held and held[0] != self.epoch else ""
+            owner = self.owner()
+            error.message += self._who(owner) if owner and owner[0] != self.epoch else ""
         return error
 
     def _checkpoint(self) -> None:
@@ -319,9 +324,9 @@ class Control:
         check: Callable[[], None] = lambda: None,
         **place: Any,
     ) -> None:
-        """Records what somebody decided by hand, and who it was: as the target's owner, so its
-        applier must be stopped. Raises FencedError when it is not, and what ``check`` does, which
-        looks at the target while no applier can change it."""
+        """Records what somebody decided by hand, and who it was. It claims the target for that, so
+        the applier must be stopped: else FencedError. ``check`` looks at the target while no
+        applier can change it; what it raises is raised."""
         by = {"user": getpass.getuser(), "host": socket.gethostname()}
         self.claim()
         try:
@@ -331,7 +336,7 @@ class Control:
             self.release()
 
     def publish(self, cut: Cut) -> None:
-        """Publishes a cut: after the last table of its group has landed."""
+        """Publishes a cut, after the last table of its group has landed."""
         self.write(
             "cut", position=cut.position, gtid_executed=cut.gtid_executed, detail=cut.to_detail()
         )

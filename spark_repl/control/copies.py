@@ -48,7 +48,7 @@ class Copy:
     exact: Mapping[str, GtidSet] = field(default_factory=dict)
     """table that was read as of one moment -> what its rows hold"""
     behind: Cut | None = None
-    """of some tables: the cut that the applier goes back to; None: a copy of all tables"""
+    """in a copy of some tables the cut that the applier goes back to; None: a copy of all"""
     rows: int = 0
     error: str = ""
     """why it was given up"""
@@ -66,7 +66,7 @@ class Copy:
             "gtid_executed": self.behind.gtid_executed,
             "detail": self.behind.to_detail(),
         }
-        found = {
+        detail = {
             "start": str(self.start),
             "bounds": {name: list(ends) for name, ends in self.bounds.items()},
             "paths": dict(self.paths),
@@ -80,26 +80,26 @@ class Copy:
             "shown": self.shown,
             "asked": self.asked,
         }
-        return json.dumps(found)
+        return json.dumps(detail)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Copy:
-        found = json.loads(row["detail"])
-        until, behind = found["until"], found["behind"]
+        detail = json.loads(row["detail"])
+        until, behind = detail["until"], detail["behind"]
         return cls(
-            GtidSet.parse(found["start"]),
-            {name: tuple(ends) for name, ends in found["bounds"].items()},
-            found["paths"],
-            tuple(found["views"]),
-            GtidSet.parse(found["held"]),
+            GtidSet.parse(detail["start"]),
+            {name: tuple(ends) for name, ends in detail["bounds"].items()},
+            detail["paths"],
+            tuple(detail["views"]),
+            GtidSet.parse(detail["held"]),
             None if until is None else GtidSet.parse(until),
-            {name: GtidSet.parse(text) for name, text in found["exact"].items()},
+            {name: GtidSet.parse(text) for name, text in detail["exact"].items()},
             behind and Cut.of({**behind, "at": None}),
-            found["rows"],
-            found["error"],
-            found.get("shown", False),
+            detail["rows"],
+            detail["error"],
+            detail.get("shown", False),
             row["at"],
-            found.get("asked", ""),
+            detail.get("asked", ""),
         )
 
     @property
@@ -114,7 +114,8 @@ def last_copy(control: Control) -> Copy | None:
 
 
 def record_copy(control: Control, copy: Copy) -> None:
-    """As the owner. Raises FencedError when another one took over."""
+    """Writes the copy's row; the caller owns the target. Raises FencedError when another took it
+    over."""
     control.write(KIND, detail=copy.to_detail())
 
 
@@ -128,7 +129,7 @@ class Standing:
 
     @property
     def begin(self) -> Cut | None:
-        """Where the applier goes on."""
+        """The cut from which the applier goes on; None: from the log's beginning."""
         copy = self.copy
         return copy.behind if copy and copy.behind and copy.is_done else self.cut
 
@@ -139,7 +140,7 @@ class Standing:
 
     @property
     def executed(self) -> GtidSet | None:
-        """What a new log begins behind; None: nothing is there yet."""
+        """The GTID set that a new log begins behind; None: nothing is there yet."""
         if self.copy and not self.copy.behind:
             return self.copy.start
         return GtidSet.parse(self.needed.gtid_executed) if self.needed else None
@@ -154,7 +155,8 @@ def standing(control: Control) -> Standing:
 
 
 def note_shown(control: Control) -> None:
-    """Behind the cut that shows the last copy, as the owner: it need not be found again."""
+    """Records that a cut has shown the last copy, which need not be found again. The caller owns
+    the target."""
     copy = last_copy(control)
     if copy and not copy.shown and not copy.error and _is_shown(copy, control.cuts()):
         record_copy(control, replace(copy, shown=True))
@@ -165,14 +167,15 @@ def _is_shown(copy: Copy, cuts: list[Cut]) -> bool:
 
 
 def _shows(cut: Cut, copy: Copy) -> bool:
-    """Cuts of the old tables may have been published behind the copy's end."""
+    """Whether the cut shows the copied tables: cuts of the old ones may have been published behind
+    the copy's end."""
     assert cut.at is not None and copy.at is not None
     shown = {version.path for version in cut.tables.values()}
     return cut.at > copy.at and (not copy.paths or not shown.isdisjoint(copy.paths.values()))
 
 
 def current_paths(control: Control) -> dict[str, str]:
-    """Table -> path, as tables were made, and replaced by copies that are done."""
+    """Table -> path: as it was created, or as a copy that is done has replaced it."""
     paths: dict[str, str] = {}
     rows = [*control.rows("table"), *control.rows(KIND)]
     for row in sorted(rows, key=lambda row: row["at"]):
@@ -181,13 +184,13 @@ def current_paths(control: Control) -> dict[str, str]:
             if copy.is_done and not copy.error and not copy.shown:  # noted later: nothing new
                 paths = {**(paths if copy.behind else {}), **copy.paths}
         else:
-            known = json.loads(row["detail"])
-            paths[known["name"]] = known["path"]
+            table = json.loads(row["detail"])
+            paths[table["name"]] = table["path"]
     return paths
 
 
 def shown_paths(control: Control) -> frozenset[str]:
-    """Of copied tables that are past their high-water mark: every row of theirs is known."""
+    """Paths of copied tables past their high-water mark: each of their rows is known."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
     cuts = control.cuts() if copies else []
@@ -196,9 +199,10 @@ def shown_paths(control: Control) -> frozenset[str]:
 
 
 def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
-    """Of a copy of all tables that no cut shows yet. ``executed``: what the log begins behind.
+    """Checks the log for a copy of all tables that no cut shows yet. ``executed``: what the log
+    begins behind.
 
-    Raises HistoryError for a gap between them, and for a copy that is not finished.
+    Raises HistoryError for a gap between copy and log, and for a copy that is not finished.
     """
     if not copy.is_done:
         raise HistoryError(
@@ -216,15 +220,15 @@ def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
 def first_cut(
     relay: RelayLog, history: History, executed: GtidSet, tables: Mapping[str, TableVersion]
 ) -> Cut:
-    """Of a copy behind which nothing has to be applied, because the source was idle."""
+    """The cut of a copy behind which nothing has to be applied, because the source was idle."""
     number = relay.files[0].number
     begin = RelayPosition(history.base + number, relay.head(number).length)
     return Cut(begin.packed, str(executed), history.log_id, {}, dict(sorted(tables.items())))
 
 
 class CatchUp:
-    """What is different until the tables of a copy are consistent: changes of them are applied
-    idempotently, no cut is published. None: nothing was copied."""
+    """Says what is different until the tables of a copy are consistent: their changes are applied
+    idempotently, and no cut is published. ``copy`` None: nothing was copied."""
 
     def __init__(self, copy: Copy | None) -> None:
         self._copy = copy if copy and copy.is_done else None
@@ -235,23 +239,24 @@ class CatchUp:
         return until is not None and not until.issubset(executed)
 
     def cut_published(self, control: Control) -> None:
-        """The first one shows the copy."""
+        """Notes, at the first cut, that it shows the copy."""
         if not self._noted:
             note_shown(control)
             self._noted = True
 
     def tables(self, executed: GtidSet) -> Container[str]:
-        """Whose changes are applied idempotently: not those of ``held``, where nothing comes
+        """Tables whose changes are applied idempotently: not those of ``held``, where nothing comes
         twice."""
         if self._copy is None or not self.active(executed):
             return frozenset()
         return self._copy.bounds.keys() - self._copy.exact.keys()
 
     def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
-        """What tables hold that were read as of one moment: it can't be applied twice."""
+        """The GTID sets of tables that were read as of one moment: they can't be applied twice."""
         return self._copy.exact if self._copy and self.active(executed) else {}
 
     @property
     def copied(self) -> GtidSet:
-        """Transactions that change nothing, but for the XA branches that they leave prepared."""
+        """Transactions whose rows were copied: they change nothing, but for the XA branches that
+        they leave prepared."""
         return self._copy.held if self._copy and self._copy.behind is None else GtidSet()

@@ -44,7 +44,7 @@ class Cut:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cut:
         detail = json.loads(row["detail"])
-        tables = {name: TableVersion(**found) for name, found in detail["tables"].items()}
+        tables = {name: TableVersion(**fields) for name, fields in detail["tables"].items()}
         return cls(
             row["position"],
             row["gtid_executed"],

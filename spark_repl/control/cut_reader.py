@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class CutReader:
     """The tables of one cut. Other commits, before or after, are not seen."""
 
-    def __init__(self, spark: SparkSession, layout: Layout, found: Cut) -> None:
-        self._spark, self._layout, self._cut = spark, layout, found
+    def __init__(self, spark: SparkSession, layout: Layout, cut: Cut) -> None:
+        self._spark, self._layout, self._cut = spark, layout, cut
 
     @property
     def tables(self) -> Sequence[str]:
@@ -34,13 +34,13 @@ class CutReader:
 
     def table(self, name: str) -> DataFrame:
         """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table."""
-        found = self._cut.tables.get(name)
-        if found is None:
+        version = self._cut.tables.get(name)
+        if version is None:
             raise ConfigError(
                 f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._cut.tables)}"
             )
-        path = self._layout.table(found.path)
-        return self._spark.read.format("delta").option("versionAsOf", found.version).load(path)
+        path = self._layout.table(version.path)
+        return self._spark.read.format("delta").option("versionAsOf", version.version).load(path)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names."""
@@ -53,7 +53,7 @@ class CutReader:
 
 
 def published(cuts: Sequence[Cut], target: str) -> Sequence[Cut]:
-    """The cuts. Raises TargetError when there is none."""
+    """Returns ``cuts``. Raises TargetError when there is none."""
     if not cuts:
         raise TargetError(
             "no cut has been published yet",
@@ -72,9 +72,9 @@ def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
     if at == "latest":
         return cuts[-1]
     wanted = GtidSet.parse(at)
-    for found in cuts:
-        if wanted.issubset(GtidSet.parse(found.gtid_executed)):
-            return found
+    for candidate in cuts:
+        if wanted.issubset(GtidSet.parse(candidate.gtid_executed)):
+            return candidate
     raise TargetError(
         f"no cut holds all of {at}",
         file=target,

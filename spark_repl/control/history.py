@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class History:
-    """``base``: added to the number in a file's name. ``renewed``: not the log that was applied
-    before, so transactions are skipped by GTID."""
+    """A log as the target counts it. ``base``: added to the number in a file's name. ``renewed``:
+    it is not the log that was applied before, so transactions are skipped by GTID."""
 
     log_id: str
     base: int
@@ -45,31 +45,31 @@ def fingerprints(log: RelayLog) -> dict[int, str]:
 
 
 def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> History:
-    """Finds the history of ``log``. ``highest``: the largest position in any table or cut."""
-    now = fingerprints(log)
-    known = [json.loads(row["detail"]) for row in control.rows("history")]
-    for past in reversed(known):
-        before = {int(number): digest for number, digest in past["fingerprints"].items()}
-        shared = before.keys() & now.keys()
-        if not shared or any(before[number] != now[number] for number in shared):
+    """The history of ``log``. ``highest``: the largest position in any table or cut."""
+    present = fingerprints(log)
+    histories = [json.loads(row["detail"]) for row in control.rows("history")]
+    for earlier in reversed(histories):
+        digests = {int(number): digest for number, digest in earlier["fingerprints"].items()}
+        shared = digests.keys() & present.keys()
+        if not shared or any(digests[number] != present[number] for number in shared):
             continue
-        if cut is None or cut.log_id == past["log_id"]:
-            return History(past["log_id"], past["base"], {**before, **now})
+        if cut is None or cut.log_id == earlier["log_id"]:
+            return History(earlier["log_id"], earlier["base"], {**digests, **present})
         # The last cut is of another log. Where this one's positions lie above it, it was begun and
         # has no cut yet; else the source has come back to an older log: numbers begin anew.
-        if past["base"] + min(shared) > cut.position >> OFFSET_BITS:
-            return History(past["log_id"], past["base"], {**before, **now}, renewed=True)
+        if earlier["base"] + min(shared) > cut.position >> OFFSET_BITS:
+            return History(earlier["log_id"], earlier["base"], {**digests, **present}, renewed=True)
         break
-    base = max(0, (highest >> OFFSET_BITS) + 1 - min(now, default=1))
-    return History(uuid.uuid4().hex, base, now, renewed=cut is not None)
+    base = max(0, (highest >> OFFSET_BITS) + 1 - min(present, default=1))
+    return History(uuid.uuid4().hex, base, present, renewed=cut is not None)
 
 
 def record(control: Control, history: History) -> None:
-    """Writes the history when its files are not all known yet."""
-    known = [json.loads(row["detail"]) for row in control.rows("history")]
-    mine = {str(number): digest for number, digest in history.fingerprints.items()}
-    detail = {"log_id": history.log_id, "base": history.base, "fingerprints": mine}
-    if detail not in known:
+    """Writes the history unless a row has all of its files already."""
+    histories = [json.loads(row["detail"]) for row in control.rows("history")]
+    digests = {str(number): digest for number, digest in history.fingerprints.items()}
+    detail = {"log_id": history.log_id, "base": history.base, "fingerprints": digests}
+    if detail not in histories:
         control.write("history", detail=json.dumps(detail))
 
 
@@ -88,17 +88,17 @@ def check_continuity(
     if not history.renewed:
         _check_start(log, history, cut)
         return executed
-    held = before.union(index.gtids())
+    logged = before.union(index.gtids())
     files = f"{log.files[0].name} to {log.files[-1].name}"
     anonymous = any(bool((f.records["flags"] & Flag.ANONYMOUS).any()) for f in index.files)
-    if anonymous or not executed or not held:
+    if anonymous or not executed or not logged:
         raise HistoryError(
             "these files are another log than the one that was applied before, and without GTIDs"
             " nobody can tell what of it is already in the tables",
             file=log.path,
             hint="give the folder of the log that was applied before, or use an empty target",
         )
-    if lost := executed.subtract(held):
+    if lost := executed.subtract(logged):
         if index.damage:
             raise index.damage  # they may lie behind it
         raise HistoryError(
@@ -116,7 +116,8 @@ def check_continuity(
 
 
 def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
-    """The file where the tables are must still be there, or have been applied to its end."""
+    """Raises HistoryError unless the file where the tables are is still there, or was applied to
+    its end."""
     number = (cut.position >> OFFSET_BITS) - history.base
     first = log.files[0].number
     executed = GtidSet.parse(cut.gtid_executed)
@@ -136,18 +137,18 @@ def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
 def indexed(
     log: RelayLog, history: History, folder: str, known: TransactionIndex | None = None
 ) -> tuple[History, TransactionIndex]:
-    """What the log holds, as far as it can be read, and the history with all its files. ``known``:
-    what it held before. Raises LogError as ``build_index``, and for a file that was replaced."""
+    """(the history with all files of the log, the index of what can be read of it). ``known``: an
+    earlier index. Raises LogError as ``build_index``, and for a file that was replaced."""
     index = build_index(log, folder, history.base, complete=False, known=known, up_to_damage=True)
-    now = fingerprints(log)
-    check_same(log, history.fingerprints, now)
-    return replace(history, fingerprints={**history.fingerprints, **now}), index
+    present = fingerprints(log)
+    check_same(log, history.fingerprints, present)
+    return replace(history, fingerprints={**history.fingerprints, **present}), index
 
 
-def check_same(log: RelayLog, before: Mapping[int, str], now: Mapping[int, str]) -> None:
+def check_same(log: RelayLog, before: Mapping[int, str], present: Mapping[int, str]) -> None:
     """Raises LogError for a file that has other contents than it had."""
-    for number in before.keys() & now.keys():
-        if before[number] != now[number]:
+    for number in before.keys() & present.keys():
+        if before[number] != present[number]:
             raise LogError(
                 "the file was replaced by another one of the same name while the applier ran",
                 file=log.file(number).path,

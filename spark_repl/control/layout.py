@@ -79,7 +79,7 @@ class Layout:
         return os.path.join(self.state, "index")
 
     def checkpoint(self, epoch: int) -> str:
-        """The stream's, under this owner."""
+        """Folder of the stream's checkpoint under this owner."""
         return os.path.join(self.state, "checkpoint", str(epoch))
 
     @property
@@ -94,7 +94,7 @@ class Layout:
 
     @property
     def xa_here(self) -> str:
-        """Where workers read them: the same folder, but of an object store a copy."""
+        """Folder where workers read them: ``xa``, or a copy where that is on an object store."""
         return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa
 
     @property

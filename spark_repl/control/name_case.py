@@ -29,12 +29,12 @@ _HINT = (
 
 
 def record(control: Control, value: int) -> None:
-    """What a live source has, as the owner."""
+    """Writes a live source's lower_case_table_names; the caller owns the target."""
     control.write(KIND, detail=json.dumps({KEY: value}))
 
 
 class NameCase:
-    """``value``: of lower_case_table_names; ASK: nobody has said yet."""
+    """Folds names as the source does. ``value``: lower_case_table_names; ASK: not known yet."""
 
     def __init__(self, control: Control, configured: int = ASK) -> None:
         self._control, self.value = control, configured
@@ -49,41 +49,41 @@ class NameCase:
         return self.value > 0
 
     def of(self, name: str) -> str:
-        """A name as it is kept here."""
+        """A name as the target keeps it."""
         return fold(name) if self.folds else name
 
-    def statement(self, found: Statement, tables: Collection[str]) -> Statement:
-        """The statement with names as they are kept here. ``tables``: those of the target. Raises
+    def statement(self, statement: Statement, tables: Collection[str]) -> Statement:
+        """The statement with names as the target keeps them. ``tables``: the target's. Raises
         StatementError where it is not known which of them a name means."""
         if self.folds:
-            return folded(found)
+            return folded(statement)
         if self.value == ASK:
-            self._ask(found, tables)
-        return found
+            self._ask(statement, tables)
+        return statement
 
-    def _ask(self, found: Statement, tables: Collection[str]) -> None:
-        names, have = found.tables, set(tables)
-        if found.effect == Effect.DROP_DATABASE:
-            names, have = (found.database,), {name.partition(".")[0] for name in tables}
-        elif found.effect == Effect.NO_EFFECT and not found.changes_definition:
+    def _ask(self, statement: Statement, tables: Collection[str]) -> None:
+        names, present = statement.tables, set(tables)
+        if statement.effect == Effect.DROP_DATABASE:
+            names, present = (statement.database,), {name.partition(".")[0] for name in tables}
+        elif statement.effect == Effect.NO_EFFECT and not statement.changes_definition:
             return
         for name in names:
-            others = [one for one in have if one != name and fold(one) == fold(name)]
-            if not others or name in have:
+            others = [other for other in present if other != name and fold(other) == fold(name)]
+            if not others or name in present:
                 continue
-            if found.effect == Effect.CREATE_TABLE and not found.if_not_exists:
+            if statement.effect == Effect.CREATE_TABLE and not statement.if_not_exists:
                 self._conclude(0, name)  # elsewhere that had been an error
                 return
             raise StatementError(
-                f"{found.verb} names {name}, the target has {others[0]}: nobody knows whether the"
-                " source takes them for the same",
+                f"{statement.verb} names {name}, the target has {others[0]}: nobody knows whether"
+                " the source takes them for the same",
                 table=name,
                 hint=_HINT,
             )
 
     def logged(self, name: str, tables: Collection[str]) -> bool:
-        """Takes in the name of a TABLE_MAP; whether the names of all tables have to be folded from
-        here on. Raises SchemaError when it contradicts what is known."""
+        """Takes in the name of a TABLE_MAP. Returns whether all tables' names have to be folded
+        from here on. Raises SchemaError when it contradicts what is known."""
         lower = fold(name)
         if lower != name and self.folds:
             raise SchemaError(
@@ -96,7 +96,7 @@ class NameCase:
             return False
         if lower != name:
             self._conclude(0, name)
-        elif name not in tables and any(fold(one) == name for one in tables):
+        elif name not in tables and any(fold(table) == name for table in tables):
             self._conclude(1, name)
         return self.folds
 

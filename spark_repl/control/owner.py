@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class Owner:
-    """Who applies: ``started`` is the process's start in clock ticks, so no pid is reused."""
+    """Who applies. ``started``: the process's start in clock ticks, since a pid may be reused."""
 
     host: str
     pid: int
@@ -33,25 +33,26 @@ class Owner:
 
     @property
     def is_dead(self) -> bool:
-        """Released the target, or known to be dead: only this host's processes can be looked at."""
+        """Whether it has released the target, or is known to be dead: only processes of this host
+        can be looked at."""
         if self.released:
             return True
         return self.host == socket.gethostname() and _started(self.pid) != self.started
 
 
 def succeed(folder: str, *, inherit: bool) -> None:
-    """At the start of an owner, whose ``folder`` is named by its epoch: what those before it have
-    left beside it is removed. ``inherit``: the last one's, which nobody uses any more, is its own
-    now."""
-    above, epoch = os.path.split(folder)
-    names = os.listdir(above) if os.path.isdir(above) else []
+    """Makes an owner's ``folder``, which is named by its epoch, and removes what earlier owners
+    have left beside it. ``inherit``: the last owner's folder, which nobody uses any more, becomes
+    this one's."""
+    parent, epoch = os.path.split(folder)
+    names = os.listdir(parent) if os.path.isdir(parent) else []
     former = sorted(int(name) for name in names if name.isdigit() and int(name) < int(epoch))
     if inherit and former and epoch not in names:
-        os.rename(os.path.join(above, str(former[-1])), folder)
+        os.rename(os.path.join(parent, str(former[-1])), folder)
     os.makedirs(folder, exist_ok=True)
     for name in names:
         if not name.isdigit() or int(name) < int(epoch):
-            shutil.rmtree(os.path.join(above, name), ignore_errors=True)
+            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
 
 
 def _started(pid: int) -> int:

@@ -1,4 +1,4 @@
-"""Folders of tables that nothing names any more: a copy took their place, or was given up."""
+"""Replaced tables: folders that nothing names any more, as a copy took their place or failed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
 
 
 def replaced_paths(control: Control) -> set[str]:
-    """Paths of tables that are in no cut, and to which nobody writes: relative to the target."""
+    """Paths, relative to the target, of tables that no cut shows and nobody writes to."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
-    made = {json.loads(row["detail"])["path"] for row in control.rows("table")}
-    made.update(path for copy in copies for path in copy.paths.values())
-    named, cuts, copy = set(current_paths(control).values()), control.cuts(), standing(control).copy
+    paths = {json.loads(row["detail"])["path"] for row in control.rows("table")}
+    paths.update(path for copy in copies for path in copy.paths.values())
+    in_use = set(current_paths(control).values())
+    cuts, copy = control.cuts(), standing(control).copy
     if copy:
-        named.update(copy.paths.values())
+        in_use.update(copy.paths.values())
         cuts += [copy.behind] if copy.behind else []
-    named.update(version.path for cut in cuts for version in cut.tables.values())
-    return made - named
+    in_use.update(version.path for cut in cuts for version in cut.tables.values())
+    return paths - in_use
 
 
 def remove_replaced(control: Control, layout: Layout, hours: int) -> list[str]:
-    """Removes those that were found so ``hours`` ago for the first time: somebody may have taken
-    the last cut that names one just before it was pruned. Returns their paths."""
+    """Removes tables that were first seen to be replaced ``hours`` ago: somebody may have taken the
+    last cut that names one just before it was pruned. Returns their paths."""
     removed = []
     for path in sorted(replaced_paths(control)):
         folder, noted = layout.table(path), layout.replaced(path)

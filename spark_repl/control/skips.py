@@ -1,5 +1,5 @@
-"""Skips: transactions that somebody wants left out. What some table has already can't be: a cut
-would show half of it.
+"""Skips: transactions that somebody wants left out. One that a table has already can't be left out:
+a cut would show half of it.
 
 What a table holds beyond the last cut (a run was cut off between two tables' commits, or tables
 advance apart) stands in its own commits: each names the transactions of its group. A group that
@@ -40,19 +40,20 @@ def check_absent(control: Control, layout: Layout, gtids: GtidSet) -> None:
             f"{shown} has been applied: the last cut shows it",
             hint="only what has not been applied can be left out",
         )
-    had: dict[str, GtidSet] = {}
+    landed: dict[str, GtidSet] = {}
     for name, path in current_paths(control).items():
         at = cut.tables.get(name) if cut else None
         version = at.version if at and at.path == path else -1
-        had[name] = wanted.intersect(_landed(layout.table(path), version))
-    if found := {name: gtids for name, gtids in had.items() if gtids}:
-        said = ", ".join(f"{name} ({gtids})" for name, gtids in sorted(found.items()))
-        raise TargetError(f"some tables have their part of it already: {said}", hint=_HINT)
+        landed[name] = wanted.intersect(_landed(layout.table(path), version))
+    if partial := {name: gtids for name, gtids in landed.items() if gtids}:
+        tables = ", ".join(f"{name} ({gtids})" for name, gtids in sorted(partial.items()))
+        raise TargetError(f"some tables have their part of it already: {tables}", hint=_HINT)
     _check_copy(control, wanted)
 
 
 def _check_copy(control: Control, wanted: GtidSet) -> None:
-    """Rows of a copy that no cut shows yet are of any moment up to its end."""
+    """Raises TargetError where a copy that no cut shows yet may have read rows of a transaction:
+    its rows are of any moment up to its end."""
     copy = standing(control).copy
     if copy is None:
         return
@@ -73,17 +74,17 @@ def _landed(folder: str, version: int) -> GtidSet:
     """The transactions of all groups that came to a table behind a version."""
     stems = [os.path.splitext(name)[0] for name in names(os.path.join(folder, "_delta_log"))]
     newest = max((int(stem) for stem in stems if stem.isdigit()), default=-1)
-    found = GtidSet()
+    landed = GtidSet()
     for actions in commits_after(folder, version, newest):
-        found = found.union(_group(actions))
-    return found
+        landed = landed.union(_group(actions))
+    return landed
 
 
 def _group(actions: Sequence[Action]) -> GtidSet:
-    """The transactions of the group that a commit is of; none of a commit that is no group's."""
+    """The transactions of the group that a commit belongs to; none for a commit of others."""
     if not any(a.get("txn", {}).get("appId", "").startswith(_OURS) for a in actions):
         return GtidSet()
-    said = next((a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a), None)
-    found = json.loads(said or "{}")
+    infos = (a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a)
+    detail = json.loads(next(infos, None) or "{}")
     # Versions before this one did not name the group: all up to its end may be in it.
-    return GtidSet.parse(found.get("group", found.get("gtid_executed", "")))
+    return GtidSet.parse(detail.get("group", detail.get("gtid_executed", "")))

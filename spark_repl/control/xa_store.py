@@ -30,7 +30,7 @@ _LATER = re.compile(r"\d+\.events(\d+)")
 
 
 class XaStore:
-    """Copies of spans of the relay log; memory is bounded whatever a branch's size."""
+    """Keeps copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
     def __init__(self, folder: str, here: str = "", *, keep_all: bool = False) -> None:
         self.folder, self.here = folder, here or folder
@@ -40,11 +40,11 @@ class XaStore:
         return os.path.join(self.here, f"{position:020d}.events")
 
     def keep(self, branch: Branch) -> Branch:
-        """The branch with its bytes durable here. Raises OSError, and TargetError when the relay
-        log ends before the branch does."""
+        """Copies a branch's bytes, durably; returns the branch that lies there. Raises OSError, and
+        TargetError when the relay log ends before the branch does."""
         os.makedirs(self.here, exist_ok=True)
-        place = self.path(branch.position)
-        fresh = f"{place}.{uuid.uuid4().hex}.new"
+        path = self.path(branch.position)
+        fresh = f"{path}.{uuid.uuid4().hex}.new"
         with open(branch.path, "rb") as source, open(fresh, "wb") as out:
             source.seek(branch.start)
             left = branch.size
@@ -59,24 +59,24 @@ class XaStore:
             out.flush()
             os.fsync(out.fileno())
         reach("xa_keeping")
-        os.replace(fresh, place)
+        os.replace(fresh, path)
         folder = os.open(self.here, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
         if self._apart:
-            with open(place, "rb") as source, storage.open_output(self._kept(place)) as out:
+            with open(path, "rb") as source, storage.open_output(self._kept(path)) as out:
                 shutil.copyfileobj(source, out, _COPY_BYTES)
         reach("xa_kept")
-        return branch.kept(place)
+        return branch.kept(path)
 
     @property
     def _apart(self) -> bool:
         return self.here != self.folder
 
     def _kept(self, path: str) -> str:
-        """Where the bytes are durable that lie at ``path`` here."""
+        """The durable file of the bytes that lie at ``path`` here."""
         return os.path.join(self.folder, os.path.basename(path))
 
     def _fetch(self, path: str) -> None:
@@ -108,7 +108,7 @@ class XaStore:
                 self._remove(branch.path)
 
     def clean(self, branches: Iterable[Branch]) -> None:
-        """At start: removes what no branch of the last cut needs; the log brings it again."""
+        """Removes, at start, what no branch of the last cut needs; the log brings it again."""
         if self.keep_all:
             return
         wanted = {os.path.basename(branch.path) for branch in branches}
@@ -124,8 +124,8 @@ class XaStore:
                 self._remove(os.path.join(self.here, name))
 
     def _remove(self, path: str) -> None:
-        for place in {path, self._kept(path)}:
-            storage.remove_if_there(place)
+        for each in {path, self._kept(path)}:
+            storage.remove_if_there(each)
 
 
 def _size(path: str) -> int:

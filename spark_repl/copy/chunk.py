@@ -44,35 +44,36 @@ class CopyTask:
 
 @dataclass
 class Copied:
-    """``adds``: Delta's actions for the files; they are nothing until they are committed."""
+    """What a chunk has become. ``adds``: Delta's actions for its files, which no reader sees until
+    they are committed."""
 
     adds: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
 
 
 def load(_: object = None) -> None:
-    """Has a worker load what it needs, a second of work, while its first table is made."""
+    """Has a worker load its modules and kernels, a second of work, while a first table is made."""
     row, end = b"\2\0\0\0\1x", b"\5\0\0\1\xfe\0\0\2\0"
     for (values,) in read_rows(BytesIO(row + end), 1):
         gather(values, pa.string())
 
 
 def copy_chunk(task: CopyTask) -> Copied:
-    """Reads without a lock, the state of one moment. Raises SourceError, SchemaError."""
+    """Copies the rows as of one moment, without a lock. Raises SourceError, SchemaError."""
 
-    def copied() -> Copied:
+    def attempt() -> Copied:
         connection = connect(task.source)
         try:
             return copy_rows(task, connection)
         finally:
             connection.close()
 
-    return patiently(task.source, copied)
+    return patiently(task.source, attempt)
 
 
 def patiently(source: Source, action: Callable[[], T], *, retries: int | None = None) -> T:
-    """Does it again when the connection is lost, as often (or ``retries``) and with the waits of
-    the receiver. Raises what ``action`` raised last."""
+    """Runs ``action`` again when the connection is lost, as often as the receiver would (or
+    ``retries``) and with its waits. Raises what ``action`` raised last."""
     count = source.connect_retry_count if retries is None else retries
     count = min(count, source.connect_retry_count)
     for attempt in range(count):
@@ -91,7 +92,7 @@ def patiently(source: Source, action: Callable[[], T], *, retries: int | None = 
 
 
 def copy_rows(task: CopyTask, connection: Any) -> Copied:
-    """The same over an open connection, in its transaction if it has one."""
+    """Copies the rows over an open connection, in its transaction if it has one."""
     definition, out = task.definition, Copied()
     statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
     schema, parts, size = definition.arrow_schema(), list[pa.Table](), 0

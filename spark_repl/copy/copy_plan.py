@@ -1,4 +1,4 @@
-"""What a copy is going to read: noted before its first row is read."""
+"""The plan of a copy: what it is going to read, noted before its first row is read."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def _record(control: Control, copy: Copy) -> None:
 
 
 def plan_again(config: Config, control: Control, only: tuple[str, ...], asked: str = "") -> Copy:
-    """A new copy of some tables, beside the others and behind the newest cut; as the owner, who was
-    ``asked`` by a request, or by nobody.
+    """Plans a new copy of some tables, beside the others and behind the newest cut. The caller owns
+    the target; ``asked`` names the request that it answers, if there is one.
 
     Raises TargetError while another copy stands, SourceError when the source has no such table.
     """
@@ -102,8 +102,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         else:
             start = before_branches(connection, start)
             held = connection.server().executed
-        names = int(server.variables[name_case.KEY])
-        only = tuple(map(fold, only)) if names else only
+        lower_case = int(server.variables[name_case.KEY])
+        only = tuple(map(fold, only)) if lower_case else only
         tables = list_tables(connection.rows, only)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
@@ -132,4 +132,4 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
         for t in tables
     }
-    return Copy(start, bounds, paths, views, held, behind=behind, lower_case_table_names=names)
+    return Copy(start, bounds, paths, views, held, behind=behind, lower_case_table_names=lower_case)

@@ -72,9 +72,9 @@ class CopyResult:
 
 
 class FirstCopy:
-    """Does what was planned. ``run`` gives tasks to the workers; ``told`` hears (rows, of).
-    ``control``: of the applier that owns the target, when it runs in this process. ``stop`` ends it
-    between two chunks."""
+    """Carries out a plan. ``run`` gives tasks to the workers; ``told`` hears (rows so far, rows
+    expected). ``control``: the applier's that owns the target, when it runs in this process.
+    ``stop`` ends the copy between two chunks."""
 
     def __init__(
         self,
@@ -98,7 +98,8 @@ class FirstCopy:
         self._counting = threading.Lock()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
-        """Raises SourceError, SchemaError, FencedError, Stopped; started again it goes on."""
+        """Copies what is planned; started again it goes on behind what landed. Raises SourceError,
+        SchemaError, FencedError, Stopped."""
         began = time.perf_counter()
         planned = last_copy(self.control)
         assert planned is not None
@@ -136,14 +137,14 @@ class FirstCopy:
         return copy
 
     def _side_by_side(self, keyed: list[SourceTable], views: list[SourceTable], copy: Copy) -> Copy:
-        """As making a table costs 0.3 s of Delta's, and 3 s the first time."""
+        """Copies several tables at once: making one costs Delta 0.3 s, and 3 s the first time."""
         with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
             try:
                 pool.submit(self._run, load, [None] * self.config.apply.workers)
-                waiting = [pool.submit(self._keyed, table, copy) for table in keyed]
+                futures = [pool.submit(self._keyed, table, copy) for table in keyed]
                 copy = self._views(views, copy)
-                for done in as_completed(waiting):
-                    done.result()
+                for future in as_completed(futures):
+                    future.result()
             except BaseException:  # Ctrl-C too: the others stop where they are
                 self._ending.set()
                 pool.shutdown(cancel_futures=True)
@@ -161,7 +162,7 @@ class FirstCopy:
         return self._ending.is_set() or self._stop.is_set()
 
     def _asked(self, question: Callable[[DumpConnection], T]) -> T:
-        """Of the source, over a connection of its own: one that is kept open may break."""
+        """The source's answer, over a connection of its own: one that is kept open may break."""
 
         def ask() -> T:
             connection = DumpConnection(self.config.source)
@@ -207,31 +208,30 @@ class FirstCopy:
         step = self.config.apply.workers * 2
         while done < len(chunks) and not self._ends:
             part = chunks[done : done + step]
-            found = self._run(copy_chunk, [self._task(table, where) for where in part])
+            copied = self._run(copy_chunk, [self._task(table, where) for where in part])
             done += len(part)
-            self._commit(table, found, done)
+            self._commit(table, copied, done)
 
     def _locked(self, source: SourceTable, copy: Copy) -> Copy:
-        """A table whose log can't be applied twice: its rows as of a moment whose GTID set is known
+        """Copies a table whose log can't be applied twice, as of a moment whose GTID set is known
         exactly.
-
         The lock keeps writers of this table out while the set is read and the view is opened, not
         while the rows are read. START TRANSACTION would release it, so another connection reads.
         """
         table, done = self._target(source, copy)
         if done:
             return self._as_landed(table, copy)
-        executed, found = self._asked(lambda connection: self._view(table, source, connection))
+        executed, copied = self._asked(lambda connection: self._view(table, source, connection))
         copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
         record_copy(self.control, copy)
-        self._commit(table, [found], 1, json.dumps({"exact": str(executed)}))
+        self._commit(table, [copied], 1, json.dumps({"exact": str(executed)}))
         return copy
 
     def _as_landed(self, table: Table, copy: Copy) -> Copy:
-        """The set that the landed rows hold is the one in their commit: an attempt whose answer was
-        late may have landed in place of the one that was recorded last."""
-        said = last_user_metadata(table.folder, table.snapshot.version, self._app)
-        exact = json.loads(said or "{}").get("exact")
+        """The copy with the GTID set of the rows that landed, which stands in their commit: an
+        attempt whose answer was late may have landed in place of the one recorded last."""
+        metadata = last_user_metadata(table.folder, table.snapshot.version, self._app)
+        exact = json.loads(metadata or "{}").get("exact")
         if exact is None or copy.exact.get(table.name) == GtidSet.parse(exact):
             return copy
         copy = replace(copy, exact={**copy.exact, table.name: GtidSet.parse(exact)})
@@ -249,7 +249,7 @@ class FirstCopy:
             except SourceError as error:
                 if isinstance(error, SourceLostError) and error.number != 1205:
                     raise
-                raise SourceError(  # also one that else is tried again
+                raise SourceError(  # also an error that is tried again elsewhere
                     error.message, number=error.number, table=source.definition.name,
                     hint=_LOCK_HINT if error.number == 1205 else VIEW_HINT,
                 ) from None  # fmt: skip
@@ -262,13 +262,13 @@ class FirstCopy:
             view.close()
 
     def _commit(
-        self, table: Table, found: list[Copied], done: int, user_metadata: str = "{}"
+        self, table: Table, copied: list[Copied], done: int, user_metadata: str = "{}"
     ) -> None:
-        check_files(table, [add["path"] for part in found for add in part.adds])
-        actions: list[dict[str, Any]] = [{"add": add} for part in found for add in part.adds]
+        check_files(table, [add["path"] for part in copied for add in part.adds])
+        actions: list[dict[str, Any]] = [{"add": add} for part in copied for add in part.adds]
         delta = self.tracking.delta
         version = delta.commit(table.snapshot, actions, self._app, done, user_metadata)
         table.snapshot = delta.advance(table.snapshot, version)
         with self._counting:
-            self.rows += sum(part.rows for part in found)
+            self.rows += sum(part.rows for part in copied)
             self._told(self.rows, max(self._expected, self.rows))

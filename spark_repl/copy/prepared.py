@@ -22,10 +22,10 @@ _PAGE = 50_000
 
 
 def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
-    """What was executed before the oldest branch that is prepared now was; ``executed`` without
-    any. Raises SourceError when the source has purged where one was prepared."""
+    """The GTID set before the oldest of the branches that are prepared now; ``executed`` without
+    any. Raises SourceError when the source has purged the file where one was prepared."""
     try:
-        found = connection.query("XA RECOVER CONVERT XID")
+        branches = connection.query("XA RECOVER CONVERT XID")
     except SourceError as error:
         if error.number not in _NOT_ALLOWED:
             raise
@@ -34,7 +34,7 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
             " XA COMMIT will stop the applier (1397); GRANT XA_RECOVER_ADMIN ON *.* TO the account"
         )
         return executed
-    wanted = {_xid(row) for row in found}
+    wanted = {_xid(row) for row in branches}
     if not wanted:
         return executed
     log.warning("%d XA branches are prepared: the log is taken from before them", len(wanted))
@@ -50,13 +50,13 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
 
 
 def _xid(row: dict[str, Any]) -> str:
-    """As the log writes it."""
+    """A row of XA RECOVER as the log writes the XID."""
     data, length = str(row["data"]).removeprefix("0x").lower(), 2 * int(row["gtrid_length"])
     return f"X'{data[:length]}',X'{data[length:]}',{row['formatID']}"
 
 
 def _look(connection: DumpConnection, name: str, wanted: set[str]) -> GtidSet:
-    """Takes out what this file prepares; returns what was executed before the file."""
+    """Takes out of ``wanted`` what this file prepares; returns the GTID set before the file."""
     before, position = GtidSet(), 4
     while True:
         rows = connection.query(f"SHOW BINLOG EVENTS IN '{name}' FROM {position} LIMIT {_PAGE}")

@@ -60,11 +60,12 @@ def _grants(query: Query) -> list[str]:
 
 
 def _may(lines: Iterable[str], what: str, where: str) -> bool:
-    """``where``: everything, or a database. One with % or _ in a grant's name may be any."""
+    """Whether a grant allows ``what`` on ``where``: everything, or a database. A grant's name with
+    % or _ in it may mean any database."""
     for line in lines:
-        found = _GRANT.match(line)
-        if found and _names(found["what"], what):
-            scope = found["where"]
+        match = _GRANT.match(line)
+        if match and _names(match["what"], what):
+            scope = match["where"]
             if scope == where:
                 return True
             pattern = _plain(scope.removesuffix(".*"))
@@ -76,7 +77,7 @@ def _may(lines: Iterable[str], what: str, where: str) -> bool:
 def _revoked(lines: Iterable[str], what: str) -> list[str]:
     """Databases that are taken out of what is granted on everything (partial_revokes)."""
     matches = filter(None, map(_REVOKE.match, lines))
-    return [_plain(found["where"]) for found in matches if _names(found["what"], what)]
+    return [_plain(match["where"]) for match in matches if _names(match["what"], what)]
 
 
 def _names(granted: str, what: str) -> bool:
@@ -84,5 +85,5 @@ def _names(granted: str, what: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    found = _QUOTED.match(name)
-    return found[1] if found else name
+    match = _QUOTED.match(name)
+    return match[1] if match else name

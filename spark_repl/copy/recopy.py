@@ -1,4 +1,4 @@
-"""A new copy of some tables: asked for by one process, made by the one that owns the target.
+"""Recopy: a new copy of some tables, asked for by one process and made by the target's owner.
 
 The applier goes on meanwhile. When all rows are there it goes back to the cut behind which the copy
 began, and what follows is applied to the copied tables alone; then a cut shows them.
@@ -47,25 +47,25 @@ log = logging.getLogger(__name__)
 
 _NAME = "thread of new copies"
 _FORMAT = 1
-"""of a request"""
+"""the number of a request's format"""
 _POLL_S = 0.5
 _TOLD_S = 10.0
 
 
 def ask(config: Config, tables: tuple[str, ...]) -> str:
-    """Leaves a request for the applier that owns the target; ``on_foreign_change`` may, too.
-    Returns its name."""
+    """Leaves a request for the applier that owns the target, whose ``on_foreign_change`` may leave
+    one too. Returns the request's name."""
     folder = Path(Layout.of(config.target).requests)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{time.time_ns()}-{os.getpid()}.json"
-    said = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
-    replace_file(folder / name, said.encode())
+    request = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
+    replace_file(folder / name, request.encode())
     return name
 
 
 def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
-    """Until a cut shows the copied tables. Raises TargetError when the applier gave it up, or has
-    ended."""
+    """Asks the applier for a copy, and waits until a cut shows it. Raises TargetError when the
+    applier gave it up, or has ended."""
     began = time.perf_counter()
     control = Control(Layout(config.target.path).control, config.channel)
     asked = ask(config, tables)
@@ -78,8 +78,8 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
             if copy.until is not None and standing(control).copy is None:
                 seconds = time.perf_counter() - began
                 return CopyResult(len(copy.bounds), copy.rows, seconds, copy.start, copy.until)
-        held = control.owner()
-        if held is None or held[1].is_dead:
+        owner = control.owner()
+        if owner is None or owner[1].is_dead:
             raise TargetError(
                 "the applier has ended before a cut shows the copy", file=config.target.path,
                 hint="start it again: it goes on with the copy",
@@ -89,8 +89,8 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
 def copy_stopped(
     config: Config, tables: tuple[str, ...], session: Callable[[], SparkSession], *, take_over: bool
 ) -> CopyResult:
-    """In this process, while no applier runs; the next one applies what follows. A copy that was
-    begun before goes on first."""
+    """Copies in this process, while no applier runs; the next one applies what follows. A copy that
+    was begun before goes on first."""
     control = Control(Layout(config.target.path).control, config.channel)
     control.claim(take_over=take_over)
     try:
@@ -105,11 +105,11 @@ def copy_stopped(
 def _copy(
     spark: SparkSession, config: Config, control: Control, stop: threading.Event | None = None
 ) -> CopyResult:
-    told = [time.monotonic()]
+    last_told = [time.monotonic()]
 
     def tell(rows: int, expected: int) -> None:
-        if time.monotonic() - told[0] > _TOLD_S:
-            told[0] = time.monotonic()
+        if time.monotonic() - last_told[0] > _TOLD_S:
+            last_told[0] = time.monotonic()
             log.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
 
     run = Workers(spark, config.apply.workers).run
@@ -125,7 +125,7 @@ class Recopier(Companion):
         super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
         self.spark, self.config, self.applier = spark, config, applier
         self.folder = Path(Layout.of(config.target).requests)
-        self._more = True  # left by a run before this one, perhaps
+        self._more = True  # a run before this one may have left something to do
 
     def _next(self) -> bool:
         try:
@@ -142,7 +142,7 @@ class Recopier(Companion):
         return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
 
     def _one(self) -> bool:
-        """One copy, if there is one to be made; returns whether there may be more to do."""
+        """Makes one copy, if one is asked for; returns whether there may be more to do."""
         control = self.applier.tracking.control
         copy = standing(control).copy
         if copy is None:
@@ -150,7 +150,7 @@ class Recopier(Companion):
             if not requests:
                 return False
             tables, last = _tables(requests[0]), last_copy(control)
-            # Killed behind the row that answers it, or nothing that asks.
+            # It was answered before a kill, or the file asks for nothing.
             if not tables or (last and last.asked == requests[0].name):
                 requests[0].unlink(missing_ok=True)
                 return True
@@ -186,16 +186,16 @@ class Recopier(Companion):
             return copy
 
     def _give_up(self, control: Control, copy: Copy, error: Exception) -> None:
-        """Tells whoever asked."""
-        known = isinstance(error, SparkReplError)
-        log.error("not copied again: %s", error, exc_info=None if known else error)
-        text = str(error) if known else f"{type(error).__name__}: {first_line(error)}"
+        """Records why there will be no copy, for whoever asked."""
+        ours = isinstance(error, SparkReplError)
+        log.error("not copied again: %s", error, exc_info=None if ours else error)
+        text = str(error) if ours else f"{type(error).__name__}: {first_line(error)}"
         record_copy(control, replace(copy, error=text))
         self.applier.coordinator.keep_branches(False)
 
 
 def _not_the_copys(error: Exception) -> bool:
-    """What may pass, and what ends the applier too."""
+    """Whether the error is not of this copy alone: it may pass, or ends the applier too."""
     passes = isinstance(error, SourceLostError) or temporary(error) or disk_full(error)
     return passes or isinstance(
         error,
@@ -209,10 +209,10 @@ def _not_the_copys(error: Exception) -> bool:
 
 
 def _tables(request: Path) -> tuple[str, ...]:
-    """What ``ask`` has asked for; () where it was not ``ask`` that wrote the file."""
+    """The tables that a request names; () for a file that ``ask`` did not write."""
     try:
-        found = json.loads(request.read_text("utf-8"))["tables"]
-        return tuple(str(name) for name in found)
+        tables = json.loads(request.read_text("utf-8"))["tables"]
+        return tuple(str(name) for name in tables)
     except (ValueError, KeyError, TypeError):
         log.error("%s asks for no tables: it is removed", request)
         return ()

@@ -1,4 +1,4 @@
-"""What there is to copy: the source's tables, their definitions, and where chunks end."""
+"""SourceTable: what there is to copy: the source's tables, their definitions, and chunks' ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 
 _CHUNK_BYTES, _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 48 << 20, 2_000, 400_000
 _SYSTEM = "'mysql', 'sys', 'information_schema', 'performance_schema'"
-# First key columns whose order the server can also find from a literal.
+# Types of a first key column, other than numbers and text, that compare with a literal in order.
 _TEXT_LITERALS = (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.TIME)
 
 _BLOBS = (ColumnType.BLOB, ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECTOR)
@@ -38,7 +38,7 @@ class SourceTable:
 
 
 def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> bool:
-    """Whether the table has to be read as of one moment: where its log can't be applied twice.
+    """Whether the table has to be read as of one moment, because its log can't be applied twice.
 
     Without a key a row can't be told from its copies. An image without all columns, and a JSON
     diff, change a row that must be the one before them; where a row moves between keys while they
@@ -55,7 +55,7 @@ def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> boo
 
 
 def refuse_diffs(tables: Sequence[SourceTable], variables: Mapping[str, str]) -> None:
-    """For JSON columns that are kept as VARIANT. Raises SourceError."""
+    """Raises SourceError where JSON columns are to be VARIANT and the source logs JSON diffs."""
     diffs = bool(variables.get("binlog_row_value_options"))
     if diffs and any(ColumnType.JSON in _types(table.definition) for table in tables):
         raise SourceError(
@@ -78,23 +78,24 @@ def full_name(definition: TableDefinition) -> str:
 
 
 def list_tables(query: Query, only: tuple[str, ...] = ()) -> list[SourceTable]:
-    """All tables of the users, largest first. Raises SchemaError for one that can't be copied."""
-    rows = query(
+    """The users' tables (``only`` those, if given), largest first. Raises SchemaError for one that
+    can't be copied."""
+    listed = query(
         "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0)"
         " FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         f" AND table_schema NOT IN ({_SYSTEM}) ORDER BY data_length DESC, 1, 2"
     )
     folds = case_of_names(query) > 0  # with 2 they are listed as written, and logged in lower case
     wanted = set(map(fold, only) if folds else only)
-    found = []
-    for database, table, count, width in rows:
+    tables = []
+    for database, table, count, width in listed:
         name = f"{database}.{table}"
         if not only or (fold(name) if folds else name) in wanted:
             definition = _definition(query, str(database), str(table))
             if folds:
                 definition = folded_definition(definition)
-            found.append(SourceTable(definition, int(count), int(width)))
-    return found
+            tables.append(SourceTable(definition, int(count), int(width)))
+    return tables
 
 
 def case_of_names(query: Query) -> int:
@@ -104,18 +105,18 @@ def case_of_names(query: Query) -> int:
 
 def _definition(query: Query, database: str, table: str) -> TableDefinition:
     ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
-    made = classify(statement, database)
-    if made.effect != Effect.CREATE_TABLE or made.definition is None:
+    created = classify(statement, database)
+    if created.effect != Effect.CREATE_TABLE or created.definition is None:
         raise SchemaError(
-            f"the table's definition is not understood: {made.reason}", table=f"{database}.{table}",
-            hint="leave the table out of the copy",
+            f"the table's definition is not understood: {created.reason}",
+            table=f"{database}.{table}", hint="leave the table out of the copy",
         )  # fmt: skip
-    made.definition.arrow_schema()  # says which column has a type without a place
-    return made.definition
+    created.definition.arrow_schema()  # says which column has a type without a place
+    return created.definition
 
 
 def chunk_ends(query: Query, table: SourceTable) -> tuple[str, ...]:
-    """Upper ends (inclusive) of all chunks but the last, as SQL literals; () for one chunk."""
+    """Inclusive upper ends of all chunks but the last, as SQL literals; () for one chunk."""
     definition = table.definition
     if not definition.primary_key:
         return ()
@@ -152,7 +153,8 @@ def _plain(column: Column) -> str:
 
 
 def _literal(column: Column, value: Any) -> str:
-    """Text as hex digits, so that nothing needs quoting; the column's collation compares it."""
+    """An SQL literal; text as hex digits, so that nothing needs quoting. The column's collation
+    compares it."""
     if _is_text(column):
         if column.collation == BINARY:
             return f"X'{value}'"
@@ -163,9 +165,9 @@ def _literal(column: Column, value: Any) -> str:
 
 
 def wheres(column: str, ends: tuple[str, ...]) -> list[str]:
-    """One condition per chunk; together they are every row, once."""
+    """A WHERE clause per chunk; together they select every row, once."""
     if not ends:
         return [""]
-    found = [f"WHERE {column} <= {ends[0]}"]
-    found += [f"WHERE {column} > {a} AND {column} <= {b}" for a, b in pairwise(ends)]
-    return [*found, f"WHERE {column} > {ends[-1]}"]
+    conditions = [f"WHERE {column} <= {ends[0]}"]
+    conditions += [f"WHERE {column} > {low} AND {column} <= {high}" for low, high in pairwise(ends)]
+    return [*conditions, f"WHERE {column} > {ends[-1]}"]

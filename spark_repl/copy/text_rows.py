@@ -48,8 +48,8 @@ class Stream(Protocol):
 
 
 def select_list(definition: TableDefinition) -> str:
-    """FLOAT is printed with six digits; as DOUBLE it comes whole, a zero with its sign. A key that
-    may have twins comes in its own bytes."""
+    """The columns of a SELECT. FLOAT is printed with six digits; as DOUBLE it comes whole, a zero
+    with its sign. A key that may have twins comes in its own bytes."""
     parts = []
     for i, column in enumerate(definition.columns):
         name = "`" + column.name.replace("`", "``") + "`"
@@ -62,7 +62,8 @@ def select_list(definition: TableDefinition) -> str:
 
 
 def key_to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
-    """As ``to_arrow``, of a key's column. DecodeError for a form that could be another key's."""
+    """The array of a key's column. Raises as ``to_arrow``, and DecodeError for a form that could be
+    another key's."""
     if not has_second_forms(column):
         return to_arrow(column, values, zero_dates)
     refuse_second_forms(column, values)
@@ -81,9 +82,9 @@ def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
     while True:
         rows, start, code = _split_rows(buffer, start, have, offsets, lengths, rows)
         if code == _NEED and have < len(buffer):  # TLS gives 16 KB at a time
-            got = _read(stream, min(len(buffer) - have, _READ_BYTES))
-            buffer[have : have + len(got)] = np.frombuffer(got, np.uint8)
-            have += len(got)
+            data = _read(stream, min(len(buffer) - have, _READ_BYTES))
+            buffer[have : have + len(data)] = np.frombuffer(data, np.uint8)
+            have += len(data)
             continue
         if rows:
             yield [Values(buffer, offsets[c, :rows], lengths[c, :rows]) for c in range(count)]
@@ -108,12 +109,12 @@ def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
 
 def _read(stream: Stream, size: int) -> bytes:
     try:
-        found = stream.read1(size)
+        data = stream.read1(size)
     except OSError as error:
         raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
-    if not found:
+    if not data:
         raise SourceLostError("Lost connection to the source during query", number=2013)
-    return found
+    return data
 
 
 def _join(stream: Stream, have: bytes) -> tuple[npt.NDArray[np.uint8], bytes]:
@@ -128,26 +129,26 @@ def _join(stream: Stream, have: bytes) -> tuple[npt.NDArray[np.uint8], bytes]:
 
 
 @jit
-def _columns(data: Any, pos: Any, offsets: np.ndarray, lengths: np.ndarray, row: Any) -> None:
+def _columns(data: Any, at: Any, offsets: np.ndarray, lengths: np.ndarray, row: Any) -> None:
     for column in range(offsets.shape[0]):
-        size: Any = np.int64(data[pos])
-        pos += 1
+        size: Any = np.int64(data[at])
+        at += 1
         if size == 0xFB:
             size = np.int64(-1)
         elif size > 0xFB:
             width = 2 if size == 0xFC else (3 if size == 0xFD else 8)
-            size = read_uint(data, pos, width)
-            pos += width
-        offsets[column, row] = pos
+            size = read_uint(data, at, width)
+            at += width
+        offsets[column, row] = at
         lengths[column, row] = size
-        pos += max(size, 0)
+        at += max(size, 0)
 
 
 @jit
 def _split_rows(
     data: np.ndarray, start: int, have: int, offsets: np.ndarray, lengths: np.ndarray, rows: int
 ) -> Any:
-    """(rows, offset behind them, why it ends); ``rows`` are there already."""
+    """(rows in the batch, offset behind them, why it ends). ``rows``: how many it has already."""
     at: Any = np.int64(start)
     for row in range(rows, offsets.shape[1]):
         if have - at < 4:
@@ -168,35 +169,35 @@ def _split_rows(
 
 
 def to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
-    """The array that the decoder of row events would give. Raises SchemaError."""
-    kind = column.type
-    if kind in CHARACTER_TYPES:
+    """The array that the decoder of row events would give for a column. Raises SchemaError."""
+    column_type = column.type
+    if column_type in CHARACTER_TYPES:
         return text.gather(values, pa.binary() if column.collation == BINARY else pa.string())
-    if kind == _T.BIT:
+    if column_type == _T.BIT:
         return _bit(column, values)
-    if kind == _T.GEOMETRY:
+    if column_type == _T.GEOMETRY:
         return nested.geometry(column, values)
-    if kind == _T.VECTOR:
+    if column_type == _T.VECTOR:
         return nested.vector(values)
     if column.form == Form.VARIANT:
         return text_to_variant(values)
-    found = text.gather(values, pa.string())
+    texts = text.gather(values, pa.string())
     if column.form == Form.MICROSECONDS:
-        return _microseconds(found)
-    if kind in DATE_TYPES and column.form != Form.TEXT:
-        return _dates(column, found, zero_dates)
-    return found if column.arrow_type == pa.string() else found.cast(column.arrow_type)
+        return _microseconds(texts)
+    if column_type in DATE_TYPES and column.form != Form.TEXT:
+        return _dates(column, texts, zero_dates)
+    return texts if column.arrow_type == pa.string() else texts.cast(column.arrow_type)
 
 
 def _bit(column: Column, values: Values) -> pa.Array:
-    found = text.gather(values, pa.binary())
-    return pc.equal(found, b"\1") if column.meta == 1 else found
+    raw = text.gather(values, pa.binary())
+    return pc.equal(raw, b"\1") if column.meta == 1 else raw
 
 
-def _microseconds(found: pa.Array) -> pa.Array:
-    """Of TIME as the server prints it, -838:59:59.000000."""
+def _microseconds(texts: pa.Array) -> pa.Array:
+    """Int64Array: microseconds of TIME values as the server prints them, -838:59:59.000000."""
     parts = pc.extract_regex(
-        found, r"^(?P<sign>-?)(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)\.?(?P<f>\d*)$"
+        texts, r"^(?P<sign>-?)(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)\.?(?P<f>\d*)$"
     )
     hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in "hms")
     fraction = pc.utf8_rpad(pc.struct_field(parts, "f"), 6, "0").cast(pa.int64())
@@ -205,16 +206,16 @@ def _microseconds(found: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(total), total)
 
 
-def _dates(column: Column, found: pa.Array, zero_dates: str) -> pa.Array:
-    zero = pc.match_substring_regex(found, _ZERO_DATE)
-    if pc.any(zero).as_py():
+def _dates(column: Column, texts: pa.Array, zero_dates: str) -> pa.Array:
+    zero_dated = pc.match_substring_regex(texts, _ZERO_DATE)
+    if pc.any(zero_dated).as_py():
         if zero_dates != "null":
             raise SchemaError(
                 f"column {column.name} holds zero or partial dates",
                 hint=ZERO_DATES_HINT,
             )
-        found = pc.if_else(zero, pa.scalar(None, pa.string()), found)
+        texts = pc.if_else(zero_dated, pa.scalar(None, pa.string()), texts)
     if column.type == _T.DATE:
-        return found.cast(pa.date32())
-    plain = found.cast(pa.timestamp("us"))
-    return plain if column.type == _T.DATETIME else pc.assume_timezone(plain, "UTC")
+        return texts.cast(pa.date32())
+    timestamps = texts.cast(pa.timestamp("us"))
+    return timestamps if column.type == _T.DATETIME else pc.assume_timezone(timestamps, "UTC")

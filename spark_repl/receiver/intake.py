@@ -1,7 +1,7 @@
 """Intake: what a dump stream says goes into the relay log, without a socket.
 
 The stream's own events (ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, HEARTBEAT) are understood
-here; a transaction that the source breaks off is dropped from the tail (mysql.md 1.1, 1.8).
+here; a transaction that the source breaks off is dropped from the log's tail.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class Intake:
-    """One connection's stream. ``take`` after each read; the rest are figures for the status."""
+    """One connection's stream: ``take`` it in after each read. The attributes are figures for the
+    status."""
 
     def __init__(self, writer: RelayWriter, *, semi_sync: bool = False) -> None:
         self.writer = writer
@@ -38,18 +39,18 @@ class Intake:
         Raises SourceError (the source refused), SourceLostError (it ended the stream, or the
         stream is broken), LogError (the relay log can't be written).
         """
-        for found in self.splitter.take():
-            if isinstance(found, Batch):
-                self.bytes += len(found.data)
-                self.ack |= found.ack
-                self.writer.append(found)
-            elif isinstance(found, Special):
-                self._special(found)
+        for part in self.splitter.take():
+            if isinstance(part, Batch):
+                self.bytes += len(part.data)
+                self.ack |= part.ack
+                self.writer.append(part)
+            elif isinstance(part, Special):
+                self._special(part)
             else:
-                raise refusal(found.payload)
+                raise refusal(part.payload)
 
-    def _special(self, found: Special) -> None:
-        kind, event = found.type, found.event
+    def _special(self, special: Special) -> None:
+        kind, event = special.type, special.event
         if kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
             self._heartbeat(event)
         elif kind == EventType.FORMAT_DESCRIPTION:
@@ -92,13 +93,13 @@ class Intake:
         self.writer.append_rotate(event, place.name, place.position)
 
     def _heartbeat(self, event: bytes) -> None:
-        found = parse_heartbeat(event)
-        here = self.writer
-        if found.file == here.source_file and found.position < here.source_position:
+        heartbeat = parse_heartbeat(event)
+        writer = self.writer
+        if heartbeat.file == writer.source_file and heartbeat.position < writer.source_position:
             raise LogError(
                 "Unexpected source's heartbeat data: it is at"
-                f" {found.file}:{found.position}, behind {here.source_position}, which was"
-                " received already",
+                f" {heartbeat.file}:{heartbeat.position}, behind {writer.source_position}, which"
+                " was received already",
                 number=13118,
                 hint="was the source RESET? then begin with a new relay folder",
             )

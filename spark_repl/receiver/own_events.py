@@ -1,4 +1,4 @@
-"""The events that a relay log holds of its own: heads of files, rotations (mysql.md 1.9).
+"""The events that a relay log holds of its own: heads of files, rotations.
 
 A file begins as MySQL's relay logs do: our FORMAT_DESCRIPTION and PREVIOUS_GTIDS, then the source's
 name and position as an artificial ROTATE, and the source's FORMAT_DESCRIPTION. mysqlbinlog reads
@@ -29,7 +29,7 @@ _LOG_ID = re.compile(r"-relay-([0-9a-f]{32})$")
 def make_event(
     kind: int, body: bytes, server_id: int, *, flags: int, end_log_pos: int = 0, checksum: bool
 ) -> bytes:
-    """A whole event; ``checksum``: with its CRC32."""
+    """A whole event. ``checksum``: whether its CRC32 stands at its end."""
     length = HEADER_LENGTH + len(body) + CRC_LENGTH * checksum
     head = struct.pack(
         "<IBIIIH", int(time.time()), kind, server_id, length, end_log_pos & 0xFFFFFFFF, flags
@@ -70,7 +70,8 @@ def file_head(
 
 
 def source_head(source: bytes, name: str, position: int, *, checksum: bool) -> bytes:
-    """Says which file of the source follows. ``checksum``: of the events before."""
+    """The events that say which file of the source follows. ``checksum``: whether the events before
+    carry one."""
     server_id = int.from_bytes(source[5:9], "little")
     body = struct.pack("<Q", position) + name.encode("utf-8", "surrogateescape")
     rotate = make_event(
@@ -80,7 +81,7 @@ def source_head(source: bytes, name: str, position: int, *, checksum: bool) -> b
 
 
 def own_rotate(following: str, server_id: int, offset: int, *, checksum: bool) -> bytes:
-    """Ends a file of which ``offset`` bytes are written."""
+    """The ROTATE that ends a file of which ``offset`` bytes are written."""
     body = struct.pack("<Q", 4) + following.encode()
     length = HEADER_LENGTH + len(body) + CRC_LENGTH * checksum
     return make_event(
@@ -92,7 +93,7 @@ def own_rotate(following: str, server_id: int, offset: int, *, checksum: bool) -
 def normal(source: bytes) -> bytes:
     """A source's FORMAT_DESCRIPTION as it is sent from the middle of a file.
 
-    So the same file's is the same whether a dump began at its start or not: created and
+    So a file's event is the same whether a dump began at the file's start or not: created and
     end_log_pos are 0, it is marked artificial, and not in use.
     """
     event = bytearray(source)
@@ -105,7 +106,8 @@ def normal(source: bytes) -> bytes:
 
 
 def _has_checksum_byte(source: bytes) -> bool:
-    """Servers from 5.6.1 on write the algorithm and a CRC32, also when the algorithm is none."""
+    """Whether the event ends with the checksum algorithm and a CRC32: servers from 5.6.1 on write
+    both, also when the algorithm is none."""
     check = int.from_bytes(source[-CRC_LENGTH:], "little")
     body = bytearray(source[:-CRC_LENGTH])
     body[_FLAGS_AT] &= ~EventFlag.IN_USE
@@ -113,7 +115,7 @@ def _has_checksum_byte(source: bytes) -> bool:
 
 
 def log_id_of(event: bytes) -> str | None:
-    """The id of the relay log that begins with this FORMAT_DESCRIPTION; None: not one of ours."""
+    """The id of the relay log that begins with this FORMAT_DESCRIPTION; None: a server's log."""
     text = event[_VERSION_AT : _VERSION_AT + _VERSION_LENGTH].split(b"\0", 1)[0]
-    found = _LOG_ID.search(text.decode("latin-1"))
-    return found[1] if found else None
+    match = _LOG_ID.search(text.decode("latin-1"))
+    return match[1] if match else None

@@ -1,9 +1,9 @@
-"""The packets of a dump connection become events in a row: bytes in, bytes out, no socket.
+"""PacketSplitter: packets of a dump connection become events in a row; bytes in, bytes out.
 
 A source sends each event in a packet of its own (split at 16 MB), behind an OK byte and, with
-semi-synchronous replication, two more bytes (mysql.md 1.8). ``PacketSplitter`` takes the stream
-cut anywhere, checks sequence numbers, lengths and each event's CRC32, and walks the grammar of
-transactions, so that whoever writes the events knows where whole transactions end.
+semi-synchronous replication, two more bytes (MySQL source, plugin/semisync). ``PacketSplitter``
+takes the stream cut anywhere, checks sequence numbers, lengths and each event's CRC32, and walks
+the grammar of transactions, so that whoever writes the events knows where whole transactions end.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Reply:
 
 
 class PacketSplitter:
-    """Feed what a socket gives into ``space()``, tell ``received(n)``, then take ``take()``.
+    """Splits a stream: read into ``space()``, tell ``received(count)``, then take what ``take()``
+    gives.
 
     ``checksum`` says whether events carry a CRC32: whoever reads the FORMAT_DESCRIPTION events
     sets it. ``sequence``: of the first packet (1 behind a command).
@@ -136,7 +137,8 @@ class PacketSplitter:
         self._have += count
 
     def take(self) -> Iterator[Batch | Special | Reply]:
-        """What the bytes received so far hold, in order. SourceLostError: it is broken."""
+        """What the bytes received so far hold, in order. Raises SourceLostError when the stream is
+        broken."""
         state = self._state
         while True:
             code = split(
@@ -162,14 +164,14 @@ class PacketSplitter:
                 raise _broken(code, state)
 
     def _batch(self, whole: int) -> Batch:
-        """Hands out out[:whole]; what is held stays, at the front of the next output."""
+        """The first ``whole`` bytes of the output; what is held stays, at the front of the next."""
         state, out = self._state, self._out
-        n = int(state[AT_COUNT])
-        numbers = self._numbers[: n + 1]
+        count = int(state[AT_COUNT])
+        numbers = self._numbers[: count + 1]
         batch = Batch(
-            out.data[:whole], numbers[:n, END].copy(), self._uuids[:n].copy(),
-            numbers[:n, GNO].copy(), self._tags[:n].copy().view("S32").reshape(-1),
-            numbers[:n, START].copy(), bool(state[AT_ACK]),
+            out.data[:whole], numbers[:count, END].copy(), self._uuids[:count].copy(),
+            numbers[:count, GNO].copy(), self._tags[:count].copy().view("S32").reshape(-1),
+            numbers[:count, START].copy(), bool(state[AT_ACK]),
         )  # fmt: skip
         rest = int(state[AT_OUT]) - whole
         if len(self._spare) < len(out):
@@ -177,7 +179,7 @@ class PacketSplitter:
         self._spare[:rest] = out[whole : whole + rest]
         self._out, self._spare = self._spare, out
         for array in (self._numbers, self._uuids, self._tags):
-            array[0] = array[n].copy()
+            array[0] = array[count].copy()
         state[AT_START] -= whole
         state[AT_OUT], state[AT_COUNT], state[AT_ACK] = rest, 0, 0
         return batch
@@ -191,7 +193,7 @@ class PacketSplitter:
 
 def _broken(code: int, state: np.ndarray) -> SourceLostError:
     name = type_name(int(state[AT_TYPE]))
-    said = {
+    message = {
         BAD_SEQUENCE: "packets out of order: the connection is broken",
         BAD_PACKET: "a packet that is no event: the connection is broken",
         BAD_CHECKSUM: "Replication event checksum verification failed while reading from"
@@ -200,5 +202,5 @@ def _broken(code: int, state: np.ndarray) -> SourceLostError:
         " a version that is not known",
     }[code]
     return SourceLostError(
-        said, hint="it is fetched again; if it comes back, check the source's log"
+        message, hint="it is fetched again; if it comes back, check the source's log"
     )

@@ -49,7 +49,7 @@ BAD_SEQUENCE, BAD_PACKET, BAD_CHECKSUM, BAD_GRAMMAR = 4, 5, 6, 7
 
 @jit
 def is_streamed(kind: int) -> bool:
-    """Events whose bodies the grammar does not read: they pass through in pieces."""
+    """Whether the grammar does not read the event's body: it passes through in pieces."""
     return (
         kind == EventType.TABLE_MAP
         or kind == EventType.ROWS_QUERY
@@ -156,7 +156,7 @@ def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.
 
 @jit
 def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> int:
-    """Copies what is there of the packet, and carries the checksum on."""
+    """Copies what is there of the packet to the output, and carries the checksum on."""
     at = state[AT_IN]
     to = state[AT_OUT]
     count = min(state[AT_PACKET_LEFT], have - at)
@@ -185,7 +185,7 @@ def _finish_event(
     out: np.ndarray, state: np.ndarray, numbers: np.ndarray, uuids: np.ndarray, tags: np.ndarray
 ) -> int:
     kind = state[AT_TYPE]
-    if _is_special(kind):  # made on the way, they may differ in checksums: see source/dump
+    if _is_special(kind):  # made on the way, it may differ in checksums: see source.dump
         return SPECIAL
     if state[STATE_CHECKSUM] and state[AT_SUM] != state[AT_WANT]:
         return BAD_CHECKSUM

@@ -31,8 +31,8 @@ class Purged:
 
 @contextmanager
 def deciding(folder: Path) -> Iterator[None]:
-    """Held by who decides how far to purge, and by who begins to need the log from some place on:
-    neither goes by what the other is about to change. Recorded files are never purged."""
+    """A lock for whoever decides how far to purge, and whoever begins to need the log from some
+    place on: neither goes by what the other is about to change. Recorded files are never purged."""
     if read_end(folder) is None:
         yield
         return
@@ -41,8 +41,8 @@ def deciding(folder: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Removes the whole log, which can't be gone on with: the receiver begins a new one. The
-    published end goes first, so whatever happens in between, no reader takes the rest for a log."""
+    """Removes the whole log, where it can't go on: the receiver begins a new one. The published end
+    goes first, so whatever happens in between, no reader takes the rest for a log."""
     with locked(folder):
         for name in (END, LIST, *map(file_name, sorted(numbers_in(folder)))):
             (folder / name).unlink(missing_ok=True)

@@ -40,8 +40,8 @@ _LOOKS_IN_SPACE = 16
 
 
 class Receiver:
-    """``start``: what a new relay log begins behind (what the target has); ``run`` until
-    ``stop()``, from any thread, or until the source refuses."""
+    """Runs until ``stop()``, from any thread, or until the source refuses. ``start``: what a new
+    relay log begins behind (what the target has); ``keep_on``: asked now and then whether to."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Receiver:
                 self.report.write("OFF", self.writer)
 
     def _prepare(self) -> None:
-        """What a new log begins with, or one whose published part was damaged."""
+        """Begins a new log where there is none, or where its published part was damaged."""
         writer = self.writer
         if writer.log_id and writer.lost is None:
             return
@@ -101,18 +101,18 @@ class Receiver:
             writer.source_position = self.source.log_position
 
     def _follow(self) -> None:
-        places = addresses(self.source)
-        at = failures = 0
+        sources = addresses(self.source)
+        address = failures = 0
         refused: dict[int, SourceError] = {}
         while not self.stopping:
             before = self.writer.transactions
             try:
-                self._session(places[at])
+                self._session(sources[address])
             except SourceLostError as error:
                 last: SourceError = error
             except SourceError as error:
-                refused[at] = last = error
-                if len(refused) == len(places):
+                refused[address] = last = error
+                if len(refused) == len(sources):
                     raise
             else:
                 return
@@ -127,26 +127,27 @@ class Receiver:
                     f"gave up after {failures - 1} attempts: {last.message}", number=last.number,
                     hint=last.hint,
                 )  # fmt: skip
-            log.warning("source %s:%d: %s", places[at].host, places[at].port, last)
+            log.warning("source %s:%d: %s", sources[address].host, sources[address].port, last)
             self.report.failed(last)
-            if failures > 1 or at in refused:
-                at = (at + 1) % len(places)
-            self._pause(failures, len(places))
+            if failures > 1 or address in refused:
+                address = (address + 1) % len(sources)
+            self._pause(failures, len(sources))
 
     def _pause(self, failures: int, places: int) -> None:
-        """Twice as long after each round in vain; the first time at once."""
+        """Waits before the next attempt: hardly in the first round of addresses, then twice as long
+        after each round in vain."""
         rounds = (failures - 1) // places
-        wait = min(
+        wait_s = min(
             self.source.connect_retry_s * 2.0 ** min(rounds - 1, 30),
             self.source.connect_retry_max_s,
         )
-        until = time.monotonic() + (wait if rounds else 0.05)
+        until = time.monotonic() + (wait_s if rounds else 0.05)
         self.report.write("CONNECTING", self.writer)
-        while not self.stopping and (left := until - time.monotonic()) > 0:
-            self._stop.wait(min(left, _TICK_S))
+        while not self.stopping and (left_s := until - time.monotonic()) > 0:
+            self._stop.wait(min(left_s, _TICK_S))
 
     def _settle(self) -> None:
-        """Behind a connection: only whole transactions stay, all of them published."""
+        """Leaves the log of a connection that has ended with whole transactions, all published."""
         self.writer.drop_open()
         if self.writer.log_id and self.writer.lost is None:
             self.writer.sync()
@@ -178,9 +179,9 @@ class Receiver:
         check_identity(connection.replicas(), self.source.server_id, self.uuid)
         if not self.source.auto_position:
             return
-        have = self.writer.received
-        check_gtids(server, have)
-        if self.source.hosts and (lacking := have.subtract(server.executed)):
+        received = self.writer.received
+        check_gtids(server, received)
+        if self.source.hosts and (lacking := received.subtract(server.executed)):
             raise SourceLostError(
                 f"{server.host} lacks {lacking}, which was received already: it is behind, or has"
                 " gone another way",
@@ -188,31 +189,31 @@ class Receiver:
             )
 
     def _receive(self, connection: DumpConnection, intake: Intake) -> None:
-        heard = ticked = self._oldest = time.monotonic()
-        self._burst_from, self._since_check, waits = 0, -_FULL_CHECK_BYTES, False
+        last_byte = last_tick = self._oldest = time.monotonic()
+        self._burst_from, self._since_check, is_waiting = 0, -_FULL_CHECK_BYTES, False
         while not self.stopping:
             if self._is_full(intake):
-                if not waits:
+                if not is_waiting:
                     log.warning("relay.space_limit_bytes is reached: waiting for a purge")
-                waits = True
+                is_waiting = True
                 self.report.write("ON", self.writer, "waiting for space")
                 self._stop.wait(0.1)
-                heard = time.monotonic()
+                last_byte = time.monotonic()
                 continue
-            waits = False
+            is_waiting = False
             count = connection.read_into(intake.splitter.space(), self._patience())
             now = time.monotonic()
             if count:
-                heard = now
+                last_byte = now
                 intake.splitter.received(count)
                 intake.take()
-            elif now - heard > self.source.net_timeout_s:
+            elif now - last_byte > self.source.net_timeout_s:
                 raise SourceLostError(
                     f"no event and no heartbeat for {self.source.net_timeout_s} s", number=2013
                 )
             self._sync_when_due(connection, intake)
-            if now - ticked >= _TICK_S:
-                ticked = now
+            if now - last_tick >= _TICK_S:
+                last_tick = now
                 self.report.heartbeats(intake)
                 self.report.write("ON", self.writer)
 
@@ -253,7 +254,7 @@ class Receiver:
             intake.ack = False
 
     def _is_full(self, intake: Intake) -> bool:
-        """Looks when enough was written to matter."""
+        """Whether the log's space limit is reached; looks when enough was written to matter."""
         limit = self.config.relay.space_limit_bytes
         enough = min(_FULL_CHECK_BYTES, limit // _LOOKS_IN_SPACE)
         if not limit or (intake.bytes - self._since_check < enough and not self._full):
@@ -266,11 +267,11 @@ class Receiver:
 
 
 def _identity(folder: Path) -> str:
-    """The UUID under which the source knows this receiver: a new connection ends an old one."""
+    """The UUID under which the source knows this receiver: a new connection ends an older one."""
     path = folder / _IDENTITY
     try:
         return str(uuid.UUID(path.read_text("ascii").strip()))
     except (OSError, ValueError):
-        made = str(uuid.uuid4())
-        replace_file(path, made.encode())
-        return made
+        identity = str(uuid.uuid4())
+        replace_file(path, identity.encode())
+        return identity

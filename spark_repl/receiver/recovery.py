@@ -1,4 +1,4 @@
-"""What a relay log's files say after any end of their writer, and what is put right.
+"""Recovery: what a relay log's files hold after any end of their writer, and what is put right.
 
 The files are the truth. The tail is cut at the last whole transaction; a rotation or purge that
 was begun is finished; a list of files that is gone is made again from the files' own heads.
@@ -33,7 +33,7 @@ _CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where a writer goes on."""
+    """The state of a log from which its writer goes on."""
 
     files: FileList
     size: int
@@ -52,8 +52,8 @@ class Recovered:
 
 
 def recover(folder: Path) -> Recovered | None:
-    """Puts the folder right, holding its writer's lock; None: no log here yet. An applier may
-    be purging it at the same time: one waits for the other.
+    """Puts the folder right; None: no log here yet. The caller holds the writer's lock; an applier
+    may be purging at the same time: one waits for the other.
 
     Raises LogError for damage before the published end, which cutting would hide.
     """
@@ -64,13 +64,13 @@ def recover(folder: Path) -> Recovered | None:
             return None
         if end and end.log_id != files.log_id:
             end = None
-        files, found = _last_file(folder, files, end)
-        if found is None:
+        files, recovered = _last_file(folder, files, end)
+        if recovered is None:
             return None
         _remove_strays(folder, files)
-    if end and end.position > RelayPosition(files.numbers[-1], found.size):
-        found = replace(found, lost=end.position)
-    return found
+    if end and end.position > RelayPosition(files.numbers[-1], recovered.size):
+        recovered = replace(recovered, lost=end.position)
+    return recovered
 
 
 def known_end(folder: Path) -> End | None:
@@ -88,14 +88,14 @@ def _list(folder: Path, end: End | None) -> FileList | None:
         listed = None
         if end is None:
             raise
-    ours = numbers_in(folder)
-    if listed is None and ours:
-        log_id = end.log_id if end else _log_id_at(folder, max(ours))
-        numbers = sorted(n for n in ours if _log_id_at(folder, n) == log_id)
+    numbers = numbers_in(folder)
+    if listed is None and numbers:
+        log_id = end.log_id if end else _log_id_at(folder, max(numbers))
+        one_log = sorted(n for n in numbers if _log_id_at(folder, n) == log_id)
         # Behind a gap lies the newest: what is before it was being purged.
-        while numbers and numbers != list(range(numbers[0], numbers[-1] + 1)):
-            numbers.pop(0)
-        listed = FileList(log_id or "", tuple(numbers)) if numbers and log_id else None
+        while one_log and one_log != list(range(one_log[0], one_log[-1] + 1)):
+            one_log.pop(0)
+        listed = FileList(log_id or "", tuple(one_log)) if one_log and log_id else None
         if listed:
             write_list(folder, listed)
     return listed
@@ -103,11 +103,11 @@ def _list(folder: Path, end: End | None) -> FileList | None:
 
 def numbers_in(folder: Path) -> list[int]:
     """The numbers of all files that look like ours, listed or not."""
-    found = []
+    numbers = []
     for path in folder.glob(f"{STEM}.[0-9]*"):
         if path.suffix[1:].isdigit():
-            found.append(int(path.suffix[1:]))
-    return found
+            numbers.append(int(path.suffix[1:]))
+    return numbers
 
 
 def _log_id_at(folder: Path, number: int) -> str | None:
@@ -119,7 +119,8 @@ def _log_id_at(folder: Path, number: int) -> str | None:
 
 
 def _remove_strays(folder: Path, files: FileList) -> None:
-    """Files of a rotation that was not finished, of a purge that was, or of a log before."""
+    """Removes files that are not listed: of a rotation that was not finished, of a purge that was,
+    or of a log before."""
     for number in numbers_in(folder):
         if number not in files.numbers:
             (folder / file_name(number)).unlink()
@@ -135,9 +136,9 @@ def _last_file(folder: Path, files: FileList, end: End | None) -> tuple[FileList
                 hint="remove the whole relay folder: everything is fetched again",
             )  # fmt: skip
         published = end.position.offset if end and end.position.file_no == number else 0
-        found = _tail(path, files, published)
-        if found is not None:
-            return files, found
+        recovered = _tail(path, files, published)
+        if recovered is not None:
+            return files, recovered
         files = FileList(files.log_id, files.numbers[:-1])
         if files.numbers:
             write_list(folder, files)
@@ -154,30 +155,30 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
         return None
     buf = np.memmap(path, np.uint8, "r")
     size = _whole(path, buf, published)
-    found = scan(buf[:size], head.length, head.source.checksum, relay=True)
-    if found.stop not in (Stop.END, *_CUT):
+    result = scan(buf[:size], head.length, head.source.checksum, relay=True)
+    if result.stop not in (Stop.END, *_CUT):
         raise LogError(
-            "the relay log is damaged here", file=str(path), position=found.bad,
+            "the relay log is damaged here", file=str(path), position=result.bad,
             hint="remove the whole relay folder: everything is fetched again",
         )  # fmt: skip
-    size = found.resume
+    size = result.resume
     source, name, position, rotate = _last_source(buf, size)
     size = rotate or size
     del buf
     os.truncate(path, size)
     received = head.previous_gtids.union(
         GtidSet.from_arrays(
-            found.uuids.view("V16").reshape(-1),
-            found.numbers[:, GNO],
-            found.tags.view("S32").reshape(-1),
+            result.uuids.view("V16").reshape(-1),
+            result.numbers[:, GNO],
+            result.tags.view("S32").reshape(-1),
         )
     )
-    return Recovered(files, size, received, source, name, position, found.checksum)
+    return Recovered(files, size, received, source, name, position, result.checksum)
 
 
 def _whole(path: Path, buf: np.ndarray, published: int) -> int:
-    """The bytes in front of the first wrong checksum. Damage of what was published is an
-    error: readers have it, and only a log without checksums could be trusted behind it."""
+    """The number of bytes in front of the first wrong checksum. Raises LogError for damage of what
+    was published: readers have it."""
     bad = int(verify_events(buf, MAGIC_LENGTH, buf.size)) if _all_checked(buf) else -1
     if bad < 0:
         return int(buf.size)
@@ -203,15 +204,15 @@ def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, str, int, int]:
     own begins that is the file's last event (0: there is none)."""
     source, name, position, rotate, checksum = b"", "", MAGIC_LENGTH, 0, True
     controls, last = _controls(buf, size)
-    for at, length in controls.tolist():
-        event = buf[at : at + length].tobytes()
+    for offset, length in controls.tolist():
+        event = buf[offset : offset + length].tobytes()
         head = parse_header(event)
         own = bool(head.flags & EventFlag.RELAY_LOG)
         if head.type == EventType.FORMAT_DESCRIPTION:
             checksum = event[-5] == 1
             source = source if own else event
         elif own:
-            rotate = at if at + length == size else 0
+            rotate = offset if offset + length == size else 0
         else:
             place = parse_rotate(event[HEADER_LENGTH : length - CRC_LENGTH * checksum])
             name, position = place.name, place.position
@@ -222,8 +223,8 @@ def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, str, int, int]:
 def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     """(offset, length) of each whole FORMAT_DESCRIPTION and ROTATE event before ``size``, and the
     end_log_pos of the last other event behind them (0: none)."""
-    out = np.zeros((16, 2), np.int64)
-    n = 0
+    controls = np.zeros((16, 2), np.int64)
+    count = 0
     pos: Any = np.int64(4)
     last: Any = np.int64(0)
     while pos + 19 <= size:
@@ -232,11 +233,11 @@ def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
             break
         kind = buf[pos + 4]
         if kind == EventType.FORMAT_DESCRIPTION or kind == EventType.ROTATE:
-            if n == out.shape[0]:
-                out = np.concatenate((out, np.zeros_like(out)))
-            out[n, 0], out[n, 1] = pos, length
-            n, last = n + 1, np.int64(0)
+            if count == controls.shape[0]:
+                controls = np.concatenate((controls, np.zeros_like(controls)))
+            controls[count, 0], controls[count, 1] = pos, length
+            count, last = count + 1, np.int64(0)
         else:
             last = read_uint(buf, pos + 13, 4) or last
         pos += length
-    return out[:n], last
+    return controls[:count], last

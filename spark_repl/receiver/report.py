@@ -1,6 +1,6 @@
-"""What the receiver says about itself: a small file beside the relay log, for ``status``.
+"""Report: what the receiver says about itself, in a file beside the relay log, for ``status``.
 
-Names are those of performance_schema.replication_connection_status (mysql.md 1.14).
+Names are those of performance_schema.replication_connection_status.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class Report:
     server: Server | None = None
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
-    error: dict[str, Any] = field(default_factory=lambda: _said(SparkReplError(""), "", 0.0))
+    error: dict[str, Any] = field(
+        default_factory=lambda: _error_columns(SparkReplError(""), "", 0.0)
+    )
     _counted: int = 0
 
     def connected(self, server: Server) -> None:
@@ -43,11 +45,11 @@ class Report:
         self.last_heartbeat = max(self.last_heartbeat, intake.last_heartbeat)
 
     def failed(self, error: SparkReplError) -> None:
-        self.error = _said(error, type(error).__name__, datetime.now(UTC).timestamp())
+        self.error = _error_columns(error, type(error).__name__, datetime.now(UTC).timestamp())
 
     def write(self, state: str, writer: RelayWriter, doing: str = "") -> None:
-        """``state``: ON, CONNECTING or OFF, as SERVICE_STATE."""
-        found = {
+        """Writes the report. ``state``: ON, CONNECTING or OFF, as in SERVICE_STATE."""
+        columns = {
             "CHANNEL_NAME": self.channel,
             "SOURCE_UUID": self.server.uuid if self.server else "",
             "SOURCE_HOST": self.server.host if self.server else "",
@@ -66,11 +68,11 @@ class Report:
             "RELAY_LOG_SPACE": writer.total_bytes(),
         }
         part = self.folder / f"{NAME}.{os.getpid()}.part"
-        part.write_text(formats.stamp(json.dumps(found), _FORMAT), "utf-8")
+        part.write_text(formats.stamp(json.dumps(columns), _FORMAT), "utf-8")
         part.replace(self.folder / NAME)
 
 
-def _said(error: SparkReplError, kind: str, at: float) -> dict[str, Any]:
+def _error_columns(error: SparkReplError, kind: str, at: float) -> dict[str, Any]:
     return {
         "LAST_ERROR_NUMBER": error.number,
         "LAST_ERROR_MESSAGE": str(error),
@@ -81,24 +83,24 @@ def _said(error: SparkReplError, kind: str, at: float) -> dict[str, Any]:
 
 
 def read_report(folder: str | Path) -> dict[str, Any] | None:
-    """What the receiver said last; None where none ever ran, or one of a later version. A dead
-    process's is OFF."""
-    place = Path(folder) / NAME
+    """The receiver's last report; None where no receiver ever ran, or one of a later version. A
+    process that is dead is OFF."""
+    path = Path(folder) / NAME
     try:
-        said = formats.unstamp(place.read_text("utf-8"), _FORMAT, "the receiver's report", place)
-        found: dict[str, Any] = json.loads(said)
+        text = formats.unstamp(path.read_text("utf-8"), _FORMAT, "the receiver's report", path)
+        columns: dict[str, Any] = json.loads(text)
     except (OSError, ValueError, FormatError):
         return None
-    pid = found["THREAD_ID"]
+    pid = columns["THREAD_ID"]
     if pid is not None and not _alive(pid):
-        found |= {"THREAD_ID": None, "SERVICE_STATE": "OFF"}
-    return found
+        columns |= {"THREAD_ID": None, "SERVICE_STATE": "OFF"}
+    return columns
 
 
 def has_said(folder: str | Path, error: SparkReplError) -> bool:
     """Whether the report's last error is this one."""
-    said = read_report(folder) or {}
-    return bool(said.get("LAST_ERROR_MESSAGE") == str(error))
+    report = read_report(folder) or {}
+    return bool(report.get("LAST_ERROR_MESSAGE") == str(error))
 
 
 def _alive(pid: int) -> bool:

@@ -44,7 +44,7 @@ _FILES_IN_SPACE = 4
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``space_limit_bytes`` 0: none."""
+    """Sizes of files and of the log. ``space_limit_bytes`` 0: no limit."""
 
     segment_size_bytes: int = 1 << 30
     space_limit_bytes: int = 0
@@ -73,7 +73,7 @@ class RelayWriter:
         self._received = GtidSet()
         self._news: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         # The source's FORMAT_DESCRIPTION and file as the log says them last.
-        self._source, self._said, self._checksum = b"", "", True
+        self._source, self._logged_file, self._checksum = b"", "", True
         self._fd = -1
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
         self._syncing: Future[None] | None = None
@@ -89,11 +89,11 @@ class RelayWriter:
                 "another receiver writes this relay log", file=str(self.folder),
                 hint="stop it, or give this one a relay.path of its own",
             ) from None  # fmt: skip
-        found = recover(self.folder)
+        recovered = recover(self.folder)
         self._end = EndWriter(self.folder)
         self._stack.callback(self._end.close)
-        if found is not None:
-            self._resume(found)
+        if recovered is not None:
+            self._resume(recovered)
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -103,12 +103,13 @@ class RelayWriter:
             self._fd = -1
         self._stack.close()
 
-    def _resume(self, found: Recovered) -> None:
-        self.log_id, self.number = found.files.log_id, found.files.numbers[-1]
-        self.size = self.whole = found.size
-        self.source_file, self.source_position = found.source_file, found.source_position
-        self.lost, self._received = found.lost, found.received
-        self._source, self._said, self._checksum = found.source, found.source_file, found.checksum
+    def _resume(self, recovered: Recovered) -> None:
+        self.log_id, self.number = recovered.files.log_id, recovered.files.numbers[-1]
+        self.size = self.whole = recovered.size
+        self.source_file, self.source_position = recovered.source_file, recovered.source_position
+        self.lost, self._received = recovered.lost, recovered.received
+        self._source, self._logged_file = recovered.source, recovered.source_file
+        self._checksum = recovered.checksum
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
         if self.lost is None:
             self.sync()
@@ -142,17 +143,17 @@ class RelayWriter:
         self.source_file, self.source_position = name, position
 
     def describe(self, event: bytes) -> None:
-        """The source's FORMAT_DESCRIPTION. An open transaction was dropped before."""
+        """Takes in the source's FORMAT_DESCRIPTION. An open transaction was dropped before."""
         event = normal(event)
         if self._fd < 0:
             self._begin_log(event)
-        elif (event, self.source_file) != (self._source, self._said):
+        elif (event, self.source_file) != (self._source, self._logged_file):
             head = source_head(
                 event, self.source_file, self.source_position, checksum=self._checksum
             )
             self._write(head)
             self.whole = self.size
-        self._source, self._said = event, self.source_file
+        self._source, self._logged_file = event, self.source_file
         self._checksum = parse_format_description(event).checksum
 
     def append(self, batch: Batch) -> None:
@@ -160,28 +161,28 @@ class RelayWriter:
         data, ends, begin = batch.data, batch.ends, 0
         while len(ends):
             room = self.limits.file_bytes - self.size
-            fits = min(int(np.searchsorted(ends - begin, room)), len(ends) - 1)
-            full = int(ends[fits]) - begin >= room
-            stop = int(ends[fits])
+            last = min(int(np.searchsorted(ends - begin, room)), len(ends) - 1)
+            full = int(ends[last]) - begin >= room
+            stop = int(ends[last])
             self._write(data[begin:stop])
             self.whole = self.size
-            count = fits + 1
+            count = last + 1
             self.transactions += count
             first = len(batch.ends) - len(ends)
             part = slice(first, first + count)
             self._news.append((batch.uuids[part], batch.gnos[part], batch.tags[part]))
             ends, begin = ends[count:], stop
-            self.source_position = int(batch.positions[first + fits])
+            self.source_position = int(batch.positions[first + last])
             if full:
                 self.rotate()
         if begin < len(data):
             self._write(data[begin:])
 
     def append_rotate(self, event: bytes, name: str, position: int) -> None:
-        """The source's own ROTATE: the end of its file."""
+        """Writes the source's own ROTATE: the end of its file."""
         self._write(event)
         self.whole = self.size
-        self.source_file = self._said = name
+        self.source_file = self._logged_file = name
         self.source_position = position
 
     def drop_open(self) -> None:
@@ -198,8 +199,8 @@ class RelayWriter:
         self._bring(self._fd, self._whole_end)
 
     def sync_beside(self) -> None:
-        """Begins the same in a thread, unless it is at that already: what comes meanwhile is
-        written on, and the disk's time is not the wire's."""
+        """Begins ``sync`` in a thread, unless one is running: what comes meanwhile is written on,
+        so the network does not wait for the disk."""
         if self._fd < 0 or (self._syncing and not self._syncing.done()):
             return
         self._finish_sync()
@@ -212,7 +213,7 @@ class RelayWriter:
         self._publish(end)
 
     def _finish_sync(self) -> None:
-        """Whoever closes the file, or publishes himself, waits for the thread first."""
+        """Waits for the thread: before the file is closed, and before an end is published here."""
         if self._syncing is not None:
             syncing, self._syncing = self._syncing, None
             syncing.result()
@@ -237,7 +238,7 @@ class RelayWriter:
         )  # fmt: skip
         self._begin_file(following, head)
         reach("relay_begun")
-        self._said = self.source_file
+        self._logged_file = self.source_file
         with locked(self.folder):
             listed = read_list(self.folder)
             assert listed is not None
@@ -245,16 +246,16 @@ class RelayWriter:
         self._publish(self._whole_end)
 
     def total_bytes(self) -> int:
-        """Of all files of the log; purge takes some away from outside."""
+        """Bytes of all files of the log; a purge takes some away from outside."""
         listed = read_list(self.folder)
         numbers = listed.numbers if listed else ()
-        sizes = 0
+        size = 0
         for number in numbers:
             try:
-                sizes += (self.folder / file_name(number)).stat().st_size
+                size += (self.folder / file_name(number)).stat().st_size
             except FileNotFoundError:
                 continue
-        return sizes
+        return size
 
     def is_full(self) -> bool:
         """Whether the space limit is reached and purging older files could help."""
@@ -265,7 +266,7 @@ class RelayWriter:
         return total >= limit and total > self.size
 
     def _begin_log(self, source: bytes) -> None:
-        """The first file of a new log, its number above all that were ever used here."""
+        """Begins a new log: its first file's number is above all that were ever used here."""
         before = read_list(self.folder)
         numbers = [*(before.numbers if before else ()), *numbers_in(self.folder)]
         end = known_end(self.folder)

@@ -1,4 +1,4 @@
-"""What a compressed transaction is: looks at its first two events, and at all of them when XA.
+"""The kind of a compressed transaction, told by its first two events, or by all of an XA branch's.
 
 Small ones are looked at many at a time; of a large one no more than its first zstd block.
 """
@@ -23,19 +23,20 @@ _QUERY, _XID = int(EventType.QUERY), int(EventType.XID)
 _XA_PREPARE, _TABLE_MAP = int(EventType.XA_PREPARE), int(EventType.TABLE_MAP)
 # The end of a Query's database, and its statement.
 _BEGIN = np.frombuffer(b"\0BEGIN", np.uint8)
-# Enough for BEGIN with all its status variables and the head of what follows.
+# Enough for BEGIN with all its status variables and the header of the event behind it.
 _HEAD_BYTES = 2048
 # Up to here one call for everything is quicker than a stream for the head.
 _SMALL_BYTES = 1 << 15
 # Payloads looked at in one call: 16 MB of small ones at most.
 _TOGETHER = 512
-# Of one that may end as a prepared XA branch.
+# Bytes read at a time of a branch that may end with XA PREPARE.
 _WINDOW_BYTES = 1 << 20
 
 
 def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
     """bool[n]: which of the payloads are small and certainly rows, behind BEGIN and a TABLE_MAP;
-    ``classify`` tells what the others are. bodies, heads: as in ``binlog.payload_bodies``."""
+    ``classify`` tells what the others are. bodies, heads: as in ``binlog.events.payload_bodies``.
+    """
     fits, places = small_frames(buf, bodies, heads, _SMALL_BYTES)
     small = np.flatnonzero(fits)
     usual = np.zeros(len(bodies), np.bool_)
@@ -53,8 +54,8 @@ def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
 def begin_usual(
     events: Bytes, edges: Ints, begin: Bytes, which: Ints, usual: npt.NDArray[np.bool_]
 ) -> None:
-    """Which of many payloads begin with BEGIN and a TABLE_MAP: their events end to end, begun at
-    ``edges``; ``which``: their places in ``usual``."""
+    """Notes which payloads begin with BEGIN and a TABLE_MAP. ``events``: theirs, end to end;
+    ``edges``: where each payload's begin, and the end; ``which``: their places in ``usual``."""
     for i in range(which.size):
         at, end = edges[i], edges[i + 1]
         length = number(events, at + 9, 4) if at + HEADER_LENGTH <= end else 0
@@ -76,26 +77,26 @@ def classify(
     row of payload_heads.
     """
     try:
-        found = head_at(fields, bytes(body[:_HEAD_BYTES]))
-        at, size = found.length, found.uncompressed
-        if found.compression == NONE:
-            head = bytes(body[at : at + _HEAD_BYTES])
+        head = head_at(fields, bytes(body[:_HEAD_BYTES]))
+        at, size = head.length, head.uncompressed
+        if head.compression == NONE:
+            events = bytes(body[at : at + _HEAD_BYTES])
         elif size <= _SMALL_BYTES:
-            head = reader.decompress(body[at:], max_output_size=size)
+            events = reader.decompress(body[at:], max_output_size=size)
         else:
-            head = reader.stream_reader(body[at:]).read(_HEAD_BYTES)
-        if len(head) < HEADER_LENGTH:
+            events = reader.stream_reader(body[at:]).read(_HEAD_BYTES)
+        if len(events) < HEADER_LENGTH:
             raise DecodeError("there is no event in it")
-        kind = Kind.ROWS if _is_usual(head) else _kind(head, body)
+        kind = Kind.ROWS if _is_usual(events) else _kind(events, body)
     except (MemoryError, DecodeError, zstandard.ZstdError) as e:
         raise LogError(f"a TRANSACTION_PAYLOAD event is damaged: {e}") from e
     return kind, size
 
 
 def _is_usual(head: bytes) -> bool:
-    """BEGIN and a TABLE_MAP behind it, seen without parsing either."""
-    one, usual = np.array([0, len(head)]), np.zeros(1, np.bool_)
-    begin_usual(np.frombuffer(head, np.uint8), one, _BEGIN, one[:1], usual)
+    """Whether BEGIN and a TABLE_MAP stand first, seen without parsing either."""
+    edges, usual = np.array([0, len(head)]), np.zeros(1, np.bool_)
+    begin_usual(np.frombuffer(head, np.uint8), edges, _BEGIN, edges[:1], usual)
     return bool(usual[0])
 
 
@@ -140,15 +141,15 @@ def _xa_kind(start: bytes, payload: Payload) -> Kind:
         return Kind.ROLLBACK
     if header.type != _XA_PREPARE:
         raise LogError(f"XAER_RMFAIL: a compressed XA transaction ends with a {header.name} event")
-    found = parse_xa_prepare(body)
-    if start.replace(b" ", b"").lower() != f"XASTART{found}".encode().lower():
+    prepared = parse_xa_prepare(body)
+    if start.replace(b" ", b"").lower() != f"XASTART{prepared}".encode().lower():
         raise LogError("a compressed transaction's XA_PREPARE event holds an invalid XID")
     for statement in (*inner, end):
         if statement.startswith((b"BEGIN", b"XA START", b"XA COMMIT")):
             raise LogError(f"{statement[:9].decode()} stands inside a compressed XA transaction")
         if statement and not statement.startswith((b"SAVEPOINT", b"XA END")):
             return Kind.STATEMENT
-    return Kind.XA_ONE_PHASE if found.one_phase else Kind.XA_PREPARE
+    return Kind.XA_ONE_PHASE if prepared.one_phase else Kind.XA_PREPARE
 
 
 def _last_event(events: bytes, statements: list[bytes]) -> int:

@@ -114,16 +114,17 @@ def _head_events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
 
 
 def head_complete(file: RelayFile) -> bool:
-    """Servers before 5.6, and 5.6 without gtid_mode, write no PREVIOUS_GTIDS."""
+    """Whether the head is there to its end. Servers before 5.6, and 5.6 without gtid_mode, write no
+    PREVIOUS_GTIDS: there FORMAT_DESCRIPTION is all of it."""
     with open(file.path, "rb") as stream:
         size = stream.seek(0, 2)
         end = stream.seek(MAGIC_LENGTH)
-        for kind in (EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS):
+        for expected in (EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS):
             if len(data := stream.read(HEADER_LENGTH)) < HEADER_LENGTH:
                 return False
             header = parse_header(data)
             broken = end == MAGIC_LENGTH and header.length > _DESCRIPTION_BYTES_MAX
-            if header.type != kind or broken:
+            if header.type != expected or broken:
                 return True
             end = stream.seek(end + header.length)
             if end > size:

@@ -68,7 +68,7 @@ _WINDOW_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileIndex:
-    """``records`` are numbered by the file's own number, without the log id's base."""
+    """The index of one file. ``records`` have the file's own number, without the history's base."""
 
     number: int
     fingerprint: str
@@ -91,9 +91,9 @@ class FileIndex:
 def begin(log: RelayLog, file: RelayFile) -> FileIndex:
     """The index of a file of which nothing was scanned yet."""
     head = log.head(file.number)
-    nothing = np.zeros(0, RECORD)
+    no_records = np.zeros(0, RECORD)
     checksum = head.source.checksum
-    return FileIndex(file.number, head.fingerprint, nothing, head.length, checksum, False)
+    return FileIndex(file.number, head.fingerprint, no_records, head.length, checksum, False)
 
 
 def extend(index: FileIndex, log: RelayLog) -> FileIndex:
@@ -127,17 +127,18 @@ def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> Fi
 
     buf = np.memmap(file.path, np.uint8, "r", shape=(end,))
     relay = log.head(index.number).own.is_relay_log
-    found = scan(buf, index.scanned, index.checksum, relay=relay)
-    records, damage = _records(file, buf, found)
-    scanned, closed, checksum = found.resume, found.closed, found.checksum
-    if len(records) < len(found.numbers):
-        bad = found.numbers[len(records)]
-        scanned, closed, checksum = int(bad[START]), False, bool(bad[FLAGS] & Flag.CHECKSUM)
+    result = scan(buf, index.scanned, index.checksum, relay=relay)
+    records, damage = _records(file, buf, result)
+    resume, closed, checksum = result.resume, result.closed, result.checksum
+    if len(records) < len(result.numbers):
+        bad = result.numbers[len(records)]
+        resume, closed, checksum = int(bad[START]), False, bool(bad[FLAGS] & Flag.CHECKSUM)
     if len(index.records):
         records = np.concatenate((index.records, records))
     return replace(
-        index, records=records, scanned=scanned, checksum=checksum, closed=closed,
-        size=buf.size, stop=found.stop, bad=found.bad, damage=damage or _damage(file, buf, found),
+        index, records=records, scanned=resume, checksum=checksum, closed=closed,
+        size=buf.size, stop=result.stop, bad=result.bad,
+        damage=damage or _damage(file, buf, result),
     )  # fmt: skip
 
 
@@ -172,9 +173,9 @@ def store(path: Path, index: FileIndex) -> None:
     part.replace(path)
 
 
-def _records(file: RelayFile, buf: np.ndarray, found: Scan) -> tuple[np.ndarray, LogError | None]:
-    """(RECORD[n], None); or only those before a damaged compressed transaction, and its error."""
-    numbers = found.numbers
+def _records(file: RelayFile, buf: np.ndarray, scan: Scan) -> tuple[np.ndarray, LogError | None]:
+    """(RECORD[n], None); or the records before a damaged compressed transaction, and its error."""
+    numbers = scan.numbers
     records = np.zeros(len(numbers), RECORD)
     base = file.number << OFFSET_BITS
     records["position"] = base + numbers[:, START]
@@ -192,29 +193,29 @@ def _records(file: RelayFile, buf: np.ndarray, found: Scan) -> tuple[np.ndarray,
         ("flags", FLAGS),
     ):
         records[name] = numbers[:, column]
-    records["uuid"] = found.uuids.view("V16").reshape(-1)
-    records["tag"] = found.tags.view("S32").reshape(-1)
-    good, damage = _classify_compressed(file, buf, found, records)
+    records["uuid"] = scan.uuids.view("V16").reshape(-1)
+    records["tag"] = scan.tags.view("S32").reshape(-1)
+    good, damage = _classify_compressed(file, buf, scan, records)
     return records[:good], damage
 
 
 def _classify_compressed(
-    file: RelayFile, buf: np.ndarray, found: Scan, records: np.ndarray
+    file: RelayFile, buf: np.ndarray, scan: Scan, records: np.ndarray
 ) -> tuple[int, LogError | None]:
-    """(records that are good, what is wrong with the next one)"""
-    which = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
-    if not len(which):
+    """Fills in kind and uncompressed size: (records that are good, what is wrong with the next)."""
+    compressed = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
+    if not len(compressed):
         return len(records), None
     from ..binlog.events.payload_bodies import payload_heads
     from .compressed import are_usual, classify
 
-    starts = found.numbers[which, PAYLOAD_OFFSET]
-    crc = np.where(records["flags"][which] & Flag.CHECKSUM, CRC_LENGTH, 0)
-    ends = found.numbers[which, END] - crc
+    starts = scan.numbers[compressed, PAYLOAD_OFFSET]
+    crc = np.where(records["flags"][compressed] & Flag.CHECKSUM, CRC_LENGTH, 0)
+    ends = scan.numbers[compressed, END] - crc
     bodies = np.column_stack((starts + HEADER_LENGTH, ends))
     heads = payload_heads(buf, bodies)
-    kinds, sizes = np.full(len(which), Kind.ROWS, np.uint8), heads[:, 2].copy()
-    reader, good, damage = zstandard.ZstdDecompressor(), len(which), None
+    kinds, sizes = np.full(len(compressed), Kind.ROWS, np.uint8), heads[:, 2].copy()
+    reader, good, damage = zstandard.ZstdDecompressor(), len(compressed), None
     for i in np.flatnonzero(~are_usual(buf, bodies, heads)).tolist():
         try:
             body = buf.data[bodies[i, 0] : bodies[i, 1]]
@@ -222,30 +223,30 @@ def _classify_compressed(
         except LogError as error:
             good, damage = i, error.at(file=file.name, position=int(starts[i]))
             break
-    done = which[:good]
-    records["kind"][done] = kinds[:good]
-    records["uncompressed"][done] = starts[:good] - found.numbers[done, START] + sizes[:good]
-    return (len(records) if damage is None else int(which[good])), damage
+    kept = compressed[:good]
+    records["kind"][kept] = kinds[:good]
+    records["uncompressed"][kept] = starts[:good] - scan.numbers[kept, START] + sizes[:good]
+    return (len(records) if damage is None else int(compressed[good])), damage
 
 
-def _damage(file: RelayFile, buf: np.ndarray, found: Scan) -> LogError | None:
+def _damage(file: RelayFile, buf: np.ndarray, scan: Scan) -> LogError | None:
     """Why the scan stopped, if more bytes can't mend it."""
-    if found.stop in (Stop.END, Stop.OPEN, Stop.CUT):
+    if scan.stop in (Stop.END, Stop.OPEN, Stop.CUT):
         return None
-    code = int(buf[found.bad + 4])
+    code = int(buf[scan.bad + 4])
     name, hint = type_name(code), "the file is damaged here: relay verify says more"
-    if found.stop == Stop.NO_EVENT:
-        length = int.from_bytes(buf[found.bad + 9 : found.bad + 13], "little")
+    if scan.stop == Stop.NO_EVENT:
+        length = int.from_bytes(buf[scan.bad + 9 : scan.bad + 13], "little")
         if not length:
             return None  # space that is yet to be written to
         message = f"an event can't have {length} bytes"
-    elif found.stop == Stop.UNKNOWN_EVENT:
+    elif scan.stop == Stop.UNKNOWN_EVENT:
         message = f"event type {code} is unknown and not marked ignorable: an event from the future"
         hint = "a newer version of spark_repl may know it"
         if 160 <= code <= 171:
             hint = "this is a type of MariaDB, whose logs are not supported"
-    elif found.stop == Stop.UNEXPECTED_EVENT:
+    elif scan.stop == Stop.UNEXPECTED_EVENT:
         message = f"a {name} event can't stand here: the transactions' boundaries are broken"
     else:
         message = f"the {name} event is too short for what it must hold"
-    return LogError(message, file=file.name, position=found.bad, hint=hint)
+    return LogError(message, file=file.name, position=scan.bad, hint=hint)

@@ -72,7 +72,7 @@ class TransactionIndex:
 
     @cached_property
     def records(self) -> np.ndarray:
-        """All records, RECORD[n]: a copy; of a long log better take a ``slice``."""
+        """All records, RECORD[n], copied; of a long log better take a ``slice``."""
         return self._numbered([index.records for index in self.files])
 
     def __len__(self) -> int:
@@ -96,15 +96,15 @@ class TransactionIndex:
     def before(self, end: int) -> np.ndarray:
         """The last transaction that ends up to ``end``: RECORD[1], or RECORD[0] without one."""
         for index in reversed(self.files):
-            found = self.slice((self.base + index.number) << OFFSET_BITS, end)[-1:]
-            if len(found):
-                return found
+            records = self.slice((self.base + index.number) << OFFSET_BITS, end)[-1:]
+            if len(records):
+                return records
         return np.zeros(0, RECORD)
 
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
         """The GTIDs of ``slice(start, end)``; anonymous transactions have none."""
-        found = self.slice(start, self.end if end is None else end)
-        return GtidSet.from_arrays(found["uuid"], found["gno"], found["tag"])
+        records = self.slice(start, self.end if end is None else end)
+        return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
     def _numbered(self, parts: list[np.ndarray]) -> np.ndarray:
         out = np.concatenate(parts) if parts else np.zeros(0, RECORD)
@@ -151,9 +151,9 @@ def build_index(
 def file_indexes(
     log: RelayLog, index_of: Callable[[RelayFile, bool], FileIndex] | None = None
 ) -> Iterator[FileIndex]:
-    """The index of each file, in order. After the last that can be used a LogError is raised, if
+    """The index of each file, in order. Raises LogError after the last that can be used, if
     anything but the last file's tail is missing or damaged; what a receiver has published has no
-    tail. ``index_of`` (file, whether it is the last one) makes an index; default from nothing."""
+    tail. ``index_of`` (file, whether it is the last one) makes an index; default: a new scan."""
     before = None
     for i, file in enumerate(log.files):
         last = i == len(log.files) - 1
@@ -173,8 +173,8 @@ def file_indexes(
 
 def gtid_text(records: Any) -> list[str]:
     """``uuid[:tag]:gno`` of each record (one or an array); "" for anonymous transactions."""
-    several = np.atleast_1d(records)
-    columns = (several[name].tolist() for name in ("uuid", "tag", "gno"))
+    rows = np.atleast_1d(records)
+    columns = (rows[name].tolist() for name in ("uuid", "tag", "gno"))
     return [
         format_gtid(bytes(uuid), tag.decode(), gno) for uuid, tag, gno in zip(*columns, strict=True)
     ]
@@ -211,7 +211,8 @@ def _file_index(
 
 
 def _require_whole(log: RelayLog, file: RelayFile, index: FileIndex) -> None:
-    """Only a last file that nobody publishes may end in the middle of something."""
+    """Raises LogError for a file that ends in the middle of something: only the last file of a log
+    that no receiver publishes may."""
     published = log.end.offset if log.end and log.end.file_no == file.number else 0
     if index.stop == Stop.END and index.scanned >= published:
         return
@@ -239,7 +240,8 @@ def _require_whole(log: RelayLog, file: RelayFile, index: FileIndex) -> None:
 
 
 def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> None:
-    """A file cut exactly between two transactions shows only in what the next one says."""
+    """Raises LogError for a file that was cut exactly between two transactions, which only the
+    next file's head shows."""
     head = log.head(file.number)
     if before.closed:
         return
@@ -252,10 +254,10 @@ def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> No
             position=before.scanned, hint="fetch the file again",
         )  # fmt: skip
     records = before.records
-    have = log.head(before.number).previous_gtids.union(
+    executed = log.head(before.number).previous_gtids.union(
         GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
     )
-    if missing := head.previous_gtids.subtract(have):
+    if missing := head.previous_gtids.subtract(executed):
         raise LogError(
             f"{message}, and {file.name} says that {missing} came before", file=cut,
             position=before.scanned, hint="fetch the file again",

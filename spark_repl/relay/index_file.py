@@ -38,18 +38,18 @@ def file_name(number: int) -> str:
 
 
 def log_id_line(line: str) -> str | None:
-    """The log id in an index file's first line; None: not one of ours. Raises FormatError."""
+    """The log id in an index file's first line; None where it has none. Raises FormatError."""
     if not line.startswith(_TITLE):
         return None
-    said = line[len(_TITLE) :].strip()
-    if number := _NUMBER.match(said):
+    text = line[len(_TITLE) :].strip()
+    if number := _NUMBER.match(text):
         formats.check(int(number[1]), _FORMAT, "this relay log", NAME, number[2] or "")
-        said = said[number.end() :].strip()
-    return said
+        text = text[number.end() :].strip()
+    return text
 
 
 def read_list(folder: Path) -> FileList | None:
-    """None when there is no list. Raises LogError for one that we did not write."""
+    """The list; None when there is none. Raises LogError for one that no receiver wrote."""
     try:
         lines = (folder / NAME).read_text("utf-8").splitlines()
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def write_list(folder: Path, files: FileList) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Readers see the old content or the new one, also after a crash."""
+    """Replaces a file, durably: readers see the old content or the new one, after a crash too."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with part.open("wb") as stream:
         stream.write(data)
@@ -94,7 +94,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, name: str = _LOCK, *, wait: bool = True) -> Iterator[None]:
-    """Holds a lock file of the folder; BlockingIOError when another process has it and not wait.
+    """Holds a lock file of the folder. Raises BlockingIOError when another has it and not ``wait``.
 
     The kernel gives it back when the process ends, however it ends.
     """

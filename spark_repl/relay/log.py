@@ -43,7 +43,7 @@ class RelayLog:
     end: RelayPosition | None = None
     """published by a receiver: nobody may read beyond; None: the files are as they are"""
     log_id: str = ""
-    """of a receiver's log"""
+    """set for a receiver's log alone"""
     _heads: dict[int, FileHead] = field(default_factory=dict, compare=False, repr=False)
 
     def file(self, number: int) -> RelayFile:
@@ -65,13 +65,13 @@ class RelayLog:
             return min(os.fstat(stream.fileno()).st_size, self.end.offset)
 
     def head(self, number: int) -> FileHead:
-        """Raises LogError when the head is cut (``head_complete`` asks) or damaged."""
+        """The file's head. Raises LogError when it is cut (``head_complete`` asks) or damaged."""
         if number not in self._heads:
             self._heads[number] = read_head(self.file(number))
         return self._heads[number]
 
     def head_complete(self, number: int) -> bool:
-        """False for a file that was only just begun: no event behind FORMAT_DESCRIPTION yet. What
+        """False for a file that was only just begun, with no event behind FORMAT_DESCRIPTION. What
         is no head at all counts as complete: ``head`` says what is wrong."""
         return number in self._heads or head_complete(self.file(number))
 
@@ -83,14 +83,14 @@ class RelayLog:
         return self.head(self.files[0].number).previous_gtids
 
     def server(self, number: int) -> FormatDescription:
-        """Of the server whose events the file holds."""
+        """FORMAT_DESCRIPTION of the server whose events the file holds."""
         return self.head(number).source
 
     @cached_property
     def source_uuid(self) -> str | None:
-        """UUID in the newest file's first GTID with the server's own id: binary logs name their
-        server no other way. None when there is none near its beginning (anonymous, or all
-        replicated). Older files may be purged by now."""
+        """The UUID in the newest file's first GTID that has the server's own id: a binary log
+        names its server no other way. None when there is none near the file's beginning (anonymous
+        transactions, or all of them replicated)."""
         for file in reversed(self.files):
             if not self.head_complete(file.number):
                 continue
@@ -111,27 +111,28 @@ def open_log(path: str) -> RelayLog:
     logs, a file that is no binary log, and a missing file in the sequence. What a receiver writes
     is taken up to the end that it has published; opening takes no lock.
     """
-    place = Path(path)
+    location = Path(path)
     for _ in range(_ATTEMPTS):
         # The end first, then the files: a file that is begun in between counts the next time.
-        end = read_end(place if place.is_dir() else place.parent)
+        end = read_end(location if location.is_dir() else location.parent)
         with suppress(FileNotFoundError):  # purged between the look at the list and the file
-            if end is None or (place.is_file() and place.suffix != ".index"):
-                return _open(path, place)
-            found = _published(place, end)
-            if found is not None:
-                return found
+            if end is None or (location.is_file() and location.suffix != ".index"):
+                return _open(path, location)
+            log = _published(location, end)
+            if log is not None:
+                return log
         time.sleep(0.01)
-    _from_index(place if place.is_file() else place / INDEX)  # says which file is missing
+    _from_index(location if location.is_file() else location / INDEX)  # says which file is missing
     raise LogError(
         "the published end and the list of files are of different logs", file=path,
         hint="start the receiver again: it puts that right",
     )  # fmt: skip
 
 
-def _published(place: Path, end: End) -> RelayLog | None:
-    """None while the receiver is just beginning a new log, or has purged what was listed."""
-    index = place if place.is_file() else place / INDEX
+def _published(location: Path, end: End) -> RelayLog | None:
+    """The log up to its published end; None while the receiver is beginning a new log, or has
+    purged what was listed."""
+    index = location if location.is_file() else location / INDEX
     try:
         lines = _lines(index)
         if not lines or log_id_line(lines[0]) != end.log_id:
@@ -142,14 +143,14 @@ def _published(place: Path, end: End) -> RelayLog | None:
     if not files or files[-1].number != end.position.file_no:
         return None
     _check_sequence(files)
-    return RelayLog(str(place), tuple(files), end.position, end.log_id)
+    return RelayLog(str(location), tuple(files), end.position, end.log_id)
 
 
-def _open(path: str, place: Path) -> RelayLog:
-    if place.is_dir():
-        files = _folder(place)
-    elif place.is_file():
-        files = _from_index(place) if place.suffix == ".index" else [_relay_file(place)]
+def _open(path: str, location: Path) -> RelayLog:
+    if location.is_dir():
+        files = _folder(location)
+    elif location.is_file():
+        files = _from_index(location) if location.suffix == ".index" else [_relay_file(location)]
     else:
         raise LogError(f"{path} does not exist", hint="give a folder of binary logs, or one file")
     files = _without_unborn(files)
@@ -164,16 +165,16 @@ def _open(path: str, place: Path) -> RelayLog:
     return RelayLog(str(path), tuple(files))
 
 
-def _folder(place: Path) -> list[RelayFile]:
-    indexes = sorted(p for p in place.iterdir() if p.suffix == ".index" and p.is_file())
+def _folder(folder: Path) -> list[RelayFile]:
+    indexes = sorted(p for p in folder.iterdir() if p.suffix == ".index" and p.is_file())
     if len(indexes) > 1:
         names = ", ".join(p.name for p in indexes)
         raise LogError(
-            f"{place} holds more than one log: {names}", hint="give the path of one index file"
+            f"{folder} holds more than one log: {names}", hint="give the path of one index file"
         )
     if indexes:
         return _from_index(indexes[0])
-    plain = [p for p in place.iterdir() if p.is_file()]
+    plain = [p for p in folder.iterdir() if p.is_file()]
     files = [_relay_file(p) for p in plain if _magic(p) is not None]
     stems = {split_name(f.name)[0] for f in files}
     # One of theirs by its name, with other bytes in front, is damaged: it is refused later on.
@@ -181,28 +182,28 @@ def _folder(place: Path) -> list[RelayFile]:
     files.sort(key=lambda f: (f.number, f.name))
     if len(stems) > 1:
         raise LogError(
-            f"{place} holds files of more than one log: {', '.join(sorted(stems))}",
+            f"{folder} holds files of more than one log: {', '.join(sorted(stems))}",
             hint="put each log into a folder of its own, or give an index file",
         )
     return files
 
 
 def _from_index(index: Path) -> list[RelayFile]:
-    """The folder may have been copied: only the names of the listed paths count."""
+    """The listed files beside the index: it may have been copied, so only their names count."""
     files, lines = [], _lines(index)
     for line in lines:
         if log_id_line(line) is not None:
             continue
         if name := line.strip().replace("\\", "/").rpartition("/")[2]:
-            place = index.parent / name
-            if not place.is_file():
+            path = index.parent / name
+            if not path.is_file():
                 if _lines(index) != lines:
                     raise FileNotFoundError(f"{name} was purged meanwhile")
                 raise LogError(
                     f"{name} is listed in {index.name} but missing", file=name,
                     hint=f"copy it into {index.parent}, or remove its line if it was purged",
                 )  # fmt: skip
-            files.append(_relay_file(place))
+            files.append(_relay_file(path))
     return files
 
 
@@ -217,13 +218,11 @@ def _without_unborn(files: list[RelayFile]) -> list[RelayFile]:
     return files
 
 
-def _relay_file(place: Path) -> RelayFile:
-    _, number = split_name(place.name)
+def _relay_file(path: Path) -> RelayFile:
+    _, number = split_name(path.name)
     if not 1 <= number <= MAX_FILE_NO:
-        raise LogError(
-            f"file number {number} is out of range (1 to {MAX_FILE_NO})", file=place.name
-        )
-    return RelayFile(number, place.name, str(place))
+        raise LogError(f"file number {number} is out of range (1 to {MAX_FILE_NO})", file=path.name)
+    return RelayFile(number, path.name, str(path))
 
 
 def split_name(name: str) -> tuple[str, int]:
@@ -232,17 +231,17 @@ def split_name(name: str) -> tuple[str, int]:
     return (match[1], int(match[2])) if match else (name, 1)
 
 
-def _magic(place: Path) -> bytes | None:
-    with place.open("rb") as stream:
+def _magic(path: Path) -> bytes | None:
+    with path.open("rb") as stream:
         magic = stream.read(MAGIC_LENGTH)
     return magic if magic in (MAGIC, ENCRYPTED_MAGIC) else None
 
 
-def _has_lost_magic(place: Path, stems: set[str]) -> bool:
-    numbered = _SUFFIX.fullmatch(place.name)
-    if numbered is None or numbered[1] not in stems or _magic(place) is not None:
+def _has_lost_magic(path: Path, stems: set[str]) -> bool:
+    numbered = _SUFFIX.fullmatch(path.name)
+    if numbered is None or numbered[1] not in stems or _magic(path) is not None:
         return False
-    return place.stat().st_size >= MAGIC_LENGTH
+    return path.stat().st_size >= MAGIC_LENGTH
 
 
 def _check_magic(file: RelayFile) -> None:

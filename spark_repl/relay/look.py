@@ -1,4 +1,4 @@
-"""Look: what somebody finds in a log while files of it are purged.
+"""Look: reads something in a log while files of it are purged.
 
 A list of files is taken first and the files after it, without a lock; so a file may go in between.
 """
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def look(path: str, see: Callable[[RelayLog], T]) -> tuple[RelayLog, T]:
-    """The log and what ``see`` finds in it; seen again, in a new list, where a file was purged
-    meanwhile. Each time the list begins later, so it comes to an end.
+    """(the log, what ``see`` returns for it). ``see`` is called again, with a new list of files,
+    where a file was purged meanwhile. Each time the list begins later, so it comes to an end.
 
     Raises LogError for a file that is missing though it is still listed, and as ``open_log``.
     """

@@ -1,5 +1,5 @@
-"""Place: where a reader of a log stands, and in which log: in another one the same numbers are
-those of other transactions."""
+"""Place: where a reader stands, and in which log: in another log the same position is another
+transaction's."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Place:
 
     @classmethod
     def at(cls, position: int, log: RelayLog, base: int) -> Place:
-        """Raises LogError where the log has no such file."""
+        """A place in this log. Raises LogError where the log has no such file."""
         cls(position).check(log, base)
         return cls(position, _log_id(log, (position >> OFFSET_BITS) - base))
 
     @classmethod
     def beginning(cls, log: RelayLog, base: int) -> Place:
-        """Of the log as it is: what is purged from now on is missed."""
+        """Where the log begins now: a file that is purged later is missed, and told."""
         return cls.at(RelayPosition(base + log.files[0].number, 0).packed, log, base)
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Place:
-        """From what ``to_offset`` made, or a version before, which knew positions only. Raises
-        FormatError for a later one's."""
+        """The place that ``to_offset`` wrote; an earlier version wrote positions only. Raises
+        FormatError for one that a later version wrote."""
         formats.check(int(offset.get("format", 1)), _FORMAT, "the stream's checkpoint")
         return cls(int(offset["position"]), str(offset.get("log", "")))
 
@@ -53,10 +53,10 @@ class Place:
     def check(self, log: RelayLog, base: int) -> None:
         """Raises LogError when the place was purged, or is one of another log."""
         if self.position == START.packed:
-            return  # the beginning, whatever that is: so it was written by a version before
+            return  # an earlier version wrote the beginning so, whatever that is
         number, first = (self.position >> OFFSET_BITS) - base, log.files[0]
-        known = _log_id(log, number) if log.log_id or log.holds(number) else ""
-        renewed = bool(self.log_id and known) and self.log_id != known
+        log_id = _log_id(log, number) if log.log_id or log.holds(number) else ""
+        renewed = bool(self.log_id and log_id) and self.log_id != log_id
         if renewed or number > log.files[-1].number:
             raise LogError(
                 f"the stream's place {self._name(log, base)} is one of another log than the one"
@@ -81,7 +81,7 @@ class Place:
 
 
 def _log_id(log: RelayLog, number: int) -> str:
-    """ "": a file that was only just begun says nothing yet."""
+    """The log's id, or the file's fingerprint; "" for a file whose head is not whole yet."""
     if log.log_id:
         return log.log_id
     return log.fingerprint(number) if log.head_complete(number) else ""

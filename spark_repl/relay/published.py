@@ -42,7 +42,7 @@ class End:
 
 
 class EndWriter:
-    """Publishes; one process at a time (the writer's lock sees to it)."""
+    """Publishes the end; one process at a time (the writer's lock sees to it)."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
@@ -74,9 +74,9 @@ def read_end(folder: str | Path) -> End | None:
             if later := _LATER.match(data):
                 formats.check(int(later[1]), _FORMAT, "this relay log", path)
             with contextlib.suppress(struct.error):
-                found = _unpack(data)
-                if found is not None:
-                    return found
+                end = _unpack(data)
+                if end is not None:
+                    return end
             time.sleep(0.001)
     raise LogError(
         "the record of the published end is damaged", file=str(path),

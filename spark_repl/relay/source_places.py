@@ -31,10 +31,10 @@ def is_received(relay: RelayLog) -> bool:
 
 
 class SourcePlaces:
-    """Remembers what was scanned of growing files."""
+    """Finds the records behind and before a place of the source; keeps the files' indexes."""
 
     def __init__(self) -> None:
-        self._known: dict[str, FileIndex] = {}
+        self._indexes: dict[str, FileIndex] = {}
 
     def reached(
         self, records: Any, relay: RelayLog, base: int, place: tuple[str, int]
@@ -45,37 +45,37 @@ class SourcePlaces:
         stem, number = split_name(place[0])
         numbers = records["position"] >> OFFSET_BITS
         for file in relay.files:
-            mine = np.flatnonzero(numbers == file.number + base)
-            if not len(mine):
+            rows = np.flatnonzero(numbers == file.number + base)
+            if not len(rows):
                 continue
             names, starts = self._files(relay, file)
-            at = records["position"][mine] & OFFSET_MASK
-            which = np.searchsorted(starts, at, "right") - 1
+            offsets = records["position"][rows] & OFFSET_MASK
+            source_file = np.searchsorted(starts, offsets, "right") - 1
             parts = [split_name(name) for name in names]
-            suffix = np.array([found[1] for found in parts])[which]
-            same = np.array([found[0] == stem for found in parts])[which]
-            first = _begins(file, at)
-            last = first + records["length"][mine]
+            suffix = np.array([part[1] for part in parts])[source_file]
+            same = np.array([part[0] == stem for part in parts])[source_file]
+            first = _begins(file, offsets)
+            last = first + records["length"][rows]
             there = suffix == number
-            reached[mine] = same & ((suffix > number) | there & (last >= place[1]))
-            before[mine] = same & ((suffix < number) | there & (first < place[1]))
+            reached[rows] = same & ((suffix > number) | there & (last >= place[1]))
+            before[rows] = same & ((suffix < number) | there & (first < place[1]))
         return reached, before
 
     def _files(self, relay: RelayLog, file: RelayFile) -> tuple[list[str], Longs]:
         """Names of the source's files, and from which offset of this one on they count."""
-        index = extend(self._known.get(file.path) or begin(relay, file), relay)
-        self._known[file.path] = index
+        index = extend(self._indexes.get(file.path) or begin(relay, file), relay)
+        self._indexes[file.path] = index
         begins = index.records["position"] & OFFSET_MASK
         ends = index.records["end"] & OFFSET_MASK
         data = np.memmap(file.path, np.uint8, "r").data
         names, starts = [""], [0]
-        for a, b in zip([MAGIC_LENGTH, *ends.tolist()], [*begins.tolist(), index.scanned],
+        for start, end in zip([MAGIC_LENGTH, *ends.tolist()], [*begins.tolist(), index.scanned],
                         strict=True):  # fmt: skip
-            for header, event in _events(data, a, b):
+            for header, event in _events(data, start, end):
                 if header.type == EventType.ROTATE and not header.flags & EventFlag.RELAY_LOG:
                     body = event[HEADER_LENGTH : len(event) - CRC_LENGTH * has_checksum(event)]
                     names.append(parse_rotate(body).name)
-                    starts.append(a)
+                    starts.append(start)
         return names, np.array(starts, np.int64)
 
 
@@ -87,7 +87,7 @@ def _events(data: memoryview, begin: int, end: int) -> Iterator[tuple[Header, by
 
 
 def _begins(file: RelayFile, at: Longs) -> Longs:
-    """Where transactions that begin at offsets of this file begin in the source's."""
+    """Offsets in the source's file of transactions that begin at offsets ``at`` of this one."""
     data = np.memmap(file.path, np.uint8, "r")
     words = [
         sum(data[at + offset + i].astype(np.int64) << 8 * i for i in range(4)) for offset in (9, 13)

@@ -1,4 +1,4 @@
-"""The logged statement of a transaction, read without the rest of it, however large that is."""
+"""The logged statement of a transaction, read without the rest of it, however large it is."""
 
 from __future__ import annotations
 

@@ -137,9 +137,9 @@ def _check_file(log: RelayLog, file: RelayFile, *, last: bool) -> tuple[FileChec
         raise index.damage
     head = log.head(file.number)
     buf = np.memmap(file.path, np.uint8, "r", shape=(index.size,))
-    whole = index.bad if index.stop in (Stop.CUT, Stop.NO_EVENT) else index.size
+    checked = index.bad if index.stop in (Stop.CUT, Stop.NO_EVENT) else index.size
     problem, offset, note = None, None, None
-    bad = int(verify_events(buf, 4, whole)) if index.checksum else -1
+    bad = int(verify_events(buf, 4, checked)) if index.checksum else -1
     if bad >= 0:
         name = type_name(int(buf[bad + 4]))
         problem, offset = f"the checksum of the {name} event is wrong", bad
@@ -168,12 +168,12 @@ def _with_note(check: FileCheck, note: str) -> FileCheck:
 
 
 def _differ(executed: GtidSet, previous: GtidSet) -> str:
-    parts = []
+    differences = []
     if missing := previous.subtract(executed):
-        parts.append(f"PREVIOUS_GTIDS names {missing}, which the files before don't hold")
+        differences.append(f"PREVIOUS_GTIDS names {missing}, which the files before don't hold")
     if extra := executed.subtract(previous):
-        parts.append(f"PREVIOUS_GTIDS lacks {extra}, which the files before hold")
-    return "; ".join(parts)
+        differences.append(f"PREVIOUS_GTIDS lacks {extra}, which the files before hold")
+    return "; ".join(differences)
 
 
 def _dump_file(file: RelayFile, start: int, end: int | None) -> Iterator[EventLine]:
@@ -204,7 +204,7 @@ def _dump_file(file: RelayFile, start: int, end: int | None) -> Iterator[EventLi
 
 
 def _first_checksum(buf: np.ndarray) -> bool:
-    """Of the file's first event, for a dump that starts behind it."""
+    """Whether the file's first event says CRC32, for a dump that starts behind it."""
     head = buf[4 : 4 + HEADER_LENGTH].tobytes()
     if len(head) < HEADER_LENGTH or head[4] != EventType.FORMAT_DESCRIPTION:
         return False

@@ -61,9 +61,9 @@ class Companion:
     def _named(self, error: BaseException) -> SparkReplError:
         if isinstance(error, SparkReplError):
             return error
-        found = SparkReplError(
+        ended = SparkReplError(
             f"the {self.name} has ended: {type(error).__name__}: {first_line(error)}",
             hint="see the traceback above; start again: what was not committed is applied then",
         )
-        found.__cause__ = error
-        return found
+        ended.__cause__ = error
+        return ended

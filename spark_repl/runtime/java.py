@@ -31,10 +31,12 @@ def check_java() -> str:
     hint = "install OpenJDK 17 or 21 and put java on the PATH (or set JAVA_HOME)"
     if not java or not os.path.exists(java):
         raise SetupError("Java is not installed", hint=hint)
-    found = _release(java) or _asked(java)
-    if found.split(".")[0] not in _VERSIONS:
-        raise SetupError(f"Java {found or '(unknown)'} found, Spark 4.2 needs 17 or 21", hint=hint)
-    return found
+    release = _release(java) or _asked(java)
+    if release.split(".")[0] not in _VERSIONS:
+        raise SetupError(
+            f"Java {release or '(unknown)'} found, Spark 4.2 needs 17 or 21", hint=hint
+        )
+    return release
 
 
 def _release(java: str) -> str:
@@ -43,19 +45,19 @@ def _release(java: str) -> str:
         text = Path(os.path.realpath(java)).parents[1].joinpath("release").read_text("utf-8")
     except OSError:
         return ""
-    found = re.search(r'^JAVA_VERSION="([\d.]+)', text, re.MULTILINE)
-    return found.group(1) if found else ""
+    match = re.search(r'^JAVA_VERSION="([\d.]+)', text, re.MULTILINE)
+    return match.group(1) if match else ""
 
 
 def _asked(java: str) -> str:
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "([\d.]+)', said)
-    return found.group(1) if found else ""
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "([\d.]+)', output)
+    return match.group(1) if match else ""
 
 
 def jvm_end(error: BaseException) -> JvmEndedError | None:
-    """The name of what is behind a lost connection: the JVM of this process's Spark has ended.
-    None where it listens, or where ``error`` is no connection's."""
+    """The error for a connection that was lost because the JVM of this process's Spark has ended.
+    None where the JVM listens, or where ``error`` is no connection's."""
     from py4j.protocol import Py4JNetworkError
     from pyspark import SparkContext
 
@@ -84,7 +86,7 @@ def delta_package() -> str:
 
 
 def jar_folder() -> Path:
-    """Where the jars of this Delta version lie."""
+    """Folder of this Delta version's jars."""
     return cache_folder() / "jars" / delta_package().replace(":", "_")
 
 
@@ -94,9 +96,9 @@ def delta_jars() -> list[str]:
 
 
 def s3_jars() -> list[str]:
-    """Hadoop's S3A for Spark's version of Hadoop, 19 MB, fetched likewise; those that Spark has are
-    left out. Its dependency, the bundle of all of AWS, has 600 MB: instead of it the four parts of
-    the same release that S3A uses."""
+    """The jars of S3A for Spark's version of Hadoop, 19 MB, fetched likewise, without those that
+    Spark has. S3A depends on a bundle of all of AWS, 600 MB: instead of it the four parts of the
+    same release are taken that S3A uses."""
     hadoop = next((_pyspark() / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
     package = f"org.apache.hadoop:hadoop-aws:{hadoop}"
     parts = ("s3", "s3-transfer-manager", "sts", "url-connection-client")
@@ -112,10 +114,9 @@ def _jars(folder: Path, packages: list[str], *, without: str = "") -> list[str]:
 
 
 def class_path(s3: bool = False) -> str:
-    """Those of Delta's jars (and S3A's) that Spark doesn't ship itself, for the class path of a
-    local JVM.
+    """The class path of a local JVM: Delta's jars (and S3A's) that Spark doesn't ship itself.
 
-    Spark's own versions of the others must win: an older Jackson before them breaks Spark.
+    Of the others Spark's own versions must win: an older Jackson before them breaks Spark.
     """
     return os.pathsep.join(_not_shipped(delta_jars()) + (s3_jars() if s3 else []))
 
@@ -136,7 +137,7 @@ def _artifact(name: str) -> str:
 
 
 def spark_home() -> str:
-    """Where Spark lies, for a local JVM that we start: ``$SPARK_HOME``, or pyspark's own folder
+    """The folder of Spark for a local JVM that we start: ``$SPARK_HOME``, or pyspark's own folder
     without its zipped Python.
 
     Spark puts that zip before all else on its Python processes' path, and a zip has no bytecode:
@@ -162,7 +163,7 @@ def spark_home() -> str:
 
 
 def _place() -> str:
-    """Tells pyspark's installations apart, also one from the next at the same place."""
+    """8 hex digits that tell pyspark's installations apart, also a later one at the same place."""
     jars = _pyspark() / "jars"
     return f"{zlib.crc32(f'{jars} {jars.stat().st_mtime_ns}'.encode()):08x}"
 
@@ -190,14 +191,14 @@ def _fetch(folder: Path, packages: list[str], without: str) -> None:
             f".config('spark.jars.excludes',{without!r})"
             f".config('spark.jars.ivy',{work + '/ivy'!r}).getOrCreate().stop()"
         )
-        ran = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=False
         )
         jars = list(Path(work, "ivy", "jars").glob("*.jar"))
         main = packages[0].split(":")[1]
-        if ran.returncode or not any(main in jar.name for jar in jars):
+        if process.returncode or not any(main in jar.name for jar in jars):
             raise SetupError(
-                f"could not fetch {packages[0]}: " + "\n".join(ran.stderr.splitlines()[-8:]),
+                f"could not fetch {packages[0]}: " + "\n".join(process.stderr.splitlines()[-8:]),
                 hint="check the network; a half-filled local Maven repository (~/.m2) also breaks"
                 " Ivy's resolution: move it away and try again",
             )

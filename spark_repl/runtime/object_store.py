@@ -18,7 +18,7 @@ from ..errors import ConfigError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-# delta-rs decodes the first, panics at some of the others and takes a backslash for a slash.
+# delta-rs decodes percent signs, panics at some of the others, and takes a backslash for a slash.
 _UNREADABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]^|\x00-\x1f\x7f]")
 _ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -30,12 +30,12 @@ def is_remote(path: str) -> bool:
 
 
 def canonical(path: str) -> str:
-    """``path`` as it is used everywhere: absolute, or ``s3a://bucket/prefix``, the only scheme that
-    all three writers know. Raises ConfigError for what can't be a target."""
-    found = _URI.fullmatch(path)
-    if found is None:
+    """The path in the one form that is used everywhere: absolute, or ``s3a://bucket/prefix``, the
+    only scheme that all three writers know. Raises ConfigError for what can't be a target."""
+    uri = _URI.fullmatch(path)
+    if uri is None:
         return _readable(os.path.abspath(path), path)
-    scheme, rest = found[1].lower(), found[2]
+    scheme, rest = uri[1].lower(), uri[2]
     if scheme == "file" and rest.startswith("/"):
         return _readable(os.path.abspath(rest), path)
     if scheme not in ("s3", "s3a"):
@@ -59,10 +59,10 @@ def canonical(path: str) -> str:
 
 
 def _readable(place: str, given: str) -> str:
-    """``place``, unless delta-rs would take another folder for it."""
-    if found := _UNREADABLE.search(place):
+    """Returns ``place``. Raises ConfigError when delta-rs would take another folder for it."""
+    if unreadable := _UNREADABLE.search(place):
         raise ConfigError(
-            f"a target's path can't have {found[0]!r} in it",
+            f"a target's path can't have {unreadable[0]!r} in it",
             file=given,
             hint="percent signs before two digits, [ ] ^ | \\ and control characters are not read"
             " alike by all that write there; blanks and letters of any language are",
@@ -80,43 +80,43 @@ def _first(names: tuple[str, ...]) -> str:
 
 
 def file_system() -> pyarrow.fs.FileSystem:
-    """pyarrow's, one for each process and endpoint."""
+    """pyarrow's file system for S3, one for each process and endpoint."""
     return _file_system(_first(_ENDPOINT), _first(_REGION))
 
 
 @cache
 def _file_system(endpoint: str, region: str) -> pyarrow.fs.FileSystem:
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     if endpoint:
         scheme, _, host = endpoint.partition("://")
-        found = {"scheme": scheme, "endpoint_override": host.rstrip("/")}
+        options = {"scheme": scheme, "endpoint_override": host.rstrip("/")}
     if endpoint or region:
-        found["region"] = region or "us-east-1"
-    return pyarrow.fs.S3FileSystem(**found)
+        options["region"] = region or "us-east-1"
+    return pyarrow.fs.S3FileSystem(**options)
 
 
 def delta_rs_options() -> dict[str, str]:
-    """storage_options of delta-rs."""
+    """The storage_options of delta-rs."""
     endpoint, region = _first(_ENDPOINT), _first(_REGION)
-    found = {"aws_endpoint": endpoint, "allow_http": str(endpoint.startswith("http:")).lower()}
+    options = {"aws_endpoint": endpoint, "allow_http": str(endpoint.startswith("http:")).lower()}
     if not endpoint:
-        found = {}
+        options = {}
     if endpoint or region:
-        found["aws_region"] = region or "us-east-1"
-    return found
+        options["aws_region"] = region or "us-east-1"
+    return options
 
 
 def spark_settings() -> Mapping[str, str]:
     """Settings of a Spark session that commits to S3."""
     endpoint, region = _first(_ENDPOINT), _first(_REGION)
-    found = {
+    settings = {
         "aws.credentials.provider": "software.amazon.awssdk.auth.credentials"
         ".DefaultCredentialsProvider",
         # Buffers on disk want Hadoop's LocalFileSystem, and ours is the raw one.
         "fast.upload.buffer": "bytebuffer",
     }
     if endpoint:
-        found |= {"endpoint": endpoint, "path.style.access": "true"}
+        settings |= {"endpoint": endpoint, "path.style.access": "true"}
     if endpoint or region:
-        found["endpoint.region"] = region or "us-east-1"
-    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in found.items()}
+        settings["endpoint.region"] = region or "us-east-1"
+    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}

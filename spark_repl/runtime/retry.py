@@ -30,7 +30,7 @@ NO_GROUP = -2
 PAUSE_MAX_S = 5
 CONFLICTS_MAX = 60
 _DISK_PAUSE_S = 5
-_DISK_SAID_EVERY_S = 600
+_DISK_LOG_EVERY_S = 600
 _TEMPORARY_ERRNO = frozenset(
     {
         errno.EIO, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT, errno.ESTALE,
@@ -42,9 +42,9 @@ _TEMPORARY_JAVA = re.compile(
     r"ExecutorLost|Python worker (exited|failed)|FetchFailed|SocketTimeout|TimeoutException"
     r"|SocketException|ConnectException|SlowDown|TooManyRequests|ServiceUnavailable|Throttl"
     r"|Task .* was lost|Worker lost|Input/output error|EOFException"
-    # a worker of Python's was killed while a task was about to use it
+    # a Python worker was killed while a task was about to use it
     r"|Stream closed|Broken pipe|Connection reset"
-    # of an object store
+    # what S3A says of an object store
     r"|Unable to execute HTTP request|AWSStatus5|AWSServiceIO|AWSClientIO|AWSRequestTimeout"
 )
 # What pyarrow and delta-rs say of an object store, without an errno.
@@ -56,11 +56,11 @@ _FULL_JAVA = "No space left on device"
 
 
 class Stopped(Exception):
-    """stop() came while a retry waited."""
+    """Raised where stop() came while a retry waited."""
 
 
 def _of_commit(error: BaseException) -> BaseException:
-    """What storage said, of a commit that Delta refused; else the error itself."""
+    """The JVM's error behind a commit that Delta refused; else the error itself."""
     cause = error.__cause__
     return cause if isinstance(error, TargetError) and isinstance(cause, Py4JJavaError) else error
 
@@ -88,8 +88,9 @@ def temporary(error: BaseException) -> bool:
 
 
 class Retries:
-    """``transaction_retries`` attempts more, after min(n, 5) s each, and CONFLICTS_MAX attempts
-    where somebody else's commit came in between; ``run`` from any thread."""
+    """Repeats work: ``most`` attempts more after temporary errors (``transaction_retries``), the
+    n-th after min(n, 5) s, and CONFLICTS_MAX attempts where somebody else's commit came in between.
+    ``run`` may be called from any thread."""
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class Retries:
         """
         attempt = conflicts = 0
         reached = progress()
-        said_at = -float(_DISK_SAID_EVERY_S)
+        disk_logged_at = -float(_DISK_LOG_EVERY_S)
         while True:
             try:
                 return work()
@@ -131,12 +132,12 @@ class Retries:
                 log.info("somebody else's commit came first (%s): planning anew", error)
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:
-                if (ended := jvm_end(error)) is not None:
-                    raise ended from error
+                if (jvm_ended := jvm_end(error)) is not None:
+                    raise jvm_ended from error
                 if disk_full(error):
-                    if time.monotonic() - said_at >= _DISK_SAID_EVERY_S:
+                    if time.monotonic() - disk_logged_at >= _DISK_LOG_EVERY_S:
                         log.error("disk is full (%s): waiting for someone to free space", error)
-                        said_at = time.monotonic()
+                        disk_logged_at = time.monotonic()
                     self._pause(_DISK_PAUSE_S)
                     continue
                 if not temporary(error):

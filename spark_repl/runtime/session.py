@@ -71,13 +71,13 @@ def build_session(
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    wanted = {**_SETTINGS, **(spark_settings() if remote else {}), **settings}
+    merged = {**_SETTINGS, **(spark_settings() if remote else {}), **settings}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
         master = master or "local[*]"
-        wanted = {"spark.master": master, **_own_jvm(master, java_options, remote), **wanted}
-        _launch({"spark.app.name": name, **wanted})
+        merged = {"spark.master": master, **_own_jvm(master, java_options, remote), **merged}
+        _launch({"spark.app.name": name, **merged})
     builder = SparkSession.builder.appName(name)
-    for key, value in wanted.items():
+    for key, value in merged.items():
         builder = builder.config(key, value)
     interrupted = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
@@ -89,7 +89,7 @@ def build_session(
 
 
 def _end_quietly(context: SparkContext) -> None:
-    """Where the JVM ends first, pyspark's thread for accumulators would print a traceback."""
+    """Keeps pyspark's accumulator thread from printing a traceback where the JVM ends first."""
     server: Any = context._accumulatorServer
 
     def handle_error(*request: Any) -> None:
@@ -104,21 +104,21 @@ def _launch(settings: Mapping[str, str]) -> None:
     who finish the group first. It ends with us all the same, by the end of its input."""
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        ours, theirs = os.pipe()
-        threading.Thread(target=_pass_on, args=(ours,), name="stderr-of-java", daemon=True).start()
+        pipe, write_end = os.pipe()
+        threading.Thread(target=_pass_on, args=(pipe,), name="stderr-of-java", daemon=True).start()
         try:
-            start = {"start_new_session": True, "stderr": theirs}
+            start = {"start_new_session": True, "stderr": write_end}
             gateway = launch_gateway(conf, start)  # type: ignore[no-untyped-call]
         finally:
-            os.close(theirs)
+            os.close(write_end)
         SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _pass_on(pipe: int) -> None:
-    """The JVM's standard error goes to ours, without what Java says of a module that Spark asks
-    for at each start, and can't be told not to say."""
-    with open(pipe, "rb") as said:
-        for line in said:
+    """Passes the JVM's standard error on to ours, without Java's warning of a module that Spark
+    asks for at each start, which no option keeps back."""
+    with open(pipe, "rb") as stderr:
+        for line in stderr:
             if line != _INCUBATOR:
                 with suppress(OSError, ValueError):  # nobody listens any more
                     os.write(2, line)
@@ -128,18 +128,18 @@ def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
     """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
     if master.startswith("local"):  # YARN hands the zipped Python on
         os.environ["SPARK_HOME"] = spark_home()
-    logging = Path(__file__).with_name("log4j2.properties")
-    options = [f"-Dlog4j2.configurationFile={logging}", _LATE_C2, java_options]
-    found = {"spark.driver.memory": "1536m"}
+    log4j2 = Path(__file__).with_name("log4j2.properties")
+    options = [f"-Dlog4j2.configurationFile={log4j2}", _LATE_C2, java_options]
+    settings = {"spark.driver.memory": "1536m"}
     if master.startswith("local["):
-        found["spark.driver.host"] = found["spark.driver.bindAddress"] = "127.0.0.1"
-        found["spark.driver.extraClassPath"] = class_path(remote)
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        settings["spark.driver.extraClassPath"] = class_path(remote)
         if archive().exists() and not java_options:
             # Java says nothing and starts without it when the archive doesn't fit.
             options.append(f"-XX:SharedArchiveFile={archive()} -Xlog:cds=off -Xlog:cds+dynamic=off")
     else:
-        found["spark.jars"] = ",".join(delta_jars() + (s3_jars() if remote else []))
+        settings["spark.jars"] = ",".join(delta_jars() + (s3_jars() if remote else []))
     if master.startswith("local-cluster"):
-        found["spark.driver.host"] = found["spark.driver.bindAddress"] = "127.0.0.1"
-    found["spark.driver.extraJavaOptions"] = " ".join(options).strip()
-    return found
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+    settings["spark.driver.extraJavaOptions"] = " ".join(options).strip()
+    return settings

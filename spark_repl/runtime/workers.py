@@ -15,7 +15,7 @@ from ..errors import SparkReplError
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Tasks beyond are done by one of Spark's after the other: each of those costs 20 ms.
+# Each task of Spark's costs 20 ms: above so many per worker it takes several of our tasks.
 _BUNDLES = 4
 # What is at most so large takes less time in this process than starting a Spark job for it: bytes
 # of log to read, staged rows to write, bytes of data files to rewrite.
@@ -25,8 +25,8 @@ _warm = 0
 
 
 class Workers:
-    """Runs functions of importable modules on the executors; at most ``count`` tasks at a time.
-    ``task_retries``: attempts that Spark made anew, because an executor was lost."""
+    """Runs functions of importable modules on the executors, at most ``count`` at a time.
+    ``task_retries``: attempts that Spark repeated because an executor was lost."""
 
     def __init__(self, spark: SparkSession, count: int) -> None:
         self.spark, self.count, self.task_retries = spark, count, 0
@@ -37,17 +37,17 @@ class Workers:
         return log_bytes <= HERE_LOG_BYTES and rows <= HERE_ROWS and file_bytes <= HERE_FILE_BYTES
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
-        """Results in the order of the tasks, of which the heaviest should come first. ``here``: in
-        this process, where a Spark job would cost more than the work. Raises what a task raised,
-        first task first."""
+        """Results in the order of the tasks, of which the heaviest should come first. ``here``: run
+        them in this process, where a Spark job would cost more than the work. Raises the error of
+        the first task that has one."""
         if here or not tasks:
             return [function(task) for task in tasks]
         count = min(len(tasks), _BUNDLES * self.count)
         bundles = [tasks[first::count] for first in range(count)]
         guarded = _Guarded(function)
-        found = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
-        self.task_retries += sum(attempt for attempt, _ in found)
-        results = [found[i % count][1][i // count] for i in range(len(tasks))]
+        outcomes = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
+        self.task_retries += sum(attempt for attempt, _ in outcomes)
+        results = [outcomes[i % count][1][i // count] for i in range(len(tasks))]
         for result in results:
             if isinstance(result, SparkReplError | OSError):
                 raise result
@@ -79,8 +79,8 @@ class _Guarded:
 
 
 def _settle() -> None:
-    """pyspark runs a full gc.collect() after every task, 60 ms with numba's heap; frozen objects
-    are not visited."""
+    """Freezes this worker's objects in its first tasks: pyspark runs a full gc.collect() after each
+    task, 60 ms with numba's heap, and frozen objects are not visited."""
     global _warm
     _warm += 1
     if _warm <= 6:

@@ -48,12 +48,12 @@ _PURGE_EVERY_S = 5.0
 
 
 def executed_of(config: Config) -> GtidSet | None:
-    """What the target has: a new relay log begins behind it. None: there is no target yet."""
+    """The GTID set that the target has: a new relay log begins behind it. None: no target yet."""
     return standing(Control(Layout(config.target.path).control, config.channel)).executed
 
 
 def present_gtids(config: Config) -> tuple[GtidSet, GtidSet]:
-    """What the source has executed, and purged. Raises SourceError."""
+    """(the source's executed GTID set, its purged one). Raises SourceError."""
     connection = DumpConnection(config.source)
     try:
         server = connection.server()
@@ -68,20 +68,21 @@ def applied_file(config: Config, relay: RelayLog) -> int:
     0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
     """
     control = Control(Layout(config.target.path).control, config.channel)
-    last = standing(control).needed
-    if last is None:
+    cut = standing(control).needed
+    if cut is None:
         return 0
     for row in reversed(control.rows("history")):
-        known = json.loads(row["detail"])
-        number = (last.position >> OFFSET_BITS) - known["base"]
-        if known["log_id"] == last.log_id and relay.holds(number):
-            same = known["fingerprints"].get(str(number)) == relay.fingerprint(number)
+        detail = json.loads(row["detail"])
+        number = (cut.position >> OFFSET_BITS) - detail["base"]
+        if detail["log_id"] == cut.log_id and relay.holds(number):
+            same = detail["fingerprints"].get(str(number)) == relay.fingerprint(number)
             return number if same else 0
     return 0
 
 
 def purge_applied(config: Config) -> Purged:
-    """Removes what every table has passed. Raises ConfigError where no receiver writes."""
+    """Removes relay log files that every table has passed. Raises ConfigError where no receiver
+    writes."""
     folder = Path(config.relay.path)
     with deciding(folder):
         _, keep_from = look(config.relay.path, partial(applied_file, config))
@@ -114,7 +115,7 @@ def snapshot(
     master: str | None = None,
     take_over: bool = False,
 ) -> CopyResult:
-    """The first copy, alone, or a new one of some tables that the target has.
+    """Makes the first copy, alone, or a new copy of some tables that the target has.
 
     Raises SourceError, SchemaError, TargetError, FencedError.
     """
@@ -153,7 +154,8 @@ def _copy(
 
 
 def _is_new(config: Config) -> bool:
-    """Whether neither target nor relay log hold anything, or a copy that isn't finished."""
+    """Whether target and relay log are empty, or hold no more than a first copy that isn't
+    finished."""
     control = Control(Layout(config.target.path).control, config.channel)
     copy = last_copy(control)
     if copy is not None:
@@ -166,7 +168,8 @@ def _is_new(config: Config) -> bool:
 def run(
     config: Config, config_file: str, *, master: str | None = None, take_over: bool = False
 ) -> Result | None:
-    """Receiver and applier until SIGTERM, which finishes the group; None: stopped before any log.
+    """Runs receiver and applier until SIGTERM, which finishes the group; None: stopped before any
+    log.
 
     Raises what stopped either: with the receiver's refusal, all that was received is applied first.
     """
@@ -175,8 +178,8 @@ def run(
 
     def end(*_: object) -> None:
         stop.set()
-        for one in replica:
-            one.stop()
+        for applier in replica:
+            applier.stop()
 
     _at_signals(end)
     from ..copy.copy_plan import plan_copy
@@ -212,7 +215,7 @@ def _follow(
     *,
     first: bool,
 ) -> Result | None:
-    """Until ``stop``, or until the receiver has refused and what it received is applied."""
+    """Follows until ``stop``, or until the receiver has refused and what it received is applied."""
     with Supervisor(config, config_file, ending=stop) as receiver:
         if not wait_for_log(config, receiver, stop):
             return None
@@ -259,7 +262,7 @@ def watch(receiver: Supervisor, applier: Replica) -> Companion:
     """Ends the following when the receiver has given up; purges what was applied."""
     purged = time.monotonic()
 
-    def look() -> bool:
+    def turn() -> bool:
         nonlocal purged
         if receiver.error is not None:
             applier.stop()
@@ -271,15 +274,15 @@ def watch(receiver: Supervisor, applier: Replica) -> Companion:
 
     attempts = receiver.config.apply.transaction_retries
     return Companion(
-        "watch over the receiver", look, applier.fail, pause_s=_POLL_S, attempts=attempts
+        "watch over the receiver", turn, applier.fail, pause_s=_POLL_S, attempts=attempts
     )
 
 
 def _purge(config: Config) -> None:
     try:
-        found = purge_applied(config)
+        purged = purge_applied(config)
     except (LogError, ConfigError) as error:  # the receiver is beginning a new log
         log.info("nothing purged: %s", error)
         return
-    if found.files:
-        log.info("purged %s to %s, %d bytes", found.files[0], found.files[-1], found.bytes)
+    if purged.files:
+        log.info("purged %s to %s, %d bytes", purged.files[0], purged.files[-1], purged.bytes)

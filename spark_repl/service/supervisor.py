@@ -88,12 +88,12 @@ class Supervisor:
         return True
 
     def _refusal(self, code: int) -> SourceError:
-        said = read_report(self.config.relay.path) or {}
-        text = said.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
-        kind = PurgedError if said.get("LAST_ERROR_KIND") == _PURGED else SourceError
+        report = read_report(self.config.relay.path) or {}
+        text = report.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
+        kind = PurgedError if report.get("LAST_ERROR_KIND") == _PURGED else SourceError
         return kind(
             f"the receiver stopped: {text}",
-            hint=said.get("LAST_ERROR_HINT") or "see its message above",
+            hint=report.get("LAST_ERROR_HINT") or "see its message above",
         )
 
     def _run_once(self) -> int:

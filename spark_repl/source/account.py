@@ -1,4 +1,4 @@
-"""The account on a source: where it is, and how its password is had."""
+"""The account on a source: its addresses, and where its password comes from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMAND_TIMEOUT_S = 30
 
 
 def password_of(source: Source) -> str:
-    """Raises ConfigError when the place where the password should be has none."""
+    """The account's password. Raises ConfigError when the place where it should be has none."""
     if source.password_env:
         if source.password_env not in os.environ:
             raise ConfigError(f"the environment has no {source.password_env} (source.password_env)")
@@ -41,32 +41,33 @@ def password_of(source: Source) -> str:
 
 
 def _printed_password(command: str) -> str:
-    """No error shows the command, whose arguments may be secret, nor what it printed."""
+    """The first line that a command prints. No error shows the command, whose arguments may be
+    secret, nor what it printed."""
     try:
-        ran = subprocess.run(
+        process = subprocess.run(
             shlex.split(command), capture_output=True, text=True, check=False,
             timeout=_COMMAND_TIMEOUT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        said = f"no answer within {_COMMAND_TIMEOUT_S} s"
+        reason = f"no answer within {_COMMAND_TIMEOUT_S} s"
     except OSError as error:
-        said = error.strerror or "it can't be run"
+        reason = error.strerror or "it can't be run"
     except ValueError:  # quotes that don't close, or bytes that are no text
-        said = "its quotes don't close, or what it prints is not UTF-8"
+        reason = "its quotes don't close, or what it prints is not UTF-8"
     else:
-        if not ran.returncode:
-            return ran.stdout.split("\n", 1)[0].rstrip("\r")
-        said = ran.stderr.strip() or f"it ended with {ran.returncode}"
+        if not process.returncode:
+            return process.stdout.split("\n", 1)[0].rstrip("\r")
+        reason = process.stderr.strip() or f"it ended with {process.returncode}"
     raise ConfigError(
-        f"source.password_command failed: {said}",
+        f"source.password_command failed: {reason}",
         hint="it has to print the password, on one line, and end with 0",
     )
 
 
 def addresses(source: Source) -> list[Source]:
-    """The source, and those to fail over to."""
-    found = [source]
+    """The source, then the hosts to fail over to."""
+    sources = [source]
     for entry in source.hosts:
         host, _, port = entry.rpartition(":")
-        found.append(replace(source, host=host.strip("[]"), port=int(port), socket=""))
-    return found
+        sources.append(replace(source, host=host.strip("[]"), port=int(port), socket=""))
+    return sources

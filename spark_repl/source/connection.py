@@ -42,15 +42,16 @@ class Server:
 
 
 def connect(source: Source) -> Any:
-    """A PyMySQL connection, its session set. Raises SourceError, SourceLostError, ConfigError."""
-    place: dict[str, Any] = {"host": source.host, "port": source.port}
+    """A PyMySQL connection, with a session of ours. Raises SourceError, SourceLostError,
+    ConfigError."""
+    address: dict[str, Any] = {"host": source.host, "port": source.port}
     if source.socket:
-        place["unix_socket"] = source.socket
+        address["unix_socket"] = source.socket
     try:
         connection = pymysql.connect(
             user=source.user, password=password_of(source), charset="utf8mb4", autocommit=True,
             connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=source.net_timeout_s,
-            program_name="spark_repl", **place, **_tls(source),
+            program_name="spark_repl", **address, **_tls(source),
         )  # fmt: skip
         settings.apply(connection)
         return connection
@@ -105,22 +106,22 @@ def _tls(source: Source) -> dict[str, Any]:
 
 def _connect_error(source: Source, error: pymysql.err.MySQLError) -> SourceError:
     number, text = (*error.args, "", "")[:2]
-    place = source.socket or f"{source.host}:{source.port}"
+    address = source.socket or f"{source.host}:{source.port}"
     cause = getattr(error, "original_exception", None)
     cut_off = isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
     if (isinstance(cause, ssl.SSLError) or number == 2026) and not cut_off:
         return SourceError(
-            f"no TLS connection to {place}: {text}", number=2026,
+            f"no TLS connection to {address}: {text}", number=2026,
             hint="check source.tls_ca (the authority that signed the source's certificate) and that"
             " source.host is a name in it, or choose another source.tls",
         )  # fmt: skip
     if not isinstance(number, int):
-        return SourceLostError(f"can't connect to {place}: {error}")
-    found = error_of(number, f"can't connect to {place}: {text}")
-    if isinstance(found, SourceLostError):
+        return SourceLostError(f"can't connect to {address}: {error}")
+    refused = error_of(number, f"can't connect to {address}: {text}")
+    if isinstance(refused, SourceLostError):
         where = "source.socket" if source.socket else "source.host and source.port"
-        found.hint = f"is the source up, and {where} right?"
-    return found
+        refused.hint = f"is the source up, and {where} right?"
+    return refused
 
 
 class DumpConnection:
@@ -141,7 +142,7 @@ class DumpConnection:
         self._mysql._sock = None
 
     def end_dump(self) -> None:
-        """Ends the source's thread too, which would notice only when it sends the next event."""
+        """Closes, and ends the source's thread, which else notices at its next event only."""
         self.close()
         with suppress(SourceError, pymysql.err.MySQLError):
             other = connect(self.source)
@@ -149,7 +150,7 @@ class DumpConnection:
                 cursor.execute(f"KILL {self._mysql.thread_id()}")
 
     def query(self, statement: str) -> list[dict[str, Any]]:
-        """Rows by column name. Raises SourceError, SourceLostError."""
+        """The rows of an answer, by column name. Raises SourceError, SourceLostError."""
         try:
             with self._mysql.cursor(pymysql.cursors.DictCursor) as cursor:
                 cursor.execute(statement)
@@ -159,12 +160,12 @@ class DumpConnection:
             raise error_of(number if isinstance(number, int) else 2013, str(text)) from error
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """Rows in the order of their columns."""
+        """Rows as tuples, in the order of their columns. Raises as ``query``."""
         return [tuple(row.values()) for row in self.query(statement)]
 
     def server(self) -> Server:
-        found = self.query("SHOW GLOBAL VARIABLES")
-        variables = {row["Variable_name"]: row["Value"] for row in found}
+        rows = self.query("SHOW GLOBAL VARIABLES")
+        variables = {row["Variable_name"]: row["Value"] for row in rows}
         gtids = {"executed": "", "purged": ""}
         if "gtid_mode" in variables:  # SHOW cuts long values off
             (gtids,) = self.query(
@@ -190,14 +191,18 @@ class DumpConnection:
             return self.query("SHOW SLAVE HOSTS")  # before 8.0.22
 
     def start(self, replica_uuid: str, have: GtidSet | tuple[str, int]) -> None:
-        """Begins the dump: what is not in a GTID set, or from (file, position) on."""
+        """Begins the dump of what is not in a GTID set, or of what follows (file, position)."""
         heartbeat = self.source.net_timeout_s * 500_000_000
         pairs = {"heartbeat_period": heartbeat, "binlog_checksum": "@@GLOBAL.binlog_checksum"}
-        settings = [f"@{who}_{k} = {v}" for k, v in pairs.items() for who in ("source", "master")]
-        settings += [f"@{who}_uuid = '{replica_uuid}'" for who in ("replica", "slave")]
+        assignments = [
+            f"@{who}_{name} = {value}"
+            for name, value in pairs.items()
+            for who in ("source", "master")
+        ]
+        assignments += [f"@{who}_uuid = '{replica_uuid}'" for who in ("replica", "slave")]
         if self.source.semi_sync:
-            settings += [f"@rpl_semi_sync_{who} = 1" for who in ("replica", "slave")]
-        self.query("SET " + ", ".join(settings))
+            assignments += [f"@rpl_semi_sync_{who} = 1" for who in ("replica", "slave")]
+        self.query("SET " + ", ".join(assignments))
         server_id = self.source.server_id
         request = (
             dump_gtid(server_id, have) if isinstance(have, GtidSet) else dump_file(server_id, *have)
@@ -226,17 +231,17 @@ class DumpConnection:
             raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
 
     def _read_more(self, space: memoryview) -> int:
-        """TLS gives 16 KB at a time: what is there already is taken too."""
+        """Bytes read without waiting: TLS gives 16 KB at a time."""
         count = 0
         self._socket.settimeout(0)
         while count < _READ_BYTES and count < len(space):
             try:
-                got = self._socket.recv_into(space[count:])
+                received = self._socket.recv_into(space[count:])
             except (BlockingIOError, ssl.SSLWantReadError):
                 break
-            if got == 0:
+            if received == 0:
                 break
-            count += got
+            count += received
         return count
 
     def has_more(self) -> bool:
@@ -245,7 +250,7 @@ class DumpConnection:
         return pending or bool(self._poll.poll(0))
 
     def send(self, payload: bytes) -> None:
-        """One packet beside the stream: an acknowledgement."""
+        """Sends one packet beside the stream: an acknowledgement."""
         self._socket.settimeout(_CONNECT_TIMEOUT_S)
         try:
             self._socket.sendall(len(payload).to_bytes(3, "little") + b"\0" + payload)

@@ -1,6 +1,6 @@
 """The dump protocol without a socket: requests as bytes, and what the source answers.
 
-See mysql.md 1.8. Payloads are without the packet header.
+The commands are those of MySQL source, sql/rpl_source.cc. Payloads are without the packet header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HEARTBEAT_V2, _THROUGH_GTID = 2, 4
 _SEMI_SYNC_MAGIC = b"\xef"
 _FIRST_POSITION = 4
 _ER_SOURCE_FATAL = 1236
-# Of the network, of a shutdown, of too many connections: they pass.
+# Errors of the network, of a shutdown, of too many connections: they pass.
 TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1927, 2002,
                        2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
 TRIED_AGAIN = "it is tried again"
@@ -77,18 +77,18 @@ _ADVICE = (
 class Heartbeat:
     file: str
     position: int
-    """behind the last event sent or skipped; of a version 1 event modulo 2**32"""
+    """end of the last event sent or skipped; modulo 2**32 in a version 1 event"""
 
 
 def register(server_id: int, host: str, port: int = 0) -> bytes:
-    """COM_REGISTER_SLAVE: shows up in SHOW REPLICAS; needs the privilege REPLICATION SLAVE."""
+    """COM_REGISTER_SLAVE: we show up in SHOW REPLICAS. It needs the privilege REPLICATION SLAVE."""
     name = host.encode()[:60]
     body = struct.pack("<BIB", COM_REGISTER_REPLICA, server_id, len(name)) + name
     return body + b"\0\0" + struct.pack("<HII", port & 0xFFFF, 0, 0)
 
 
 def dump_gtid(server_id: int, have: GtidSet) -> bytes:
-    """COM_BINLOG_DUMP_GTID: everything that is not in ``have``."""
+    """COM_BINLOG_DUMP_GTID: asks for everything that is not in ``have``."""
     data = have.encode()
     flags = _HEARTBEAT_V2 | _THROUGH_GTID
     head = struct.pack(
@@ -98,13 +98,13 @@ def dump_gtid(server_id: int, have: GtidSet) -> bytes:
 
 
 def dump_file(server_id: int, file: str, position: int) -> bytes:
-    """COM_BINLOG_DUMP. ``file`` "": the source's first one."""
+    """COM_BINLOG_DUMP: asks for what follows a position. ``file`` "": the source's first one."""
     head = struct.pack("<BIHI", COM_BINLOG_DUMP, position, _HEARTBEAT_V2, server_id)
     return head + file.encode("utf-8", "surrogateescape")
 
 
 def acknowledgement(file: str, position: int) -> bytes:
-    """A semi-synchronous replica's: everything up to there is on disk."""
+    """A semi-synchronous replica's acknowledgement: everything up to ``position`` is on disk."""
     name = file.encode("utf-8", "surrogateescape")
     return _SEMI_SYNC_MAGIC + struct.pack("<Q", position) + name
 
@@ -120,7 +120,7 @@ def has_checksum(event: bytes) -> bool:
 
 
 def parse_heartbeat(event: bytes) -> Heartbeat:
-    """Raises LogError for a damaged one."""
+    """The place in a HEARTBEAT or HEARTBEAT_V2 event. Raises LogError for a damaged one."""
     end = len(event) - CRC_LENGTH * has_checksum(event)
     body = event[HEADER_LENGTH:end]
     position = int.from_bytes(event[13:17], "little")
@@ -141,7 +141,7 @@ def parse_heartbeat(event: bytes) -> Heartbeat:
 
 
 def refusal(payload: bytes) -> SourceError:
-    """The error that an error or EOF packet means."""
+    """The error that an error packet or an EOF packet stands for."""
     if payload[:1] != b"\xff":
         return SourceLostError("the source ended the stream", hint="it is asked again")
     number = int.from_bytes(payload[1:3], "little")
@@ -156,8 +156,8 @@ def error_of(number: int, text: str) -> SourceError:
     hint = "see the source's error log"
     if number == _ER_SOURCE_FATAL:
         text = f"Got fatal error 1236 from source when reading data from binary log: '{text}'"
-        hint = next((advice for said, advice in _ADVICE if said in text), hint)
-        if any(said in text for said in _PURGED):
+        hint = next((advice for words, advice in _ADVICE if words in text), hint)
+        if any(words in text for words in _PURGED):
             return PurgedError(text, number=number, hint=hint)
     elif number == 1227:
         hint = "GRANT REPLICATION SLAVE ON *.* TO the receiver's account on the source"

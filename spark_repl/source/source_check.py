@@ -20,7 +20,7 @@ _GTID_ON = ("ON", "ON_PERMISSIVE")
 
 
 def check_source(server: Server, source: Source) -> None:
-    """Raises one SourceError that names every setting that doesn't suffice, and the remedy."""
+    """Raises one SourceError that names each setting that doesn't suffice, and the remedy."""
     faults, hints = [], []
     for name, (values, hint) in _SETTINGS.items():
         value = server.variables.get(name)
@@ -47,12 +47,12 @@ def check_source(server: Server, source: Source) -> None:
 def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid: str) -> None:
     """Raises SourceError when another replica has our server id."""
     for row in replicas:
-        found = {name.lower(): value for name, value in row.items()}
-        other = str(found.get("replica_uuid", found.get("slave_uuid", "")))
-        if int(found.get("server_id", 0)) == server_id and other != replica_uuid:
+        replica = {name.lower(): value for name, value in row.items()}
+        other = str(replica.get("replica_uuid", replica.get("slave_uuid", "")))
+        if int(replica.get("server_id", 0)) == server_id and other != replica_uuid:
             raise SourceError(
                 f"another replica of this source has our server_id {server_id}: {other} on host"
-                f" {found.get('host') or '?'}",
+                f" {replica.get('host') or '?'}",
                 hint="give source.server_id another value: each server and replica has its own;"
                 " if it was an earlier receiver of yours, the source forgets it at its next event",
             )
