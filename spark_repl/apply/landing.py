@@ -193,7 +193,7 @@ class Landing:
     def _count(self, staged: StagedGroup) -> None:
         self._staging.learn(staged)
         self._status.task_retries(self._staging.task_retries)
-        zero_dates = sum(part.zero_dates for part in staged.found)
+        zero_dates = sum(part.zero_dates for part in staged.by_worker)
         self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
 
     def _publish(

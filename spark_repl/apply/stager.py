@@ -101,7 +101,7 @@ class Stager:
         """Groups are asked about in the order of the log. Raises DecodeError for the first change
         of a referenced table, when the foreign keys of a table are not known."""
         referred = dict[str, int]()
-        for part in staged.found:
+        for part in staged.by_worker:
             for name, at in part.referred.items():
                 referred[name] = min(at, referred.get(name, at))
             self._unannounced |= part.definitions.keys() - self._tracking.tables.keys()
@@ -115,7 +115,7 @@ class Stager:
 
     def learn(self, staged: StagedGroup) -> None:
         """How many tables a group had: the next one is likely to have as many."""
-        self._tables = max(1, len({name for part in staged.found for name in part.changes}))
+        self._tables = max(1, len({name for part in staged.by_worker for name in part.changes}))
 
     def _new_folder(self) -> str:
         # Retries stage in a thread of their own: one step gives one number to one group.

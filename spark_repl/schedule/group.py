@@ -128,23 +128,23 @@ class Group:
 
 @dataclass(frozen=True)
 class StagedGroup:
-    """A group that the workers have read. ``found``: what each found; ``folder``: its staged files,
+    """A group that the workers have read. ``by_worker``: what each found; ``folder``: its staged files,
     None where all are here; ``already``: transactions that some table has from before."""
 
     group: Group
-    found: Sequence[Staged]
+    by_worker: Sequence[Staged]
     folder: str | None = None
     already: int = 0
 
     @property
     def changes(self) -> int:
         """How many row changes the group holds."""
-        return sum(sum(part.changes.values()) for part in self.found)
+        return sum(sum(part.changes.values()) for part in self.by_worker)
 
     @property
     def tables(self) -> list[str]:
         """The tables that the group changes, sorted."""
-        return sorted({name for part in self.found for name in part.definitions})
+        return sorted({name for part in self.by_worker for name in part.definitions})
 
     def of_table(self, table: str) -> StagedGroup:
         """What was staged of one table. The files stay the whole group's: they have no folder."""
@@ -155,6 +155,6 @@ class StagedGroup:
                 parts=[piece for piece in part.parts if piece.table == table],
                 changes={n: count for n, count in part.changes.items() if n == table},
             )
-            for part in self.found
+            for part in self.by_worker
         ]
         return replace(self, found=staged, folder=None)

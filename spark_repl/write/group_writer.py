@@ -69,13 +69,13 @@ class GroupWriter:
         Raises RowFault (lowest failing transaction first) before anything is committed.
         """
         parts: dict[str, list[Part]] = {}
-        for output in staged.found:
+        for output in staged.by_worker:
             for piece in output.parts:
                 parts.setdefault(piece.table, []).append(piece)
         group = staged.group
         before = replace(cut, position=group.start, gtid_executed=str(group.executed), group="")
         with ExitStack() as held:
-            tables = self._tables(staged.found, parts, before, held)
+            tables = self._tables(staged.by_worker, parts, before, held)
             held.enter_context(self._commits.files_there(tables.values()))
             # A table may have landed in an attempt before this one.
             behind = {name: t for name, t in tables.items() if t.position < cut.position}

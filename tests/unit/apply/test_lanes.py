@@ -251,4 +251,4 @@ def test_nothing_enters_behind_what_could_not_be_read():
 def test_of_table():
     found = staged(group(3), "a", "b").of_table("b")
     assert found.tables == ["b"] and found.group.slot == 3 and found.folder is None
-    assert [list(part.changes) for part in found.found] == [["b"]]
+    assert [list(part.changes) for part in found.by_worker] == [["b"]]
