@@ -128,8 +128,8 @@ class Group:
 
 @dataclass(frozen=True)
 class StagedGroup:
-    """A group that the workers have read. ``by_worker``: what each found; ``folder``: its staged files,
-    None where all are here; ``already``: transactions that some table has from before."""
+    """A group that the workers have read. ``by_worker``: what each found; ``folder``: its staged
+    files, None where all are here; ``already``: transactions that some table has from before."""
 
     group: Group
     by_worker: Sequence[Staged]
@@ -157,4 +157,4 @@ class StagedGroup:
             )
             for part in self.by_worker
         ]
-        return replace(self, found=staged, folder=None)
+        return replace(self, by_worker=staged, folder=None)
