@@ -12,7 +12,7 @@ import pytest
 
 from spark_repl.apply.pipeline import Pipeline
 from spark_repl.control.copies import CatchUp
-from spark_repl.errors import DecodeError, HistoryError, LogError, TargetError
+from spark_repl.errors import DecodeError, HistoryError, LogError, RowError, TargetError
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.worker_status import APPLYING, STAGING
 from spark_repl.position import RelayPosition
@@ -100,6 +100,22 @@ def test_what_a_group_does_is_said_and_counted(log, target, monkeypatch):
         assert found.counters.waves == waves + 2
     assert said[statements:] == [STAGING, APPLYING]
     assert len(shown) == before + 1
+
+
+@pytest.mark.parametrize("order", [True, False])
+def test_nothing_that_was_staged_is_left(log, target, faults, order):
+    """Not of a group that landed, nor of an attempt that failed, nor of the group that stops it."""
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    log.transaction(delete(A, (77, "no such")))
+    log.transaction(insert(A, (2, "behind")), insert(B, (2, "behind")))
+    faults(("t/a",), 1)
+    apply = {"preserve_commit_order": order, "group_max_transactions": 1}
+    with applier(log.folder, target, **apply) as found:
+        with pytest.raises(RowError):
+            found.coordinator.apply(found.index.slice(0, found.index.end))
+        staging = Path(found.tracking.layout.staging(found.tracking.control.epoch))
+        assert [*staging.glob("group-*")] == []
+    assert rows(target, A) == rows(target, B) == [(1, "x")]
 
 
 @pytest.mark.parametrize(("count", "position"), [(1, None), (2, None), (2, "000001:150")])

@@ -17,7 +17,8 @@ class Room:
 ROOMS: dict[str, Room] = {
     "schedule": Room(
         ("schedule/waves.py", "schedule/group.py", "schedule/planner.py", "schedule/tasks.py"),
-        ("unit/schedule/test_schedule.py", "property/test_schedule.py", "property/test_plan.py",
+        ("unit/schedule/test_schedule.py", "unit/schedule/test_group.py",
+         "property/test_schedule.py", "property/test_plan.py",
          "applier/test_order.py", "applier/test_whole.py"),
     ),
     "folding": Room(
@@ -81,7 +82,8 @@ ROOMS: dict[str, Room] = {
     ),
     "compaction": Room(
         ("write/compaction.py", "write/upkeep.py", "write/discard.py"),
-        ("unit/write/test_upkeep.py", "property/test_compaction.py", "applier/test_outcomes.py",
+        ("unit/write/test_compaction.py", "unit/write/test_upkeep.py",
+         "property/test_compaction.py", "applier/test_outcomes.py",
          "applier/test_others.py", "property/test_histories.py"),
     ),
     "history": Room(

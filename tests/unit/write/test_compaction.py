@@ -1,0 +1,67 @@
+"""Which files are folded: the bounds of an order of magnitude, of one file, and of dead rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spark_repl.write.compaction import choose
+
+MIB = 1 << 20
+
+
+def add(path: str, rows: int, dead: int = 0, size: int = 1000) -> dict[str, Any]:
+    made = {"path": path, "size": size, "stats": json.dumps({"numRecords": rows})}
+    return made | ({"deletionVector": {"cardinality": dead}} if dead else {})
+
+
+def chosen(enough: int, *files: tuple[int, ...]) -> list[int]:
+    """Indexes of the files that are folded; each file: rows, dead ones, bytes."""
+    adds = {str(at): add(str(at), *file) for at, file in enumerate(files)}
+    found = choose("", adds, enough)
+    assert len(found) <= 1
+    return sorted(int(path) for paths in found for path in paths)
+
+
+@pytest.mark.parametrize(("last", "folded"), [(20, [0, 1, 2]), (21, [])])
+def test_a_file_is_of_the_order_of_those_it_does_not_outweigh(last: int, folded: list[int]) -> None:
+    assert chosen(3, (10,), (10,), (last,)) == folded
+
+
+def test_the_smallest_order_goes_first() -> None:
+    assert chosen(2, (10,), (10,), (1000,), (1000,)) == [0, 1]
+    assert chosen(3, (10,), (10,), (1000,), (1000,), (1000,)) == [2, 3, 4], "two are not enough"
+
+
+def test_live_rows_count() -> None:
+    """A large file of which little is left is of the order of the small ones."""
+    assert chosen(3, (10,), (10,), (100, 85)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("rows", "folded"), [(1_000_000, [0, 1]), (1_000_001, [])])
+def test_a_file_is_full_at_two_million_rows(rows: int, folded: list[int]) -> None:
+    assert chosen(2, (1_000_000,), (rows,)) == folded
+
+
+@pytest.mark.parametrize(("size", "folded"), [(64 * MIB, [0, 1]), (64 * MIB + 1, [])])
+def test_a_file_is_full_at_128_mib(size: int, folded: list[int]) -> None:
+    assert chosen(2, (10, 0, 64 * MIB), (10, 0, size)) == folded
+
+
+def test_what_is_full_does_not_keep_the_others_from_it() -> None:
+    assert chosen(2, (10, 0, 60 * MIB), (10, 0, 60 * MIB), (10, 0, 60 * MIB)) == [0, 1]
+
+
+@pytest.mark.parametrize(("dead", "folded"), [(51, [0]), (50, [])])
+def test_more_dead_than_live(dead: int, folded: list[int]) -> None:
+    assert chosen(9, (100, dead)) == folded
+
+
+def test_of_many_dead_rows_the_deadest_files_go() -> None:
+    """Those with at least as many dead rows as live ones; the deadest first, as many as make one
+    file."""
+    assert chosen(9, (100, 90), (100, 50), (100, 49)) == [0, 1]
+    assert chosen(9, (100, 90, 100 * MIB), (100, 80, 100 * MIB)) == [0], "two are too much"
+    assert chosen(9, (100, 90, 200 * MIB)) == [0], "one is written anew, however large"
