@@ -67,15 +67,17 @@ class Staging:
         return staged
 
     def _read(self, group: Group) -> StagedGroup:
-        return self._checked(self._head_start.take(group) or self._begin(group))
+        self._says(group)
+        return self._checked(self._head_start.take(group) or self._stager.stage(group))
 
     def again(self, group: Group) -> StagedGroup:
         """Read anew, in the caller's thread: a retry begins with the relay log again."""
-        return self._checked(self._begin(group))
+        self._says(group)
+        return self._checked(self._stager.stage(group))
 
-    def _begin(self, group: Group) -> StagedGroup:
+    def _says(self, group: Group) -> None:
+        """Also of one that was read ahead: its slot is known now."""
         self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
-        return self._stager.stage(group)
 
     def _checked(self, staged: StagedGroup) -> StagedGroup:
         try:

@@ -12,6 +12,8 @@ import pytest
 from spark_repl.apply.replica import Replica
 from spark_repl.apply.stager import Stager
 from spark_repl.errors import LogError, StatementError
+from spark_repl.observe.applier_status import ApplierStatus
+from spark_repl.observe.worker_status import APPLYING, STAGING
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import applier, rows, run
 
@@ -60,6 +62,22 @@ def test_the_same_group_is_staged_once(log, target, reads):
     assert apply(log, target) == []
     assert reads == [3]
     assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
+
+
+def test_it_is_said_when_its_turn_comes(log, target, monkeypatch):
+    """Found: a group that was read ahead was in no status until its files were written."""
+    grown(log, target)
+    said = list[str]()
+    monkeypatch.setattr(
+        ApplierStatus, "works", lambda self, slot, shares, state, *_: said.append(state)
+    )
+    with applier(log.folder, target) as found:
+        coordinator = found.coordinator
+        coordinator.begin_ahead(found.index)
+        coordinator._pipeline._staging._thread.submit(lambda: None).result()
+        assert said == []
+        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+    assert said == [STAGING, APPLYING]
 
 
 def test_two_groups_are_staged_if_the_batch_lets_them(log, target, reads):

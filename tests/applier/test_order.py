@@ -196,7 +196,7 @@ def test_status_while_it_waits(log, target, monkeypatch, capsys):
 
     def commit(self: Any, *args: Any) -> int:
         tried.append(1)
-        for _ in range(600 if len(tried) in (1, 2) else 0):
+        for _ in range(100 if len(tried) in (1, 2) else 0):
             worker = status(str(target))["replication_applier_status_by_worker"][0]
             seen.append(worker["PROCESSLIST_STATE"])
             if seen[-1] == WAITING:

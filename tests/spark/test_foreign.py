@@ -19,7 +19,7 @@ from spark_repl.errors import SchemaError, TargetError
 from spark_repl.observe.applier_status import Counters
 from spark_repl.runtime.retry import Retries
 from spark_repl.write.commit import actions_of
-from spark_repl.write.merge import MergeLanes
+from spark_repl.write.merge import MergeWriter
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
 from tests.support.binlog_writer import Table, delete, insert, update
@@ -174,7 +174,7 @@ def test_delete_right_behind_our_commit_and_the_way_out(spark, log, target, writ
     monkeypatch.setattr(lab, "WRITER", writer)
     for ten in range(3):
         log.transaction(insert(A, *[(10 * ten + key, "v") for key in range(10)]))
-    place = (DeltaLog, "commit") if writer == "direct" else (MergeLanes, "_change")
+    place = (DeltaLog, "commit") if writer == "direct" else (MergeWriter, "_change")
     true, done = getattr(*place), list[int]()
     sql = others(spark, target)
 

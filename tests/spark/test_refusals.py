@@ -181,4 +181,4 @@ def test_changed_definition_without_statement(spark, log, target):
 def test_s3_without_its_jars_is_named(spark):
     with pytest.raises(SetupError, match="not on its class path") as found:
         write_once(spark._jvm)
-    assert "setup s3" in found.value.hint
+    assert "setup --s3" in found.value.hint
