@@ -11,7 +11,7 @@ from spark_repl.delta.reader import read as read_table
 from spark_repl.errors import RowError
 from tests.spark.lab import (
     assert_applied_once,
-    assert_rows,
+    assert_rows_in_spark,
     assert_server_state,
     cuts,
     read,
@@ -100,12 +100,12 @@ def test_table_without_key(spark, log, target):
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (1, "x"), (2, None), (2, None)))
     log.transaction(delete(BAG, (1, "x")), update(BAG, ((2, None), (3, "y"))))
     run(spark, log.folder, target)
-    assert_rows(spark, target, BAG, [(1, "x"), (1, "x"), (2, None), (3, "y")])
+    assert_rows_in_spark(spark, target, BAG, [(1, "x"), (1, "x"), (2, None), (3, "y")])
     # A second run: what goes now lies in a file of the first one.
     log.transaction(delete(BAG, (1, "x")), insert(BAG, (2, None), (2, None)))
     log.transaction(update(BAG, ((2, None), (9, "z")), ((3, "y"), (9, "z"))))
     run(spark, log.folder, target)
-    assert_rows(spark, target, BAG, [(1, "x"), (2, None), (2, None), (9, "z"), (9, "z")])
+    assert_rows_in_spark(spark, target, BAG, [(1, "x"), (2, None), (2, None), (9, "z"), (9, "z")])
     log.transaction(delete(BAG, (1, "x"), (1, "x")))
     error = stopped(spark, log.folder, target)
     assert isinstance(error, RowError)
@@ -125,7 +125,9 @@ def test_keys_change_inside_one_group(spark, log, target):
     log.transaction(update(A, ((4, "four"), (40, "four"))), delete(A, (5, "brief")))
     log.transaction(insert(A, (6, "six")), update(A, ((6, "six"), (7, "6")), ((7, "6"), (8, "7"))))
     run(spark, log.folder, target)
-    assert_rows(spark, target, A, [(2, "one"), (1, "two"), (3, "again"), (40, "four"), (8, "7")])
+    assert_rows_in_spark(
+        spark, target, A, [(2, "one"), (1, "two"), (3, "again"), (40, "four"), (8, "7")]
+    )
     assert versions(target)["t/a"] == before + 1, "one group is one Delta commit"
 
 
@@ -142,7 +144,7 @@ def test_one_transaction_a_group(spark, log, target):
     want = [(f"k{i}", "ab"[i % 2 == 0]) for i in range(6)] + [
         (f"ключ {i}", None) for i in (1, 3, 5)
     ]
-    assert_rows(spark, target, TEXT, want)
+    assert_rows_in_spark(spark, target, TEXT, want)
     assert versions(target)["t/text"] == 9
     assert len(cuts(target)) == len(log.spans)
 
@@ -161,5 +163,5 @@ def test_restart_with_other_bounds(spark, log, target):
                 workers=1 + i % 2,
             )
     run(spark, log.folder, target, group_max_transactions=1)
-    assert_rows(spark, target, A, [(i, "b") for i in range(29)] + [(29, "a")])
+    assert_rows_in_spark(spark, target, A, [(i, "b") for i in range(29)] + [(29, "a")])
     assert_applied_once(target)

@@ -16,7 +16,7 @@ from spark_repl.delta.public_log import PublicLog
 from spark_repl.errors import ConfigError, SetupError, TargetError
 from tests.spark.lab import (
     assert_applied_once,
-    assert_rows,
+    assert_rows_in_spark,
     assert_server_state,
     rows,
     run,
@@ -63,8 +63,8 @@ def test_run_after_run(spark, log, target, caplog):
     log.transaction(update(ODD, ((1, "1"), (1, "\\"))))
     run(spark, log.folder, target, writer="")
     assert run(spark, log.folder, target, writer="").counters.transactions == 0
-    assert_rows(spark, target, A, [(1, "z")])
-    assert_rows(spark, target, BAG, [(1, "b")])
+    assert_rows_in_spark(spark, target, A, [(1, "z")])
+    assert_rows_in_spark(spark, target, BAG, [(1, "b")])
     assert rows(spark, target, ODD) == [(1, "\\"), (2, "'")]
     assert_applied_once(target)
 
@@ -95,7 +95,7 @@ def test_either_log_goes_on_with_the_others_tables(spark, log, target, monkeypat
     log.transaction(delete(A, (2, "y")))
     run(spark, log.folder, target, writer="")
     assert _operations(target, "t/a")[-1] == "MERGE"
-    assert_rows(spark, target, A, [(1, "z")])
+    assert_rows_in_spark(spark, target, A, [(1, "z")])
 
 
 def test_others_table_is_left_alone(spark, log, target):

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from spark_repl.delta import log_replay
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import TargetError
-from tests.spark.lab import assert_rows, assert_server_state, read, run, stopped, versions
+from tests.spark.lab import assert_rows_in_spark, assert_server_state, read, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, BAG = Table("a"), Table("bag", key=())
@@ -81,7 +81,7 @@ def test_features_that_delta_sees_to(spark, log, target):
         log.transaction(update(A, ((key, "x"), (key, "y"))), insert(A, (key + 10, "x")))
     run(spark, log.folder, target, group_max_transactions=2)
     want = dict.fromkeys(range(5), "y") | {5: "x"} | {key + 10: "x" for key in range(5)}
-    assert_rows(spark, target, A, sorted(want.items()))
+    assert_rows_in_spark(spark, target, A, sorted(want.items()))
     ids = read(spark, target, "t.a").select("_metadata.row_id").collect()
     assert len({row.row_id for row in ids}) == len(want)
     folder = str(target / "t" / "a")
@@ -154,6 +154,6 @@ def test_sql_of_others_and_another_engine(spark, log, target):
         " ON t.id = s.id"
         " WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
     )
-    assert_rows(spark, target, A, [(1, "m"), (3, "x"), (4, "x"), (5, "x"), (9, "m")])
+    assert_rows_in_spark(spark, target, A, [(1, "m"), (3, "x"), (4, "x"), (5, "x"), (9, "m")])
     then = spark.sql(f"SELECT id, v FROM {table} VERSION AS OF {mine}").collect()
     assert sorted((row.id, row.v) for row in then) == found
