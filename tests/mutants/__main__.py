@@ -44,18 +44,19 @@ def main() -> int:
     arguments = _arguments()
     rooms = {name: room for name, room in ROOMS.items() if arguments.room in (None, name)}
     named = tomllib.loads(_SURVIVORS.read_text("utf-8")) if _SURVIVORS.exists() else {}
-    drawn, survivors = 0, []
-    for name, room in rooms.items():
-        chosen = draw(room, arguments.count or room.count, arguments.seed, arguments.key)
-        drawn += len(chosen)
-        began = time.monotonic()
-        alive = _survivors(room, chosen, arguments.jobs)
-        survivors += alive
-        took = time.monotonic() - began
-        print(f"{name}: {len(chosen)} mutants, {len(alive)} alive, {took:.0f} s", flush=True)
-        for mutant in alive:
-            reason = named.get(mutant.key, "NOT NAMED in survivors.toml")
-            print(f"  {mutant.key}  (line {mutant.line}): {reason}", flush=True)
+    drawn, survivors = 0, list[Mutant]()
+    with _copies(arguments.jobs) as copies:  # whose kernels are compiled once, for all rooms
+        for name, room in rooms.items():
+            chosen = draw(room, arguments.count or room.count, arguments.seed, arguments.key)
+            drawn += len(chosen)
+            began = time.monotonic()
+            alive = _survivors(room, chosen, copies)
+            survivors += alive
+            took = time.monotonic() - began
+            print(f"{name}: {len(chosen)} mutants, {len(alive)} alive, {took:.0f} s", flush=True)
+            for mutant in alive:
+                reason = named.get(mutant.key, "NOT NAMED in survivors.toml")
+                print(f"  {mutant.key}  (line {mutant.line}): {reason}", flush=True)
     unnamed = [mutant for mutant in survivors if mutant.key not in named]
     print(f"{drawn} mutants, {len(survivors)} alive, {len(unnamed)} of them not named")
     whole = arguments.room is None and arguments.count is None and arguments.key is None
@@ -75,26 +76,25 @@ def draw(room: Room, count: int, seed: int, key: str | None) -> list[Mutant]:
     return sorted(chosen[:count], key=lambda mutant: (mutant.module, mutant.line))
 
 
-def _survivors(room: Room, chosen: list[Mutant], jobs: int) -> list[Mutant]:
-    with _copies(jobs) as copies:
-        free: SimpleQueue[Path] = SimpleQueue()
-        for copy in copies:
+def _survivors(room: Room, chosen: list[Mutant], copies: list[Path]) -> list[Mutant]:
+    free: SimpleQueue[Path] = SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+    assert _passes(copies[0], room), f"{room.tests} fail without any mutant"
+
+    def survives(mutant: Mutant) -> bool:
+        copy = free.get()
+        path = copy / _PACKAGE / mutant.module
+        source = path.read_bytes()
+        try:
+            path.write_bytes(mutant.of(source))
+            return _passes(copy, room)
+        finally:
+            path.write_bytes(source)
             free.put(copy)
-        assert _passes(copies[0], room), f"{room.tests} fail without any mutant"
 
-        def survives(mutant: Mutant) -> bool:
-            copy = free.get()
-            path = copy / _PACKAGE / mutant.module
-            source = path.read_bytes()
-            try:
-                path.write_bytes(mutant.of(source))
-                return _passes(copy, room)
-            finally:
-                path.write_bytes(source)
-                free.put(copy)
-
-        with ThreadPoolExecutor(jobs) as pool:
-            alive = list(pool.map(survives, chosen))
+    with ThreadPoolExecutor(len(copies)) as pool:
+        alive = list(pool.map(survives, chosen))
     return [mutant for mutant, lives in zip(chosen, alive, strict=True) if lives]
 
 
@@ -117,7 +117,8 @@ def _passes(copy: Path, room: Room) -> bool:
     """Whether all of a room's tests pass; the first that fails is enough, and so is one that
     doesn't end. Raises RuntimeError when pytest itself could not run."""
     tests = [f"tests/{test}" for test in room.tests]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not soak"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     environment = {
         **os.environ,
         "PYTHONPATH": str(copy),
