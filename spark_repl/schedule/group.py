@@ -45,7 +45,7 @@ class Group:
     records: Records
     wave: npt.NDArray[np.int32]
     worker: Workers
-    last: int = 0
+    last: int
     slot: int = NO_SLOT
     executed: GtidSet = field(default_factory=GtidSet)
     idempotent: Container[str] = frozenset()
@@ -116,8 +116,7 @@ class Group:
     def reads_as(self, other: Group) -> bool:
         """Whether having this one read has ``other`` read too."""
         return (
-            len(self.records) == len(other.records)
-            and self.records.tobytes() == other.records.tobytes()  # NumPy compares field by field
+            self.records.tobytes() == other.records.tobytes()  # NumPy compares field by field
             and np.array_equal(self.wave, other.wave)
             and self.executed == other.executed
             and self.idempotent == other.idempotent

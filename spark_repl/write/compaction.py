@@ -97,7 +97,7 @@ def _choose(files: Sequence[_Size], enough: int) -> list[str]:
     sizes = sorted(files, key=lambda size: (size.live, size.path))
     tier: list[_Size] = []
     for size in sizes:
-        if tier and size.live > sum(s.live for s in tier):
+        if size.live > sum(s.live for s in tier):
             if len(tier) >= enough:
                 break
             tier = []

@@ -108,7 +108,7 @@ def test_a_branch_that_is_in_no_log() -> None:
     xa = XaGroup(commits={0: BRANCH})
     one = Group.of_branch(BRANCH, 1000, 1003, xa, OTHERS)
     assert (one.start, one.end, one.length) == (1000, 1003, 40)
-    assert one.executed == OTHERS and one.xa is xa and one.with_rows
+    assert one.executed == OTHERS and one.xa is xa and one.with_rows and one.last == 0
     assert one.records["commit_time"][0] == 5_000_000 and one.records["uncompressed"][0] == 40
 
 
@@ -122,6 +122,7 @@ def staged() -> StagedGroup:
 
 def test_what_was_staged() -> None:
     assert staged().tables == ["t.a", "t.b"] and staged().changes == 9
+    assert StagedGroup(group(), []).already == 0
 
 
 def test_what_was_staged_of_one_table() -> None:

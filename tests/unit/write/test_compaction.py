@@ -40,9 +40,9 @@ def test_live_rows_count() -> None:
     assert chosen(3, (10,), (10,), (100, 85)) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("rows", "folded"), [(1_000_000, [0, 1]), (1_000_001, [])])
+@pytest.mark.parametrize(("rows", "folded"), [(500_000, [0, 1, 2, 3]), (500_001, [])])
 def test_a_file_is_full_at_two_million_rows(rows: int, folded: list[int]) -> None:
-    assert chosen(2, (1_000_000,), (rows,)) == folded
+    assert chosen(4, (500_000,), (500_000,), (500_000,), (rows,)) == folded
 
 
 @pytest.mark.parametrize(("size", "folded"), [(64 * MIB, [0, 1]), (64 * MIB + 1, [])])
@@ -64,4 +64,5 @@ def test_of_many_dead_rows_the_deadest_files_go() -> None:
     file."""
     assert chosen(9, (100, 90), (100, 50), (100, 49)) == [0, 1]
     assert chosen(9, (100, 90, 100 * MIB), (100, 80, 100 * MIB)) == [0], "two are too much"
+    assert chosen(9, (40, 30, 100 * MIB), (100, 90, 100 * MIB)) == [1], "90 to 10, not 30 to 10"
     assert chosen(9, (100, 90, 200 * MIB)) == [0], "one is written anew, however large"
