@@ -181,7 +181,7 @@ class Pipeline:
                 return
             # Where some tables have its rows it can't be taken back.
             xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(end))
-            group = Group.of_branch(branch, position, end, xa, executed)
+            group = self._stager.ready(Group.of_branch(branch, position, end, xa, executed))
             try:
                 self._landing.end_by_hand(group, position)
             except RowError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.cli.main import main
 from spark_repl.errors import DecodeError, SparkReplError
 from tests.support import binlog_writer
 from tests.support.binlog_writer import Change, LogWriter, Row, Table, delete, insert, update
@@ -68,6 +69,19 @@ def test_a_delete_that_cascades_is_refused(case: Case, action: str, apply: dict)
     case.made(child(key(f"ON DELETE {action}")))
     error = case.refused(delete(PARENT, (1, 10, "x")), **apply)
     assert f"t.child with this change, by the foreign key f (ON DELETE {action})" in error.message
+
+
+def test_one_in_a_branch_that_is_committed_by_hand_is_refused(case: Case) -> None:
+    """Found: what is known of foreign keys did not come with a group that is in no log."""
+    xid = (b"one", b"", 1)
+    case.made(child(key("ON DELETE CASCADE")))
+    case.log.xa_prepare(xid, delete(PARENT, (1, 10, "x")))
+    assert run(case.log.folder, case.target)
+    command = ["xa", "commit", "--xid", b"one".hex(), "--target", str(case.target)]
+    assert main(command) == 0
+    error = stopped(case.log.folder, case.target)
+    assert isinstance(error, DecodeError) and error.table == "t.parent", error
+    assert len(rows(case.target, PARENT)) == 2 and len(rows(case.target, CHILD)) == 3
 
 
 def moved(before: Row, after: Row) -> Change:
