@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..crash_points import reach
 from ..errors import DecodeError, LogError, SparkReplError
 from ..observe.worker_status import APPLYING, STAGING
@@ -144,8 +142,9 @@ class Landing:
         checked: Callable[[], None] = _nothing,
     ) -> StagedGroup:
         """Brings the group, or one ``table``'s part of it, into the tables, retries and all; it is
-        staged (anew) where it isn't yet, or an attempt failed temporarily, and dropped behind.
-        Returns what was written. ``begins``, ``checked``: see ``GroupWriter.write``."""
+        staged (anew) where it isn't yet, or an attempt failed temporarily; what is staged here is
+        dropped here. Returns what was written. ``begins``, ``checked``: see ``GroupWriter.write``.
+        """
         known = staged
 
         def attempt() -> StagedGroup:
@@ -165,7 +164,7 @@ class Landing:
         try:
             return self._retries.run(attempt, slot=group.slot)
         finally:
-            if known is not None:
+            if known is not None and known is not staged:
                 self._staging.drop(known)
 
     def _land_prefix(self, group: Group, fault: SparkReplError) -> None:
@@ -203,9 +202,8 @@ class Landing:
             transactions = self._mark.count(group)
         with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
             is_cut = self._mark.advance(group, cut, transactions, still=still)
-        waves = len(np.unique(group.wave))
         self._status.count(
-            transactions=transactions, groups=1, already=already, waves=waves, cuts=is_cut
+            transactions=transactions, groups=1, already=already, waves=group.waves, cuts=is_cut
         )
         self._status.applied(group.slot, group.shares, cut.position)
 

@@ -103,7 +103,7 @@ class LowWaterMark:
             return False
         counts = {
             "transactions": transactions,
-            "waves": len(np.unique(group.wave)),
+            "waves": group.waves,
             "by_hand": self._by_hand,
         }
         versions = {name: table.version() for name, table in tables}

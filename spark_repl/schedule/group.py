@@ -89,6 +89,11 @@ class Group:
         """Bytes of the log that hold it."""
         return int(self.records["length"].sum())
 
+    @cached_property
+    def waves(self) -> int:
+        """How many waves it has transactions of."""
+        return len(np.unique(self.wave))
+
     @property
     def with_rows(self) -> bool:
         return bool(self.records["kind"][0] in WITH_ROWS + WITHOUT_ROWS)

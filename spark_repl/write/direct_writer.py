@@ -60,4 +60,4 @@ class DirectWriter:
         self, table: Table, written: Sequence[Written], position: int, metadata: str
     ) -> None:
         """One Delta commit, through ``commit.commit``, which keeps MySQL's order of checks."""
-        commit(self._tracking.commits, table, list(written), position, metadata)
+        commit(self._tracking.commits, table, written, position, metadata)

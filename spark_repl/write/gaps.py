@@ -33,7 +33,6 @@ _LOST_HINT = (
     "the log changes between whole and partial row images inside one group, and moves a row between"
     " keys there: set group_max_transactions = 1 until it is behind that place"
 )
-_BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
 
 
 @dataclass

@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_repl import Config, Replica
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
-from spark_repl.delta.reader import read as read_without_spark
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.applier_status import Result
 from tests.support.binlog_writer import Table
 from tests.support.local_delta import apply_without_stream
+from tests.support.local_delta import rows as rows_without_spark
 
 WRITER = "direct"  # the fixture either_writer changes it
 
@@ -64,10 +64,8 @@ def rows(spark: SparkSession, target: Path, table: Table) -> list[tuple[Any, ...
 
 def assert_rows(spark: SparkSession, target: Path, table: Table, want: list[Any]) -> None:
     """The table's rows, in any order; read by delta-rs, in milliseconds."""
-    found = read_without_spark(str(target / table.database / table.name))
-    assert sorted(map(tuple, (row.values() for row in found.to_pylist())), key=repr) == sorted(
-        map(tuple, want), key=repr
-    )
+    found = rows_without_spark(target, table)
+    assert sorted(found, key=repr) == sorted(map(tuple, want), key=repr)
 
 
 def assert_rows_in_spark(spark: SparkSession, target: Path, table: Table, want: list[Any]) -> None:

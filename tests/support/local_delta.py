@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
 
+import pyarrow as pa
+
 from spark_repl import Config
 from spark_repl.apply import stager
 from spark_repl.apply.replica import OnGroup, Parts, Replica
@@ -220,9 +222,17 @@ def apply_without_stream(replica: Replica) -> Result:
 
 
 def rows(target: Path | str, table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
-    """Sorted, read by delta-rs."""
+    """Sorted, read by delta-rs; with the columns, and types, that the table has in the log."""
     found = read(f"{target}/{table.database}/{table.name}", version)
-    return sorted(tuple(row.values()) for row in found.to_pylist())
+    assert found.column_names == [name for name, _ in table.columns]
+    for kind, (_, declared) in zip(found.schema.types, table.columns, strict=True):
+        assert declared != "int" or pa.types.is_int32(kind), kind
+    return sorted((tuple(row.values()) for row in found.to_pylist()), key=_order)
+
+
+def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """NULL comes first."""
+    return tuple((value is not None, value) for value in row)
 
 
 def cuts(target: Path | str) -> list[Cut]:

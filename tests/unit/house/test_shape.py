@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 
-from tests.support.imports import PACKAGE, ROOT, graph, modules
+from tests.support.imports import PACKAGE, ROOT, graph, imported, modules
 from tests.support.sources import tree
 
 # The goal is 14. What is left: decoding (16 modules, from the machine code's cache to ``stage``)
@@ -53,12 +53,12 @@ def test_parameters() -> None:
 def test_names_with_an_underscore_stay_in_their_room() -> None:
     wrong = []
     for name, path in modules().items():
-        room = name.split(".")[0]
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.ImportFrom) and (node.level or node.module == PACKAGE):
-                for alias in node.names:
-                    if alias.name.startswith("_") and room not in (node.module or room):
-                        wrong.append(f"{name}: {alias.name} of {node.module}")
+        for target in imported(name, path.name == "__init__.py", tree(path)):
+            room, _, _ = target.removeprefix(f"{PACKAGE}.").partition(".")
+            last = target.rpartition(".")[2]
+            private = last.startswith("_") and not last.startswith("__")
+            if target.startswith(f"{PACKAGE}.") and private and room != name.split(".")[0]:
+                wrong.append(f"{name}: {target}")
     assert wrong == []
 
 

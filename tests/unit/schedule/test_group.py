@@ -45,7 +45,7 @@ def group(count: int = 3, **more: Any) -> Group:
 def test_what_it_says_of_itself() -> None:
     one = group(worker=np.array([1, 0, 1], np.int32))
     assert one.start == RelayPosition(1, 200).packed and one.end == RelayPosition(1, 500).packed
-    assert one.length == 300 and one.slot == NO_SLOT
+    assert one.length == 300 and one.slot == NO_SLOT and one.waves == 3
     assert one.shares == {0: f"{UUID}:6", 1: f"{UUID}:7"}, "the last transaction of each"
     assert str(one.gtids) == f"{UUID}:5-7"
 
