@@ -127,6 +127,9 @@ class Column:
     form: Form = Form.USUAL
     default: str | None = field(default=None, compare=False)
     """what an INSERT means that leaves the column out (``ddl.defaults``); None: not known"""
+    generated: str = field(default="", compare=False)
+    """the expression of a generated column, as its statement has it; no TABLE_MAP says it"""
+    auto_increment: bool = field(default=False, compare=False)
 
     @property
     def precision(self) -> int:
@@ -177,9 +180,20 @@ class ForeignKey:
     """REFERENCES in a column, which servers before 9.0 take no notice of"""
 
 
+@dataclass(frozen=True, slots=True)
+class UniqueIndex:
+    """A UNIQUE index. ``columns``: names in key order; ``whole``: no part of it is a prefix of a
+    column or an expression."""
+
+    name: str
+    columns: tuple[str, ...]
+    whole: bool = True
+
+
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table as one TABLE_MAP describes it; ``primary_key`` holds column indexes in key order."""
+    """A table as one TABLE_MAP describes it; ``primary_key`` holds column indexes in key order: in
+    a table without PRIMARY KEY those of the UNIQUE index that the server logs in its place."""
 
     database: str
     table: str
@@ -187,6 +201,12 @@ class TableDefinition:
     primary_key: tuple[int, ...]
     foreign_keys: tuple[ForeignKey, ...] | None = field(default=None, compare=False)
     """None: not known, as a TABLE_MAP does not say"""
+    has_primary: bool | None = field(default=None, compare=False)
+    """whether ``primary_key`` is a PRIMARY KEY; None: not known, as a TABLE_MAP does not say"""
+    unique: tuple[UniqueIndex, ...] | None = field(default=None, compare=False)
+    """in the order of the table; None: not known"""
+    charset: str = field(default="", compare=False)
+    """the table's default character set or collation; '': not known"""
 
     @property
     def name(self) -> str:
@@ -216,7 +236,10 @@ class TableDefinition:
         )
         key = tuple(fields["primary_key"])
         keys = foreign_keys_of(fields.get("foreign_keys"))
-        return cls(fields["database"], fields["table"], tuple(columns), key, keys)
+        return cls(
+            fields["database"], fields["table"], tuple(columns), key, keys,
+            fields.get("has_primary"), _unique_of(fields.get("unique")), fields.get("charset", ""),
+        )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:
         """Schema of decoded batches; DecodeError for a type that has no place in the target."""
@@ -236,6 +259,12 @@ class TableDefinition:
                 )
             fields.append(pa.field(column.name, arrow_type, column.nullable))
         return pa.schema(fields)
+
+
+def _unique_of(listed: list[dict[str, Any]] | None) -> tuple[UniqueIndex, ...] | None:
+    if listed is None:
+        return None
+    return tuple(UniqueIndex(u["name"], tuple(u["columns"]), u["whole"]) for u in listed)
 
 
 def foreign_keys_of(listed: list[dict[str, Any]] | None) -> tuple[ForeignKey, ...] | None:

@@ -1,0 +1,26 @@
+"""Session: what a statement's event says of the session that ran it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """``at``: what NOW(6) was, in microseconds since 1970 (UTC); ``time_zone``: as the server
+    prints it (``+02:00``, ``Europe/Berlin``, ``SYSTEM``), '' where the event does not say.
+    ``collation``: number of the default database's collation, 0 where it does not say.
+    ``explicit_timestamps``: explicit_defaults_for_timestamp, None where it does not say.
+    """
+
+    database: str = ""
+    sql_mode: int = 0
+    at: int = 0
+    time_zone: str = ""
+    collation: int = 0
+    explicit_timestamps: bool | None = None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether values that don't fit are errors (STRICT_TRANS_TABLES, STRICT_ALL_TABLES)."""
+        return bool(self.sql_mode & (1 << 21 | 1 << 22))
