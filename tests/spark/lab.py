@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
@@ -13,18 +14,19 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_repl import Config, Replica
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
+from spark_repl.delta.reader import read as read_elsewhere
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.applier_status import Result
 from tests.support.binlog_writer import Table
-from tests.support.local_delta import apply_without_stream
+from tests.support.local_delta import HERE, apply_without_stream
 from tests.support.local_delta import rows as rows_without_spark
 
 WRITER = "direct"  # the fixture either_writer changes it
 
 
 def run(
-    spark: SparkSession,
+    spark: SparkSession | None,
     log: Path,
     target: Path,
     *,
@@ -39,11 +41,21 @@ def run(
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )
-    with Replica(spark, config.override(keys or {}), on_group) as replica:
+    with replica_of(spark, config.override(keys or {}), on_group) as replica:
         return replica.apply() if stream else apply_without_stream(replica)
 
 
-def stopped(spark: SparkSession, log: Path, target: Path, **apply: Any) -> SparkReplError:
+def replica_of(
+    spark: SparkSession | None, config: Config, on_group: Any = None, **more: Any
+) -> Replica:
+    """Without ``spark`` one on the Delta log that Python writes."""
+    if spark is None:
+        config = config.override({"target.column_mapping": False})
+        return Replica(MagicMock(), config, on_group, parts=HERE, **more)
+    return Replica(spark, config, on_group, **more)
+
+
+def stopped(spark: SparkSession | None, log: Path, target: Path, **apply: Any) -> SparkReplError:
     """The error that stops the applier."""
     try:
         run(spark, log, target, **apply)
@@ -62,7 +74,7 @@ def rows(spark: SparkSession, target: Path, table: Table) -> list[tuple[Any, ...
     return sorted((tuple(row) for row in found), key=repr)
 
 
-def assert_rows(spark: SparkSession, target: Path, table: Table, want: list[Any]) -> None:
+def assert_rows(spark: SparkSession | None, target: Path, table: Table, want: list[Any]) -> None:
     """The table's rows, in any order; read by delta-rs, in milliseconds."""
     found = rows_without_spark(target, table)
     assert sorted(found, key=repr) == sorted(map(tuple, want), key=repr)
@@ -86,6 +98,16 @@ def assert_server_state(spark: SparkSession, target: Path, expected: Path) -> No
     for name, columns, want in expected_tables(expected):
         table = read(spark, target, name)
         assert differences(table.columns, table.collect(), columns, want)[:5] == [], name
+
+
+def assert_server_state_elsewhere(target: Path, expected: Path) -> None:
+    """The same, read by delta-rs: where it has been shown that Spark reads these tables."""
+    made = {name.replace("/", ".") for name in versions(target)}
+    assert made == {name for name, *_ in expected_tables(expected)}
+    for name, columns, want in expected_tables(expected):
+        table = read_elsewhere(str(target / name.replace(".", "/")))
+        got = [tuple(row.values()) for row in table.to_pylist()]
+        assert differences(table.column_names, got, columns, want)[:5] == [], name
 
 
 def versions(target: Path) -> dict[str, int]:

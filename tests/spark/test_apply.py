@@ -13,6 +13,7 @@ from tests.spark.lab import (
     assert_applied_once,
     assert_rows_in_spark,
     assert_server_state,
+    assert_server_state_elsewhere,
     cuts,
     read,
     run,
@@ -88,7 +89,7 @@ def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch,
     monkeypatch.setattr("spark_repl.apply.stager._SHARD_BYTES", 0)
     monkeypatch.setattr("spark_repl.runtime.workers.HERE_ROWS", 0)
     run(spark, bank, target, workers=workers, **bound)
-    assert_server_state(spark, target, bank / "expected")
+    assert_server_state_elsewhere(target, bank / "expected")
 
 
 # Rows.
@@ -110,58 +111,3 @@ def test_table_without_key(spark, log, target):
     error = stopped(spark, log.folder, target)
     assert isinstance(error, RowError)
     assert (error.number, error.table) == (1032, "t.bag")
-
-
-@pytest.mark.usefixtures("either_writer")
-def test_keys_change_inside_one_group(spark, log, target):
-    log.transaction(insert(A, (1, "one"), (2, "two"), (3, "three"), (4, "four")))
-    run(spark, log.folder, target)
-    before = versions(target)["t/a"]
-    # 1 and 2 swap, 3 is deleted and comes again, 4 moves away, 5 comes and goes, 6 moves twice.
-    log.transaction(update(A, ((1, "one"), (9, "one")), ((2, "two"), (1, "two"))))
-    log.transaction(update(A, ((9, "one"), (2, "one"))))
-    log.transaction(delete(A, (3, "three")))
-    log.transaction(insert(A, (3, "again"), (5, "brief")))
-    log.transaction(update(A, ((4, "four"), (40, "four"))), delete(A, (5, "brief")))
-    log.transaction(insert(A, (6, "six")), update(A, ((6, "six"), (7, "6")), ((7, "6"), (8, "7"))))
-    run(spark, log.folder, target)
-    assert_rows_in_spark(
-        spark, target, A, [(2, "one"), (1, "two"), (3, "again"), (40, "four"), (8, "7")]
-    )
-    assert versions(target)["t/a"] == before + 1, "one group is one Delta commit"
-
-
-def test_one_transaction_a_group(spark, log, target):
-    """Every key is looked up in the files of earlier groups; each version is one transaction."""
-    log.ddl(TEXT.create)
-    for i in range(6):
-        log.transaction(insert(TEXT, (f"k{i}", "a"), (f"ключ {i}", None)))
-    for i in range(0, 6, 2):
-        log.transaction(
-            update(TEXT, ((f"k{i}", "a"), (f"k{i}", "b"))), delete(TEXT, (f"ключ {i}", None))
-        )
-    run(spark, log.folder, target, group_max_transactions=1)
-    want = [(f"k{i}", "ab"[i % 2 == 0]) for i in range(6)] + [
-        (f"ключ {i}", None) for i in (1, 3, 5)
-    ]
-    assert_rows_in_spark(spark, target, TEXT, want)
-    assert versions(target)["t/text"] == 9
-    assert len(cuts(target)) == len(log.spans)
-
-
-def test_restart_with_other_bounds(spark, log, target):
-    for i in range(30):
-        log.transaction(
-            insert(A, (i, "a")), *([update(A, ((i - 1, "a"), (i - 1, "b")))] if i else [])
-        )
-        if i in (9, 19):
-            run(
-                spark,
-                log.folder,
-                target,
-                group_max_transactions={9: 3, 19: 100}[i],
-                workers=1 + i % 2,
-            )
-    run(spark, log.folder, target, group_max_transactions=1)
-    assert_rows_in_spark(spark, target, A, [(i, "b") for i in range(29)] + [(29, "a")])
-    assert_applied_once(target)

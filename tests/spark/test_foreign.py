@@ -132,7 +132,7 @@ def test_while_others_work_in_a_loop(spark, log, target, statement):
     """A real loop of OPTIMIZE, and of UPDATE under accept, beside a run of many groups."""
     log.transaction(insert(A, (0, "a"), *[(key, "a") for key in range(1, 30)]))
     run(spark, log.folder, target)
-    rounds = 6
+    rounds = 3
     for key in range(1, rounds + 1):
         log.transaction(update(A, ((key, "a"), (key, "b"))), insert(A, (key + 100, "a")))
     sql, done, worked = others(spark, target), threading.Event(), [0]
@@ -212,3 +212,18 @@ def test_files_of_others_have_no_statistics(spark, log, target):
     run(spark, log.folder, target)
     want = [(key, "mine" if key == 9 else "a") for key in (0, *range(2, 10), 20)]
     assert_rows(spark, target, A, want)
+
+
+def test_foreign_change_stops_its_own_table_alone(spark, log, target):
+    """Without commit order."""
+    b = Table("b")
+    log.ddl(b.create)
+    log.transaction(insert(A, (1, "a")), insert(b, (1, "a")))
+    lab.run(spark, log.folder, target)
+    others(spark, target)("UPDATE TABLE SET v = 'mine' WHERE id = 1")
+    log.transaction(insert(b, (2, "a")))
+    log.transaction(insert(A, (2, "a")))
+    error = stopped(spark, log.folder, target, preserve_commit_order=False)
+    assert isinstance(error, TargetError)
+    assert "UPDATE" in error.message
+    assert error.table == "t.a"

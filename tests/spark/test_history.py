@@ -12,14 +12,13 @@ from pyspark.sql import SparkSession
 
 import spark_repl
 from spark_repl.apply.checkpoint import resume_offset
-from spark_repl.errors import FencedError, HistoryError, LogError, TargetError
+from spark_repl.errors import FencedError, LogError, TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.write.group_writer import GroupWriter
 from tests.spark import lab
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
-    commits,
     cuts,
     read,
     rows,
@@ -35,36 +34,6 @@ TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 
 
 # The log's beginning, end and damage.
-
-
-def test_log_that_begins_in_mid_history(spark, log, target):
-    # Scenario 53: without an applier position the log's beginning counts.
-    log.transaction(insert(A, (1, "before"), (2, "before")))
-    log.rotate()
-    log.transaction(insert(A, (3, "a")))
-    (log.folder / "bin.000001").unlink()
-    result = run(spark, log.folder, target)
-    assert result.gtid_executed == f"{log.source}:1-4"
-    assert_rows(spark, target, A, [(3, "a")])
-    log.transaction(update(A, ((1, "before"), (1, "after"))))
-    error = stopped(spark, log.folder, target)
-    assert error.number == 1032
-    assert "incomplete" in error.message
-
-
-def test_gap_between_target_and_log(spark, log, target):
-    log.transaction(insert(A, (1, "a")))
-    run(spark, log.folder, target)
-    log.transaction(insert(A, (2, "a")))
-    log.rotate()
-    log.rotate()
-    log.transaction(insert(A, (3, "a")))
-    for name in ("bin.000001", "bin.000002"):
-        (log.folder / name).unlink()
-    error = stopped(spark, log.folder, target)
-    assert isinstance(error, HistoryError)
-    assert f"{log.source}:4" in str(error)
-    assert_rows(spark, target, A, [(1, "a")])
 
 
 def test_flipped_byte(spark, log, target):
@@ -84,70 +53,6 @@ def test_flipped_byte(spark, log, target):
     path.write_bytes(good)
     run(spark, log.folder, target)
     assert_rows(spark, target, A, [(i, "abc") for i in range(5)])
-    assert_applied_once(target)
-
-
-def test_cut_tail(spark, log, target):
-    log.transaction(insert(A, (1, "a")))
-    log.transaction(insert(A, (2, "a")))
-    path, whole = log.path, log.path.read_bytes()
-    path.write_bytes(whole[:-20])
-    result = run(spark, log.folder, target)
-    assert path.name in (result.tail or "")
-    assert str(log.spans[-1][1]) in result.tail
-    assert_rows(spark, target, A, [(1, "a")])
-    path.write_bytes(whole)
-    assert run(spark, log.folder, target).tail is None
-    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
-
-
-def test_missing_and_foreign_files(spark, log, target, tmp_path):
-    log.rotate()
-    log.rotate()
-    (log.folder / "bin.000002").unlink()
-    error = stopped(spark, log.folder, target)
-    assert isinstance(error, LogError)
-    assert "bin.000002" in str(error)
-    (tmp_path / "empty").mkdir()
-    assert isinstance(stopped(spark, tmp_path / "empty", target), LogError)
-    (tmp_path / "text.000001").write_text("no binlog at all")
-    assert "text.000001" in str(stopped(spark, tmp_path / "text.000001", target))
-
-
-def test_another_servers_log(spark, log, target, tmp_path):
-    log.transaction(insert(A, (1, "a")))
-    run(spark, log.folder, target)
-    other = LogWriter(
-        tmp_path / "other", source="99999999-2222-3333-4444-555555555555", server_id=9
-    )
-    other.ddl(A.create)
-    other.transaction(insert(A, (2, "wrong")))
-    error = stopped(spark, other.folder, target)
-    assert isinstance(error, HistoryError)
-    assert_rows(spark, target, A, [(1, "a")])
-    log.transaction(insert(A, (3, "a")))
-    run(spark, log.folder, target)
-    assert_rows(spark, target, A, [(1, "a"), (3, "a")])
-
-
-def test_new_log_of_the_same_server_goes_on_by_gtid(spark, log, target, tmp_path):
-    """As after RESET or on another replica: file 1 again, which holds some of the old ones."""
-    log.transaction(insert(A, (1, "a")))
-    log.transaction(insert(A, (2, "a")))
-    first = run(spark, log.folder, target)
-    again = LogWriter(tmp_path / "again", gno=4, server_id=2, created=1_700_009_999)
-    again.transaction(insert(A, (2, "a")))
-    again.transaction(insert(A, (3, "a")), update(A, ((1, "a"), (1, "b"))))
-    result = run(spark, again.folder, target)
-    assert_rows(spark, target, A, [(1, "b"), (2, "a"), (3, "a")])
-    assert result.gtid_executed == f"{log.source}:1-5"
-    assert result.position.packed > first.position.packed
-    before = versions(target)
-    run(spark, again.folder, target)
-    assert versions(target) == before
-    again.transaction(insert(A, (4, "a")))
-    run(spark, again.folder, target)
-    assert_rows(spark, target, A, [(1, "b"), (2, "a"), (3, "a"), (4, "a")])
     assert_applied_once(target)
 
 
@@ -198,41 +103,7 @@ def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
     assert (3, "a") in rows(spark, at, A)
 
 
-def test_txn_is_the_transactions_end(spark, log, target):
-    log.transaction(insert(A, (1, "a")))
-    run(spark, log.folder, target)
-    file, _, end = log.spans[-1]
-    assert commits(target, "t.a")[-1] == RelayPosition(1, end).packed
-    cut = cuts(target)[-1]
-    assert (cut.position, cut.source["file"], cut.source["position"]) == (
-        RelayPosition(1, end).packed,
-        file,
-        end,
-    )
-
-
 # Others.
-
-
-def test_second_applier_is_fenced(spark, log, target):
-    log.transaction(insert(A, (1, "a")))
-    config = spark_repl.Config.from_mapping(
-        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
-    )
-    with spark_repl.Replica(spark, config) as first:
-        error = stopped(spark, log.folder, target)
-        assert isinstance(error, FencedError)
-        assert f"pid {os.getpid()}" in error.message
-        first.apply()
-    run(spark, log.folder, target)
-    # One that slept while another one took over can't publish anything.
-    with spark_repl.Replica(spark, config) as slept:
-        log.transaction(insert(A, (2, "a")))
-        with spark_repl.Replica(spark, config, take_over=True) as second:
-            second.apply()
-        with pytest.raises(FencedError):
-            slept.apply()
-    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
 @pytest.mark.usefixtures("each_writer")
@@ -265,6 +136,7 @@ def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target, monkeypatch):
     assert cuts(target) == published
 
 
+@pytest.mark.soak  # beside a run: test_others.py
 def test_foreign_update_stops(spark, log, target):
     log.transaction(insert(A, (1, "a"), (2, "a")))
     run(spark, log.folder, target)
@@ -277,6 +149,7 @@ def test_foreign_update_stops(spark, log, target):
     assert read(spark, target, "t.a").count() == 2
 
 
+@pytest.mark.soak  # beside a run: test_others.py
 def test_foreign_optimize_is_fine(spark, log, target):
     for i in range(4):
         log.transaction(insert(A, (i, "a")))

@@ -6,27 +6,19 @@ lost, a data file that can't be written.
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from spark_repl import Config, Replica
 from spark_repl.apply.stream import RelayStream
-from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
-from spark_repl.delta.delta_log import DeltaLog
-from spark_repl.errors import FencedError, RowError, TargetError
-from spark_repl.observe.status import status
 from spark_repl.runtime.retry import Retries
 from spark_repl.schedule.stops import Until
-from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
-from tests.support.binlog_writer import Table, insert, update
+from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, versions
+from tests.support.binlog_writer import Table, insert
 
 A, B = Table("a"), Table("b")
 
@@ -34,117 +26,6 @@ A, B = Table("a"), Table("b")
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
-
-
-@pytest.fixture
-def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
-    """``faults(plan)``: the n-th Delta commit meets plan[n]: None, "before" or "after" it."""
-    true = DeltaLog.commit
-    met: list[str] = []
-    lock = threading.Lock()
-
-    def install(plan: list[str | None]) -> list[str]:
-        def commit(self: DeltaLog, *args: Any) -> int:
-            with lock:
-                now = plan.pop(0) if plan else None
-                if now:
-                    met.append(now)
-            if now == "before":
-                raise OSError(errno.EIO, "Input/output error")
-            version = true(self, *args)
-            if now == "after":
-                raise TimeoutError("the answer was lost")
-            return version
-
-        monkeypatch.setattr(DeltaLog, "commit", commit)
-        return met
-
-    yield install
-
-
-@pytest.mark.parametrize("plan", [["before"], ["after"], [None, "before", "after"], ["after"] * 4])
-def test_storage_faults_are_retried(spark, log, target, faults, plan):
-    # Scenarios 37, 38; an unknown commit outcome is resolved by looking.
-    log.ddl(B.create)
-    for key in range(1, 9):
-        log.transaction(insert(A, (key, "x")), insert(B, (key, "y")))
-    want = len([fault for fault in plan if fault])
-    met = faults(list(plan))
-    result = run(spark, log.folder, target, group_max_transactions=3)
-    assert len(met) == want
-    # What landed although the answer was lost is found by looking, and not tried again.
-    assert result.counters.retries == plan.count("before")
-    assert_rows(spark, target, A, [(key, "x") for key in range(1, 9)])
-    assert_rows(spark, target, B, [(key, "y") for key in range(1, 9)])
-    assert_applied_once(target)
-    worker = status(str(target))["replication_applier_status_by_worker"][0]
-    assert ("Input/output" in str(worker)) == ("before" in plan)
-
-
-def test_retries_in_vain(spark, log, target, faults):
-    # Scenarios 22, 37: exhaustion stops with MySQL's words; the cause mended, it goes on.
-    log.transaction(insert(A, (1, "x")))
-    faults(["before"] * 3)
-    error = stopped(spark, log.folder, target, transaction_retries=2)
-    assert isinstance(error, TargetError)
-    assert "worker thread retried transaction 2 time(s) in vain" in str(error)
-    assert_rows(spark, target, A, [])
-    leftovers = [
-        path for path in (target / "t" / "a").glob("**/*.parquet") if "_repl" not in path.parts
-    ]
-    # What may still land, for all that is known, is left to VACUUM (applier/test_outcomes.py).
-    assert len(leftovers) == 3
-    run(spark, log.folder, target)
-    assert_rows(spark, target, A, [(1, "x")])
-
-
-def test_no_retries(spark, log, target, faults):
-    log.transaction(insert(A, (1, "x")))
-    faults(["before"])
-    assert "retried transaction 0 time(s)" in str(
-        stopped(spark, log.folder, target, transaction_retries=0)
-    )
-
-
-def test_fence_is_not_retried(spark, log, target, monkeypatch):
-    log.transaction(insert(A, (1, "x")))
-    calls = []
-
-    def commit(*args: Any) -> int:
-        calls.append(1)
-        Control(Layout(str(target)).control).claim(take_over=True)
-        raise FencedError("another applier has committed to this table")
-
-    monkeypatch.setattr(DeltaLog, "commit", commit)
-    assert isinstance(stopped(spark, log.folder, target), FencedError)
-    assert len(calls) == 1
-
-
-@pytest.mark.parametrize("bound", [1, 2, 100])
-def test_committed_set_stays_a_prefix(spark, log, target, bound, caplog):
-    # Scenarios 2, 19, 47: T fails, all before it lands, nothing behind it, and T is named.
-    log.ddl(B.create)
-    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
-    log.transaction(insert(A, (2, "x")))
-    log.transaction(update(A, ((77, "no"), (77, "such"))))
-    bad = f"{log.source}:6"
-    log.transaction(insert(B, (9, "behind")))
-    error = stopped(spark, log.folder, target, group_max_transactions=bound)
-    assert isinstance(error, RowError)
-    assert error.number == 1032
-    assert error.gtid == bad
-    assert_rows(spark, target, A, [(1, "x"), (2, "x")])
-    assert_rows(spark, target, B, [(1, "x")])
-    if bound == 1:
-        assert "at least one previous worker encountered an error" in caplog.text
-    said = status(str(target))["replication_applier_status_by_coordinator"][0]
-    assert said["LAST_ERROR_NUMBER"] == 1032
-    assert bad in said["LAST_ERROR_MESSAGE"]
-    assert main(["skip", "--gtid", bad, "--target", str(target), "--json"]) == 0
-    result = run(spark, log.folder, target, group_max_transactions=bound)
-    assert result.counters.skipped == 1
-    assert_rows(spark, target, B, [(1, "x"), (9, "behind")])
-    assert_applied_once(target)
 
 
 def test_until(spark, log, target):

@@ -7,12 +7,9 @@ import pytest
 import spark_repl
 from spark_repl.delta.s3a import write_once
 from spark_repl.errors import (
-    LogError,
     RowError,
-    SchemaError,
     SetupError,
     SparkReplError,
-    StatementError,
 )
 from spark_repl.position import RelayPosition
 from tests.spark.lab import (
@@ -30,21 +27,6 @@ TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 
 
 # Rows that don't fit.
-
-
-def test_damage_in_the_log_stops_behind_the_prefix(spark, log, target):
-    log.transaction(insert(A, (1, "a")))
-    log.transaction(insert(A, (2, "a")))
-    file, at, _ = log.spans[-1]
-    whole = (log.folder / file).read_bytes()
-    (log.folder / file).write_bytes(whole[: at + 4] + bytes([99]) + whole[at + 5 :])
-    error = stopped(spark, log.folder, target, stream=True)
-    assert isinstance(error, LogError) and "event type 99 is unknown" in error.message
-    assert (error.file, error.position) == (file, str(at)) and error.hint
-    assert_rows(spark, target, A, [(1, "a")])
-    (log.folder / file).write_bytes(whole)
-    run(spark, log.folder, target)
-    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
 
 
 @pytest.mark.usefixtures("each_writer")
@@ -72,26 +54,6 @@ def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
     assert_applied_once(target)
 
 
-@pytest.mark.usefixtures("either_writer")
-def test_duplicate_key_in_one_group(spark, log, target):
-    log.transaction(insert(A, (1, "a")))
-    log.transaction(insert(A, (2, "a")))
-    log.transaction(insert(A, (1, "again")))
-    _assert_duplicate(stopped(spark, log.folder, target), log, 4)
-    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
-
-
-@pytest.mark.usefixtures("either_writer")
-def test_duplicate_key_in_an_incomplete_table(spark, target, tmp_path):
-    log = LogWriter(tmp_path / "log")  # the log does not create the table
-    log.transaction(insert(A, (1, "a")))
-    run(spark, log.folder, target)
-    log.transaction(insert(A, (2, "a")))
-    log.transaction(insert(A, (1, "again")))
-    _assert_duplicate(stopped(spark, log.folder, target), log, 2)
-    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
-
-
 @pytest.mark.usefixtures("each_writer")
 def test_duplicate_key_in_a_complete_table(spark, log, target):
     """Looked up as soon as a group holds more than INSERTs (those alone can't collide there)."""
@@ -108,74 +70,7 @@ def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> No
     assert RelayPosition.parse(error.position).offset == log.spans[ordinal][1]
 
 
-@pytest.mark.usefixtures("either_writer")
-def test_idempotent_mode(spark, log, target):
-    # Scenario 64: missing rows and duplicate keys are passed over and overwritten.
-    log.transaction(insert(A, (1, "a"), (2, "a")))
-    run(spark, log.folder, target)
-    log.transaction(insert(A, (1, "over")))  # there already: overwritten
-    log.transaction(delete(A, (50, "x")))  # not there: passed over
-    log.transaction(update(A, ((60, "x"), (60, "y"))))  # not there: passed over
-    log.transaction(update(A, ((2, "other"), (2, "b"))))  # by key: done
-    run(spark, log.folder, target, exec_mode="idempotent")
-    assert_rows(spark, target, A, [(1, "over"), (2, "b")])
-
-
 # Statements.
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "ALTER TABLE t.a ADD COLUMN c INT",
-        "TRUNCATE TABLE t.a",
-        "DROP TABLE t.a",
-        "RENAME TABLE t.a TO t.z",
-        "INSERT INTO t.a VALUES (1, 'x')",
-        "DROP DATABASE t",
-    ],
-)
-def test_unsupported_statement_stops(spark, log, target, statement):
-    log.transaction(insert(A, (1, "a")))
-    log.ddl(statement)
-    log.transaction(insert(A, (2, "later")))
-    error = stopped(spark, log.folder, target)
-    assert isinstance(error, StatementError)
-    assert error.gtid == log.gtid(3)
-    assert RelayPosition.parse(error.position).offset == log.spans[3][1]
-    assert_rows(spark, target, A, [(1, "a")])
-
-
-def test_harmless_statements_pass(spark, log, target):
-    harmless = [
-        "CREATE INDEX i ON t.a (v)",
-        "CREATE USER 'x'@'%'",
-        "GRANT SELECT ON t.* TO 'x'@'%'",
-        "CREATE VIEW t.w AS SELECT 1",
-        "DROP TABLE IF EXISTS t.nothing",
-        "ANALYZE TABLE t.a",
-        "CREATE DATABASE other",
-        "DROP DATABASE other",
-        "FLUSH TABLES",
-        "CREATE TRIGGER t.g BEFORE INSERT ON t.a FOR EACH ROW SET NEW.v = 'q'",
-    ]
-    for i, statement in enumerate(harmless):
-        log.ddl(statement)
-        log.transaction(insert(A, (i, "a")))
-    result = run(spark, log.folder, target)
-    assert result.counters.statements == 2 + len(harmless)
-    assert_rows(spark, target, A, [(i, "a") for i in range(len(harmless))])
-
-
-def test_changed_definition_without_statement(spark, log, target):
-    log.transaction(insert(A, (1, "a")))
-    wider = Table("a", (("id", "int"), ("v", "varchar(40)"), ("w", "int")))
-    log.transaction(insert(wider, (2, "a", 7)))
-    assert isinstance(stopped(spark, log.folder, target), SparkReplError)
-    log.transaction(insert(A, (3, "a")))
-    error = stopped(spark, log.folder, target, group_max_transactions=1)
-    assert isinstance(error, SchemaError)
-    assert_rows(spark, target, A, [(1, "a")])
 
 
 def test_s3_without_its_jars_is_named(spark):

@@ -10,7 +10,7 @@ from __future__ import annotations
 _APPLIER, _RESTART = "applier/test_order.py", "applier/test_restarts.py"
 _ORDER, _RETRY = "unit/apply/test_commit_order.py", "unit/runtime/test_retry.py"
 _XA, _XA_ERRORS = "applier/test_xa.py", "applier/test_xa_errors.py"
-_LANES, _RELAY = "spark/test_lanes.py", "unit/receiver/test_relay_writer.py"
+_ENGINES, _RELAY = "applier/engines", "unit/receiver/test_relay_writer.py"
 _SPARK_ORDER, _SPARK_XA = "spark/test_order.py", "spark/test_xa.py"
 _HISTORY, _SCHEDULE, _LIVE = (
     "spark/test_history.py",
@@ -35,7 +35,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_SCHEDULE}::test_inconsistent_stamps_are_applied_in_isolation_with_mysqls_words",
     )),
     2: ("rpl_mts_logical_clock_recovery", (
-        f"{_LANES}::test_a_failure_leaves_nothing_of_its_transaction",
+        f"{_ENGINES}/test_lanes.py::test_a_failure_leaves_nothing_of_its_transaction",
         "property/test_histories.py::test_any_interleaving_is_serial_apply",
     )),
     3: ("rpl_mts_logical_clock_crash", (f"{_APPLIER}::test_error_while_the_coordinator_waits",)),
@@ -86,7 +86,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     19: ("rpl_mts_replica_preserve_commit_order_error", (
         f"{_ORDER}::test_all_behind_a_failed_one_are_turned_away",
-        f"{_SPARK_ORDER}::test_committed_set_stays_a_prefix",
+        f"{_ENGINES}/test_faults.py::test_committed_set_stays_a_prefix",
     )),
     20: ("rpl_mts_replica_preserve_commit_order_deadlock", (_NO_LOCKS,)),
     21: ("rpl_mts_spco_deadlock_hang_on_non_temp_error", (
@@ -95,7 +95,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     22: ("rpl_mts_spco_deadlock_slave_trans_retries_hang", (
         f"{_APPLIER}::test_retries_in_vain_release_nobody",
-        f"{_SPARK_ORDER}::test_retries_in_vain",
+        f"{_ENGINES}/test_faults.py::test_retries_in_vain",
     )),
     23: ("rpl_mts_replica_preserve_commit_order_drop_database", (
         f"{_APPLIER}::test_statements_stand_in_their_place",
@@ -119,14 +119,14 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "spark/test_foreign.py::test_insert_between_plan_and_commit",
     )),
     30: ("rpl_mts_replica_preserve_commit_order_xa_prepare", (
-        f"{_SPARK_XA}::test_rows_count_where_xa_commit_stands",
+        f"{_ENGINES}/test_xa_histories.py::test_rows_count_where_xa_commit_stands",
     )),
     31: ("rpl_mts_replica_preserve_commit_order_xa_commit_error", (
         f"{_XA}::test_commit_fails_and_is_tried_again",
     )),
     32: ("rpl_xa_commit_fail_preceding_trx", (
         f"{_XA}::test_commit_fails_and_is_tried_again",
-        f"{_SPARK_XA}::test_failed_commit_leaves_the_branch_prepared",
+        f"{_ENGINES}/test_xa_histories.py::test_failed_commit_leaves_the_branch_prepared",
     )),
     33: ("rpl_mts_spco_check_worker_states_nobinlog", (
         f"{_APPLIER}::test_status_while_it_waits",
@@ -146,7 +146,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "crash/test_storage_faults.py::test_calls_fail_time_out_or_land_unanswered",
     )),
     38: ("rpl_ps_worker_retry_transaction_mts", (
-        f"{_SPARK_ORDER}::test_storage_faults_are_retried",
+        f"{_ENGINES}/test_faults.py::test_storage_faults_are_retried",
         f"{_APPLIER}::test_status_of_a_transaction_that_was_tried_again",
     )),
     39: ("rpl_multi_source_mts_slave_retry", (_ONE_CHANNEL,)),
@@ -170,7 +170,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "property/test_histories.py::test_any_interleaving_is_serial_apply",
     )),
     47: ("rpl_parallel_recovery", (
-        f"{_LANES}::test_a_failure_leaves_nothing_of_its_transaction",
+        f"{_ENGINES}/test_lanes.py::test_a_failure_leaves_nothing_of_its_transaction",
     )),
     48: ("rpl_multi_source_mts_recovery", (_ONE_CHANNEL,)),
     49: ("rpl_mts_relay_log_recovery_on_error", (
@@ -178,7 +178,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     50: ("rpl_gtid_mts_relay_log_recovery_auto_pos_on_off", (
         f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
-        "spark/test_new_log.py::test_new_log_after_a_crash_between_tables",
+        f"{_ENGINES}/test_new_log.py::test_new_log_after_a_crash_between_tables",
     )),
     51: ("rpl_gtid_mts_recovery_with_missing_relay_log", (
         f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
@@ -188,7 +188,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RELAY}::test_renewed_log_is_another_history",
     )),
     53: ("rpl_recovery_empty_sqlthd_pos", (
-        f"{_HISTORY}::test_log_that_begins_in_mid_history",
+        f"{_ENGINES}/test_logs.py::test_log_that_begins_in_mid_history",
     )),
     54: ("rpl_gtid_only_relay_log_recovery", (
         f"{_HISTORY}::test_checkpoint_is_only_a_hint",
@@ -218,7 +218,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         "unit/schedule/test_stops.py::test_delay",
         f"{_SPARK_ORDER}::test_stop_waits_for_the_delay_no_longer",
     )),
-    64: ("rpl_idempotency", ("spark/test_refusals.py::test_idempotent_mode",)),
+    64: ("rpl_idempotency", (f"{_ENGINES}/test_refusals.py::test_idempotent_mode",)),
     # E. XA
     65: ("rpl_xa_survive_disconnect", (
         f"{_XA}::test_disconnect_leaves_the_branch_prepared",
@@ -263,7 +263,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     87: ("binlog_xa_prepared_disconnect", (f"{_XA}::test_disconnect_leaves_the_branch_prepared",)),
     88: ("binlog_xid_xa_nullbyte", (
         f"{_XA}::test_xids_are_bytes",
-        f"{_SPARK_XA}::test_xid_as_text",
+        f"{_ENGINES}/test_xa_histories.py::test_xid_as_text",
     )),
     89: ("binlog_xa_empty_rollback", (f"{_XA}::test_empty_branches",)),
     90: ("binlog_xa_rollback_failure", (f"{_XA_ERRORS}::test_wrong_xid_is_unknown",)),

@@ -45,7 +45,7 @@ def marks(path: str, test: ast.FunctionDef) -> str:
 
 def shown_by(path: str, name: str) -> set[str]:
     """``test``, ``live``, ``soak``: what runs a test, or some of its cases. ``either_writer``
-    leaves MERGE to the soak (spark/conftest.py)."""
+    leaves MERGE to the soak (spark/conftest.py), ``engine`` Spark (applier/engines)."""
     always, found = "live" if path.startswith("live/") else "test", set()
     for test in functions_of(path):
         if name in ("", test.name):
@@ -54,7 +54,8 @@ def shown_by(path: str, name: str) -> set[str]:
                 ast.unparse(one) == "pytest.mark.soak" for one in test.decorator_list
             )
             found |= {"soak"} if whole else {always}
-            if "soak" in decided.lower() or "either_writer" in decided:
+            engine = any(one.arg in ("engine", "each_engine") for one in test.args.args)
+            if "soak" in decided.lower() or "either_writer" in decided or engine:
                 found.add("soak")
     return found
 

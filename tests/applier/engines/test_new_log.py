@@ -22,53 +22,53 @@ def other(folder, **options) -> LogWriter:
     return log
 
 
-def test_nothing_new_in_the_new_log(spark, log, target, tmp_path):
+def test_nothing_new_in_the_new_log(engine, log, target, tmp_path):
     """Found in review: the second start applied the whole new log again."""
     again = other(tmp_path / "again")
     for made in (log, again):
         made.transaction(insert(A, (1, "a")), update(A, ((1, "a"), (1, "b"))))
-    run(spark, log.folder, target)
+    run(engine, log.folder, target)
     before = versions(target)
     for _ in range(3):
-        result = run(spark, again.folder, target)
+        result = run(engine, again.folder, target)
         assert result.counters.transactions == 0
-        assert_rows(spark, target, A, [(1, "b")])
+        assert_rows(engine, target, A, [(1, "b")])
     assert versions(target) == before
     assert result.relay_position.startswith("bin.000001:")
     again.transaction(insert(A, (2, "a")))
-    run(spark, again.folder, target)
-    assert_rows(spark, target, A, [(1, "b"), (2, "a")])
+    run(engine, again.folder, target)
+    assert_rows(engine, target, A, [(1, "b"), (2, "a")])
 
 
-def test_back_to_the_older_log(spark, log, target, tmp_path):
+def test_back_to_the_older_log(engine, log, target, tmp_path):
     again = other(tmp_path / "again")
     for made in (log, again):
         made.transaction(insert(A, (1, "a")))
-    run(spark, log.folder, target)
+    run(engine, log.folder, target)
     for made in (again, log):
         made.transaction(insert(A, (2, "a")))
-    run(spark, again.folder, target)
+    run(engine, again.folder, target)
     log.transaction(insert(A, (3, "a")))
-    run(spark, log.folder, target)
-    assert_rows(spark, target, A, [(1, "a"), (2, "a"), (3, "a")])
+    run(engine, log.folder, target)
+    assert_rows(engine, target, A, [(1, "a"), (2, "a"), (3, "a")])
 
 
-def test_new_log_after_a_crash_between_tables(spark, log, target, tmp_path):
+def test_new_log_after_a_crash_between_tables(engine, log, target, tmp_path):
     # Scenario 50: relay log recovery with gaps, by GTID.
     again = other(tmp_path / "again")
     for made in (log, again):
         made.ddl(B.create)
         made.transaction(insert(A, (1, "a")), insert(B, (1, "a")))
-    run(spark, log.folder, target)
+    run(engine, log.folder, target)
     for made in (log, again):
         made.transaction(insert(A, (2, "a")), insert(B, (2, "a")))
         made.transaction(insert(A, (3, "a")), insert(B, (3, "a")))
     with listening(raise_at, armed=["between_tables"]):
-        assert isinstance(stopped(spark, log.folder, target), Crash)
+        assert isinstance(stopped(engine, log.folder, target), Crash)
     assert versions(target)["t/a"] == versions(target)["t/b"] + 1
-    run(spark, again.folder, target, group_max_transactions=1)
+    run(engine, again.folder, target, group_max_transactions=1)
     for table in (A, B):
-        assert_rows(spark, target, table, [(1, "a"), (2, "a"), (3, "a")])
+        assert_rows(engine, target, table, [(1, "a"), (2, "a"), (3, "a")])
     for cut in cuts(target):
         assert not cut.gtid_executed.endswith("1-5"), "a cut while a table was ahead"
     assert cuts(target)[-1].gtid_executed.endswith("1-6")
@@ -79,24 +79,24 @@ def raise_at(name: str) -> None:
         raise Crash("the run is cut off here")
 
 
-def test_first_file_is_missing(spark, log, target):
+def test_first_file_is_missing(engine, log, target):
     """Found in review: the file next to the one that was applied to its half was believed."""
     log.transaction(insert(A, (1, "a")))
-    run(spark, log.folder, target)
+    run(engine, log.folder, target)
     log.transaction(insert(A, (2, "lost")))
     log.rotate()
     log.transaction(insert(A, (3, "a")))
     (log.folder / "bin.000001").unlink()
-    error = stopped(spark, log.folder, target)
+    error = stopped(engine, log.folder, target)
     assert isinstance(error, HistoryError)
     assert f"{log.source}:4" in error.message
 
 
-def test_applied_files_may_go(spark, log, target):
+def test_applied_files_may_go(engine, log, target):
     log.transaction(insert(A, (1, "a")))
     log.rotate()
-    run(spark, log.folder, target)
+    run(engine, log.folder, target)
     log.transaction(insert(A, (2, "a")))
     (log.folder / "bin.000001").unlink()
-    run(spark, log.folder, target)
-    assert_rows(spark, target, A, [(1, "a"), (2, "a")])
+    run(engine, log.folder, target)
+    assert_rows(engine, target, A, [(1, "a"), (2, "a")])

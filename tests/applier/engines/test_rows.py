@@ -1,0 +1,70 @@
+"""Keys that change, bounds of groups and restarts: the rows are right, each group is one commit."""
+
+from __future__ import annotations
+
+from tests.spark.lab import (
+    assert_applied_once,
+    assert_rows,
+    cuts,
+    run,
+    versions,
+)
+from tests.support.binlog_writer import Table, delete, insert, update
+
+A, B = Table("a"), Table("b")
+BAG = Table("bag", key=())
+TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
+
+
+def test_keys_change_inside_one_group(each_engine, log, target):
+    log.transaction(insert(A, (1, "one"), (2, "two"), (3, "three"), (4, "four")))
+    run(each_engine, log.folder, target)
+    before = versions(target)["t/a"]
+    # 1 and 2 swap, 3 is deleted and comes again, 4 moves away, 5 comes and goes, 6 moves twice.
+    log.transaction(update(A, ((1, "one"), (9, "one")), ((2, "two"), (1, "two"))))
+    log.transaction(update(A, ((9, "one"), (2, "one"))))
+    log.transaction(delete(A, (3, "three")))
+    log.transaction(insert(A, (3, "again"), (5, "brief")))
+    log.transaction(update(A, ((4, "four"), (40, "four"))), delete(A, (5, "brief")))
+    log.transaction(insert(A, (6, "six")), update(A, ((6, "six"), (7, "6")), ((7, "6"), (8, "7"))))
+    run(each_engine, log.folder, target)
+    assert_rows(
+        each_engine, target, A, [(2, "one"), (1, "two"), (3, "again"), (40, "four"), (8, "7")]
+    )
+    assert versions(target)["t/a"] == before + 1, "one group is one Delta commit"
+
+
+def test_one_transaction_a_group(engine, log, target):
+    """Every key is looked up in the files of earlier groups; each version is one transaction."""
+    log.ddl(TEXT.create)
+    for i in range(6):
+        log.transaction(insert(TEXT, (f"k{i}", "a"), (f"ключ {i}", None)))
+    for i in range(0, 6, 2):
+        log.transaction(
+            update(TEXT, ((f"k{i}", "a"), (f"k{i}", "b"))), delete(TEXT, (f"ключ {i}", None))
+        )
+    run(engine, log.folder, target, group_max_transactions=1)
+    want = [(f"k{i}", "ab"[i % 2 == 0]) for i in range(6)] + [
+        (f"ключ {i}", None) for i in (1, 3, 5)
+    ]
+    assert_rows(engine, target, TEXT, want)
+    assert versions(target)["t/text"] == 9
+    assert len(cuts(target)) == len(log.spans)
+
+
+def test_restart_with_other_bounds(engine, log, target):
+    for i in range(30):
+        log.transaction(
+            insert(A, (i, "a")), *([update(A, ((i - 1, "a"), (i - 1, "b")))] if i else [])
+        )
+        if i in (9, 19):
+            run(
+                engine,
+                log.folder,
+                target,
+                group_max_transactions={9: 3, 19: 100}[i],
+                workers=1 + i % 2,
+            )
+    run(engine, log.folder, target, group_max_transactions=1)
+    assert_rows(engine, target, A, [(i, "b") for i in range(29)] + [(29, "a")])
+    assert_applied_once(target)
