@@ -29,11 +29,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(mark)
 
 
+# Tables of a few rows: compiling Java for each plan takes longer than any of them. Processes that
+# tests start, and the soak, have the product's settings.
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     from spark_repl.runtime.session import build_session
 
-    session = build_session(master="local[2]")
+    soak = pytestconfig.getoption("markexpr") == "soak"
+    session = build_session(master="local[2]", settings={} if soak else _INTERPRETED)
     yield session
     session.stop()
 

@@ -70,12 +70,12 @@ def test_calls_fail_time_out_or_land_unanswered(
     log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
     for statement in ("CREATE DATABASE t", a.create, b.create):
         log.ddl(statement)
-    for key in range(20):
+    for key in range(12):
         log.transaction(insert(a, (key, "x")), insert(b, (key, "x")))
     target = tmp_path / "lake"
-    print(_through_faults(log.folder, target, 5, faulty, 40, 1))
+    print(_through_faults(log.folder, target, 5, faulty, 80, 1))
     for table in (a, b):
-        assert_rows(spark, target, table, [(key, "x") for key in range(20)])
+        assert_rows(spark, target, table, [(key, "x") for key in range(12)])
     assert_applied_once(target)
 
 

@@ -170,7 +170,14 @@ class Clients:
 
 class Load(Clients):
     """Clients that change rows of t.a (keyed) until ``stop``; errors of a server that is being
-    killed are part of the game."""
+    killed are part of the game. They rest ``pause_s`` after each transaction: as fast as they can
+    they take all cores from what is tested."""
+
+    def __init__(
+        self, server: Server, clients: int = 4, seed: int = 1, pause_s: float = 0.01
+    ) -> None:
+        super().__init__(server, clients, seed)
+        self._pause_s = pause_s
 
     def _make_tables(self) -> None:
         self.server.query(
@@ -190,6 +197,7 @@ class Load(Clients):
                         self._transaction(cursor, rng, number)
                         connection.commit()
                         self.transactions += 1
+                        self._stop.wait(self._pause_s)
             time.sleep(0.02)
 
     @staticmethod

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.killing import children
-from tests.spark.lab import assert_applied_once, assert_server_state, cuts
+from tests.spark.lab import assert_applied_once, assert_server_state_elsewhere, cuts
 
 # One JVM has one master, hence a process of its own. Without the bounds everything small is done
 # in the driver; here every task has to go to an executor.
@@ -45,17 +45,17 @@ def start(bank: Path, target: Path, bound: int) -> subprocess.Popen[str]:
     )
 
 
-def test_local_cluster(spark, bank: Path, tmp_path: Path) -> None:
+def test_local_cluster(bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     ran = start(bank, target, 100_000)
     _, said = ran.communicate(timeout=180)
     assert ran.returncode == 0, said[-3000:]
-    assert_server_state(spark, target, bank / "expected")
+    assert_server_state_elsewhere(target, bank / "expected")
     assert_applied_once(target)
 
 
 @pytest.mark.soak
-def test_executors_are_killed(spark, bank: Path, tmp_path: Path) -> None:
+def test_executors_are_killed(bank: Path, tmp_path: Path) -> None:
     """Executors die under the tasks: Spark tries these again, elsewhere, and so do we."""
     target, kills, dice = tmp_path / "lake", 0, random.Random(1)
     ran = start(bank, target, 50)
@@ -72,5 +72,5 @@ def test_executors_are_killed(spark, bank: Path, tmp_path: Path) -> None:
     print(f"{kills} executors killed; {out.strip()}")
     assert ran.returncode == 0, said[-3000:]
     assert kills >= 3
-    assert_server_state(spark, target, bank / "expected")
+    assert_server_state_elsewhere(target, bank / "expected")
     assert_applied_once(target)

@@ -12,25 +12,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import spark_repl
-from spark_repl.demo.expected import differences, expected_tables
+from spark_repl.demo.expected import expected_tables
 from spark_repl.runtime.java import delta_jars
+from tests.spark.lab import assert_server_state_elsewhere
 
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "jobs"
 TRANSACTIONS = 3006
 
 
-def assert_bank(spark: SparkSession, bank: Path, target: Path) -> None:
-    want = list(expected_tables(bank / "expected"))
-    now = spark_repl.cut(spark, str(target))
-    assert sorted(now.tables) == sorted(name for name, _, _ in want)
-    for name, columns, rows in want:
-        frame = now.table(name)
-        assert not differences(frame.columns, frame.collect(), columns, rows), name
-
-
-def test_the_job_under_spark_submit(spark: SparkSession, bank: Path, tmp_path: Path) -> None:
+def test_the_job_under_spark_submit(bank: Path, tmp_path: Path) -> None:
     config = tmp_path / "replica.toml"
     target = tmp_path / "lake"
     config.write_text(
@@ -48,7 +39,7 @@ def test_the_job_under_spark_submit(spark: SparkSession, bank: Path, tmp_path: P
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert f"{TRANSACTIONS} transactions, now at bank-bin.000002:" in ran.stdout
-    assert_bank(spark, bank, target)
+    assert_server_state_elsewhere(target, bank / "expected")
 
 
 def test_the_notebook(
@@ -74,4 +65,4 @@ def test_the_notebook(
     for name, _, rows in expected_tables(bank / "expected"):
         assert f"{name} {len(rows)}\n" in said
     assert "|balance" in said.replace(" ", "")
-    assert_bank(spark, bank, tmp_path / "lake")
+    assert_server_state_elsewhere(tmp_path / "lake", bank / "expected")
