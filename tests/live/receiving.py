@@ -83,7 +83,7 @@ def wait_for(config: Config, executed: str, running: Running | None = None) -> N
         have = received(config)
         if want.issubset(have):
             return
-        time.sleep(0.05)
+        time.sleep(0.2)  # looking reads the whole log
     raise AssertionError(f"missing after {_WAIT_S} s: {want.subtract(have)}")
 
 

@@ -32,6 +32,8 @@ GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO 'reader'@'%';
 """
 
 
+_REDO = "--innodb-redo-log-capacity=16M"  # it lies there in full size, and each server has a copy
+
 # Below the ports that Linux gives to outgoing connections: a server that is killed finds its
 # port free again, however many connections were made meanwhile.
 _PORTS = range(16_000, 32_000)
@@ -69,7 +71,9 @@ class Server:
         self.data.mkdir(parents=True)
         sql = self.data.with_suffix(".sql")
         sql.write_text(_ACCOUNTS)
-        command = [*self._basics, "--initialize-insecure", f"--init-file={sql}", *self.options]
+        command = [
+            *self._basics, "--initialize-insecure", f"--init-file={sql}", _REDO, *self.options
+        ]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True)
 
     def start(self) -> Server:
@@ -78,7 +82,7 @@ class Server:
             f"--socket={self.socket}",
             f"--server-id={self.server_id}", "--log-bin=binlog", "--binlog-format=ROW",
             "--binlog-row-metadata=FULL", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
-            "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M",
+            "--innodb-buffer-pool-size=64M", _REDO,
             "--default-time-zone=+00:00", f"--log-error={self.data / 'error.log'}",
             f"--pid-file={self.data / 'pid'}", "--skip-name-resolve", "--secure-file-priv=",
             *self.options,

@@ -31,7 +31,7 @@ MakeServer = Callable[..., Server]
 def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
     config = config_for(server, tmp_path, relay__segment_size_bytes=65536)
     receiver = Process(config, tmp_path)
-    with Load(server, clients) as load:
+    with Load(server, clients, pause_s=0.01 if kills < 10 else 0) as load:
         for i in range(kills):
             receiver.start()
             time.sleep(1.2 + i * 0.137 % 1)
@@ -118,7 +118,7 @@ def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str, clients: int = 2)
     with Proxy(server.port, bytes_max=60_000) as proxy:
         config = config_for(server, tmp_path, port=proxy.port, tls=tls, connect_retry_s=1)
         with Running(config) as running:
-            with Load(server, clients):
+            with Load(server, clients, pause_s=0.01 if cuts < 10 else 0):
                 until = time.monotonic() + 300
                 while proxy.cuts < cuts and time.monotonic() < until:
                     time.sleep(0.05)

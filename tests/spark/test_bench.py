@@ -31,10 +31,10 @@ def begun(log):
     return str(log.folder), f"source:{file}:{end}"
 
 
-@pytest.mark.parametrize("more", [[], ["--fresh-index"]])
-def test_only_what_follows_is_counted(spark, begun, capsys, more):
+@pytest.mark.parametrize(("runs", "more"), [("2", []), ("1", ["--fresh-index"])])
+def test_only_what_follows_is_counted(spark, begun, capsys, runs, more):
     relay, place = begun
-    arguments = ["--relay", relay, "--runs", "2", "--prepared", place, *more]
+    arguments = ["--relay", relay, "--runs", runs, "--prepared", place, *more]
     found = bench(capsys, "apply", *arguments)
     assert (found["rows"], found["groups"]) == (3, 1)
     assert {"stage_s", "write_s", "commit_s"} <= found["phases"].keys()

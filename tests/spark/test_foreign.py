@@ -126,7 +126,11 @@ def test_insert_between_plan_and_commit_stops(spark, log, target, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "statement", ["OPTIMIZE TABLE", "UPDATE TABLE SET v = 'mine' WHERE id = 0"]
+    "statement",
+    [
+        "OPTIMIZE TABLE",
+        pytest.param("UPDATE TABLE SET v = 'mine' WHERE id = 0", marks=pytest.mark.soak),
+    ],
 )
 def test_while_others_work_in_a_loop(spark, log, target, statement):
     """A real loop of OPTIMIZE, and of UPDATE under accept, beside a run of many groups."""

@@ -84,6 +84,7 @@ def test_names_that_others_decode_or_take_for_patterns(spark, log, tmp_path):
     assert spark.table(f"`a``b_t_{table.name}`").count() == 1
 
 
+@pytest.mark.soak
 def test_either_log_goes_on_with_the_others_tables(spark, log, target, monkeypatch):
     log.transaction(insert(A, (1, "x"), (2, "y")))
     run(spark, log.folder, target, writer="")

@@ -134,8 +134,8 @@ def test_without_deletion_vectors(spark, bank, target):
         assert list(folder.glob("deletion_vector_*")) == []
         table = DeltaTable(str(folder))  # what any engine of the plain protocol reads
         assert set(table.protocol().reader_features or ()) <= {"timestampNtz"}
-        rows = table.to_pyarrow_table()
-        assert rows.num_rows == read(spark, target, f"bank.{name}").count()
+        lines = (bank / "expected" / f"bank.{name}.jsonl").read_text("utf-8").splitlines()
+        assert table.to_pyarrow_table().num_rows == len(lines) - 1
 
 
 def test_sql_of_others_and_another_engine(spark, log, target):

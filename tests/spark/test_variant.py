@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_repl.delta import checkpoint
 from spark_repl.write.upkeep import Upkeep
 from tests.spark.lab import read, run, versions
+from tests.spark.test_upkeep import operations
 from tests.support.binlog_writer import Table, delete, insert, update
 from tests.support.json_binary import item
 
@@ -85,6 +86,5 @@ def test_json_columns_are_variants(spark, log, target, monkeypatch, vectors):
     want[2] = (3, "x", TWO, 3)
     assert documents(read(spark, target, "t.bag")) == [(1, TWO), (2, None)]
     assert documents(read(spark, target, "t.docs")) == want
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{target}/t/docs`").select("operation").collect()
-    assert "OPTIMIZE" in {row.operation for row in history}
+    assert "OPTIMIZE" in operations(target, "t/docs")
     assert checkpoint.last(str(target / "t" / "docs")) > 0
