@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -73,22 +74,27 @@ def run(kind: str, **environment: str) -> str:
     return ran.stdout
 
 
+@cache
+def compiled() -> str:
+    return run("compiled")
+
+
 @pytest.mark.parametrize(
     ("kind", "environment"), [("no numba", {}), ("no jit", {"NUMBA_DISABLE_JIT": "1"})]
 )
 def test_same_answers(kind: str, environment: dict[str, str]) -> None:
-    assert run(kind, **environment) == run("compiled")
+    assert run(kind, **environment) == compiled()
 
 
 def test_a_second_start_compiles_nothing(tmp_path: Path) -> None:
     """The cache on disk has every kernel that a first process needed. Looked at in a copy, as other
     tests may be compiling; compiling everything for it alone takes a minute."""
-    from spark_repl.binlog.kernels import cache
+    from spark_repl.binlog.kernels.cache import _folders
 
-    run("compiled")
+    compiled()
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    installed = cache._folders()[1].parent.name
-    for kept in cache._folders():
+    installed = _folders()[1].parent.name
+    for kept in _folders():
         if kept.is_dir():
             shutil.copytree(kept, tmp_path / installed / kept.name, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("*.part"))  # fmt: skip
@@ -108,6 +114,7 @@ _COMPILED = ("spark_repl.binlog.kernels.cache", "spark_repl.binlog.kernels.unche
 
 _APPLIED = """
 import sys
+from functools import cache
 from pathlib import Path
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.dump_stream import events_of, packets
