@@ -2,7 +2,8 @@
 
 In: NumPy arrays of bytes, and places in them. Out: transactions' bounds (``events``), row images
 and their values as Arrow arrays, lossless (``rows``, ``types``, ``json``). ``kernels`` is what
-all compiled code shares: ``jit``, the cache of machine code, loads, checksums.
+all compiled code shares: ``jit``, the cache of machine code, loads, checksums; ``charsets`` is for
+all text.
 
 Pure: opens no file, no socket, starts no thread, and knows neither Spark nor Delta. A damaged
 event raises DecodeError with its place; nothing is skipped.

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DecodeError
-from .types.charset import BINARY
+from .charsets.charset import BINARY
 
 
 class ColumnType(IntEnum):

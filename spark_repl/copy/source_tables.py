@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from ..binlog.charsets.charset import BINARY
 from ..binlog.definition import (
     CHARACTER_TYPES,
     NUMERIC_TYPES,
@@ -14,7 +15,6 @@ from ..binlog.definition import (
     ColumnType,
     TableDefinition,
 )
-from ..binlog.types.charset import BINARY
 from ..ddl.effect import Effect, classify
 from ..ddl.lower_names import fold, folded_definition
 from ..errors import SchemaError, SourceError

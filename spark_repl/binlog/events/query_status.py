@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import DecodeError
-from ..types.charset import charset_of, to_text
+from ..charsets.charset import charset_of, to_text
 
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
 _CATALOG_WITH_END, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12

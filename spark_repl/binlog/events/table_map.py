@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ...errors import DecodeError
+from ..charsets.charset import charset_of, to_text
 from ..definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
-from ..types.charset import charset_of, to_text
 from .packed import Packed
 
 _T = ColumnType

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
+from ..charsets.charset import BINARY, charset_of
 from ..definition import (
     CHARACTER_TYPES,
     DATE_TYPES,
@@ -23,7 +24,6 @@ from ..definition import (
     Form,
     TableDefinition,
 )
-from ..types.charset import BINARY, charset_of
 from ..types.text import gather
 
 if TYPE_CHECKING:

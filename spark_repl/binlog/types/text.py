@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
+from ..charsets.charset import UTF8, charset_of, to_text
+from ..charsets.one_byte import NONE, one_byte_table
 from ..kernels.jit import Bytes, Ints, Lengths, jit
 from ..kernels.loads import copy
-from .charset import UTF8, charset_of, to_text
-from .one_byte import NONE, one_byte_table
 
 if TYPE_CHECKING:
     from .values import Values

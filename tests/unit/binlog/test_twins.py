@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from spark_repl.binlog.charsets import charset
+from spark_repl.binlog.charsets.charset import to_text
 from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.binlog.rows.twins import has_twins, refuse_second_forms, second_form
-from spark_repl.binlog.types import charset
-from spark_repl.binlog.types.charset import to_text
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError

@@ -1,4 +1,4 @@
-"""The rules of the house: layers, cycles, sizes, names, addresses, and who may import what."""
+"""The rules of the house: sizes, names, addresses, what a room says. Imports: ``test_imports``."""
 
 from __future__ import annotations
 
@@ -11,57 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.imports import PACKAGE, ROOT, graph, imported, modules
+from tests.support.imports import PACKAGE, ROOT, modules
 from tests.support.sources import tree
-
-# A module imports only from lines above its own; modules of one line do not import each other.
-LAYERS = (
-    ("errors", "crash_points", "config_rules"),
-    ("formats", "position", "gtid", "config"),
-    ("runtime",),
-    ("binlog",),
-    ("source",),
-    ("relay",),
-    ("receiver", "ddl"),
-    ("decode",),
-    ("schedule",),
-    ("delta",),
-    ("control",),
-    ("write",),
-    ("observe",),
-    ("apply",),
-    ("copy",),
-    ("service",),
-    ("bench", "demo"),
-    ("cli",),
-    ("__main__",),
-)
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 MODULE_LINES_MAX, TEST_LINES_MAX = 350, 400
 MODULE_LINES_REPORTED = 250
 FUNCTION_LINES_MAX = 60
 BAD_NAMES = {"utils", "util", "common", "base", "manager", "helpers", "helper", "misc"}
-
-# library -> the only modules that may import it
-ONLY_IN = {
-    "deltalake": ("delta", "control"),
-    "delta": ("delta", "write", "control"),
-    "pymysql": ("source.connection",),
-    "socket": ("source.connection", "runtime", "control", "apply"),
-}
-# part -> libraries that it must never import
-NEVER_IN = {
-    "binlog": ("pyspark", "py4j", "socket", "pymysql"),
-    "relay": ("pyspark", "py4j", "socket", "pymysql"),
-    "ddl": ("pyspark", "py4j", "socket", "pymysql"),
-    "schedule": ("pyspark", "py4j", "socket", "pymysql"),
-    "decode": ("pyspark", "py4j", "socket", "pymysql"),
-    "gtid": ("pyspark",),
-    "config": ("pyspark",),
-    "errors": ("pyspark",),
-    "position": ("pyspark",),
-}
 
 # Written with a ~ in them, so that this file keeps its own rule.
 MACHINE_PATHS = [path.replace("~", "") for path in ("/wo~rk", "/tm~p/w", "/ro~ot")]
@@ -76,11 +32,6 @@ FORBIDDEN_TEXT = re.compile(
     ),
     re.IGNORECASE,
 )
-
-
-def libraries(name: str) -> set[str]:
-    path = modules()[name]
-    return {t.split(".")[0] for t in imported(name, path.name == "__init__.py", tree(path))}
 
 
 def within(name: str, part: str) -> bool:
@@ -108,12 +59,6 @@ def own_files() -> list[Path]:
     return [path for n in ran.stdout.decode().split("\0") if n and (path := ROOT / n).is_file()]
 
 
-def test_every_module_has_a_layer() -> None:
-    tops = {name.split(".")[0] for name in modules() if name}
-    assert tops <= RANK.keys(), f"give these a place in LAYERS: {sorted(tops - RANK.keys())}"
-    assert tops >= RANK.keys(), f"LAYERS names what is not there: {sorted(RANK.keys() - tops)}"
-
-
 def test_unit_tests_mirror_the_rooms() -> None:
     rooms = {path.parent.name for path in (ROOT / PACKAGE).glob("*/__init__.py")} | {"house"}
     folders = {path.parent for path in (ROOT / "tests" / "unit").rglob("test_*.py")}
@@ -124,68 +69,6 @@ def test_each_room_says_its_contract() -> None:
     for path in (ROOT / PACKAGE).rglob("*/__init__.py"):
         lines = (ast.get_docstring(tree(path)) or "").splitlines()
         assert 1 <= len(lines) <= 15, path
-
-
-def test_rules_are_about_what_is_there() -> None:
-    named = {*NEVER_IN, *(part for parts in ONLY_IN.values() for part in parts)}
-    assert [part for part in named if not any(within(name, part) for name in modules())] == []
-
-
-def test_imports_go_one_way() -> None:
-    wrong = []
-    for name, targets in graph().items():
-        for target in targets if name else ():
-            mine, theirs = name.split(".")[0], target.split(".")[0]
-            if target and mine != theirs and RANK.get(theirs, 99) >= RANK.get(mine, 99):
-                wrong.append(f"{name} imports {target}")
-    assert not wrong, "\n".join(wrong)
-
-
-def test_no_cycles() -> None:
-    edges = {name: {t for t in targets if t} for name, targets in graph().items() if name}
-    done: set[str] = set()
-
-    def visit(name: str, way: tuple[str, ...]) -> None:
-        assert name not in way, "cycle: " + " -> ".join((*way[way.index(name) :], name))
-        if name not in done:
-            for target in sorted(edges[name]):
-                visit(target, (*way, name))
-            done.add(name)
-
-    for name in sorted(edges):
-        visit(name, ())
-
-
-def test_the_package_itself_imports_nothing_at_start() -> None:
-    """Whoever imports spark_repl.binlog gets no Spark: the public names are loaded when used."""
-    eager = [
-        ast.unparse(node)
-        for node in tree(ROOT / PACKAGE / "__init__.py").body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        and getattr(node, "module", "") not in ("__future__", "typing", "importlib")
-    ]
-    assert not eager
-
-
-@pytest.mark.parametrize("library", ONLY_IN)
-def test_library_is_imported_only_where_it_belongs(library: str) -> None:
-    wrong = [
-        name
-        for name in modules()
-        if library in libraries(name) and not any(within(name, part) for part in ONLY_IN[library])
-    ]
-    assert not wrong, f"{library} may be imported only by {ONLY_IN[library]}"
-
-
-@pytest.mark.parametrize("part", NEVER_IN)
-def test_part_keeps_away_from(part: str) -> None:
-    wrong = [
-        f"{name} imports {library}"
-        for name in modules()
-        for library in NEVER_IN[part]
-        if within(name, part) and library in libraries(name)
-    ]
-    assert not wrong, "\n".join(wrong)
 
 
 def python_files() -> list[Path]:
@@ -235,23 +118,6 @@ def test_no_machine_paths_and_no_registry_addresses() -> None:
             if found:
                 wrong.append(f"{path.relative_to(ROOT)}:{number}: {found.group()}")
     assert not wrong, "\n".join(wrong[:20])
-
-
-def test_the_import_reader_sees_what_it_should() -> None:
-    source = ast.parse(
-        "import socket\n"
-        "from . import crc\n"
-        "from ..errors import LogError\n"
-        "if TYPE_CHECKING:\n    import pyspark\n"
-        "def f():\n    from deltalake import DeltaTable\n"
-    )
-    assert imported("binlog.rows", False, source) == {
-        "socket",
-        "spark_repl.binlog.crc",
-        "spark_repl.errors.LogError",
-        "deltalake.DeltaTable",
-    }
-    assert "spark_repl.binlog.crc" in imported("binlog", True, source)
 
 
 def test_the_text_rule_bites() -> None:

@@ -62,6 +62,23 @@ def test_names_with_an_underscore_stay_in_their_room() -> None:
     assert wrong == []
 
 
+def test_the_import_reader_sees_what_it_should() -> None:
+    source = ast.parse(
+        "import socket\n"
+        "from . import crc\n"
+        "from ..errors import LogError\n"
+        "if TYPE_CHECKING:\n    import pyspark\n"
+        "def f():\n    from deltalake import DeltaTable\n"
+    )
+    assert imported("binlog.rows", False, source) == {
+        "socket",
+        "spark_repl.binlog.crc",
+        "spark_repl.errors.LogError",
+        "deltalake.DeltaTable",
+    }
+    assert "spark_repl.binlog.crc" in imported("binlog", True, source)
+
+
 if __name__ == "__main__":
     longest = max(graph(), key=depth)
     sizes = sorted(len(path.read_bytes().splitlines()) for path in modules().values())

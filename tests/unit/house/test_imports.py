@@ -1,0 +1,63 @@
+"""Who may import whom: the contracts of pyproject.toml, which import-linter checks."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from importlinter.api import use_cases  # configured there
+
+from tests.support.imports import PACKAGE, ROOT
+from tests.support.sources import tree
+
+CONFIG = ROOT / "pyproject.toml"
+CONTRACTS = tomllib.loads(CONFIG.read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+# contract -> a module, and the line in it that breaks the contract
+WRONG = {
+    "rooms": ("errors.py", "from . import crash_points"),
+    "cycles": ("binlog/types/values.py", "from ..rows import columns"),
+    "pure": ("ddl/effect.py", "from ..runtime import session"),
+    "spark": ("observe/metrics.py", "import pyspark"),
+    "delta-rs": ("write/table.py", "import deltalake"),
+    "delta": ("copy/chunk.py", "import delta"),
+    "pymysql": ("receiver/packet.py", "import pymysql"),
+    "socket": ("apply/stream.py", "import socket"),
+}
+LINT = "from importlinter import cli; cli.lint_imports(no_cache=True, no_logo=True)"
+
+
+def test_contracts_are_kept() -> None:
+    assert use_cases.lint_imports(str(CONFIG), cache_dir=None, no_logo=True)
+
+
+def test_each_contract_can_be_broken(tmp_path: Path) -> None:
+    """In a copy of the package, with a wrong line for each."""
+    assert WRONG.keys() == {contract["id"] for contract in CONTRACTS}
+    package = shutil.copytree(
+        ROOT / PACKAGE, tmp_path / PACKAGE, ignore=shutil.ignore_patterns("bank", "__pycache__")
+    )
+    shutil.copy(CONFIG, tmp_path)
+    for name, line in WRONG.values():
+        with (package / name).open("a", encoding="utf-8") as module:
+            module.write(f"\n{line}\n")
+    ran = subprocess.run(
+        [sys.executable, "-c", LINT], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    said = " ".join(ran.stdout.split())
+    assert [name for name in (c["name"] for c in CONTRACTS) if f"{name} BROKEN" not in said] == []
+
+
+def test_the_package_itself_imports_nothing_at_start() -> None:
+    """Whoever imports spark_repl.binlog gets no Spark: the public names are loaded when used. A
+    contract would take what functions import for the same."""
+    eager = [
+        ast.unparse(node)
+        for node in tree(ROOT / PACKAGE / "__init__.py").body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and getattr(node, "module", "") not in ("__future__", "typing", "importlib")
+    ]
+    assert not eager
