@@ -28,7 +28,7 @@ from ..decode.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_RO
 from ..delta.columns import literally, quoted
 from ..delta.public_log import bear, told_apart
 from ..delta.table_log import ALONE
-from ..errors import extra_named
+from ..errors import ConcurrentChangeError, extra_named
 from .completion import PATCHED, completed, pack
 from .direct import fold_task, refuse_unplaced
 from .net_changes import Look, asks
@@ -217,10 +217,16 @@ class MergeWriter:
     def commit(
         self, table: Table, written: Sequence[Written], position: int, metadata: str
     ) -> None:
-        """One Delta commit: MERGE, or an append where no key has to be looked up."""
+        """One Delta commit: MERGE, or an append where no key has to be looked up. Refused when
+        somebody has committed since ``finish``; between this look and MERGE's own nobody can
+        tell."""
         session = self._session(table)
         bear(session, self._commits.app, position, metadata)
         net = self._net(table, written)
+        if self._commits.delta.version(table.folder) != table.snapshot.version:
+            raise ConcurrentChangeError(
+                "somebody has committed since the look-up", table=table.name, file=table.folder
+            )
         table.pending = position
         with told_apart(table.folder, table.name):
             self._change(table, written, net)

@@ -16,8 +16,9 @@ class Writer(Protocol):
 
     Contract: nothing is visible to a reader before ``commit``, and that is one Delta commit, with
     the position in it. All that can fail by data is said by ``task`` or ``finish``, as violations;
-    ``commit`` can only fail by what others do, or by storage. What is not committed is named by
-    ``Written.files`` and ``Written.staged``, so that it can be discarded.
+    ``commit`` can only fail by what others do, or by storage; tried again, it does not land twice.
+    What is not committed is named by ``Written.files`` and ``Written.staged``, so that it can be
+    discarded. tests/spark/test_writers.py
     """
 
     @property
