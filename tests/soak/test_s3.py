@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.examples import ALL, ROOT
 from tests.support.s3_server import BUCKET, s3_server
 
 pytestmark = pytest.mark.soak
@@ -84,6 +85,23 @@ def test_killed_without_its_working_state_it_ends_as_the_server(
     found = ran("-c", _EQUAL, TARGET, str(bank / "expected"))
     assert "equal: bank.account bank.pending bank.till bank.transfer" in found.stdout, found.stderr
     assert not (Path.cwd() / "s3:").exists()
+
+
+def test_the_example_with_a_bucket(server: object, bank: Path) -> None:
+    """With this server's address, and its bucket."""
+    text = ALL["docs/getting-started.md bash 3"].text
+    for theirs, ours in {
+        "http://127.0.0.1:9000": os.environ["AWS_ENDPOINT_URL"],
+        "s3://bucket/lake": TARGET,
+        "spark-repl apply": f"{sys.executable} -m spark_repl apply",
+    }.items():
+        assert text.count(theirs) == 1
+        text = text.replace(theirs, ours)
+    shell = ["bash", "-euo", "pipefail", "-c", text]
+    applied = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert applied.returncode == 0, applied.stderr[-3000:]
+    found = ran("-c", _EQUAL, TARGET, str(bank / "expected"))
+    assert "equal: bank.account bank.pending bank.till bank.transfer" in found.stdout, found.stderr
 
 
 def test_the_later_of_two_appliers_does_not_write_over_a_version(server: object) -> None:

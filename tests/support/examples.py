@@ -1,0 +1,62 @@
+"""The fenced blocks of README.md and docs/, and who runs each.
+
+A Python block is run by ``spark/test_examples.py``, a TOML block read by
+``unit/house/test_examples.py``; of the others ``RUN`` says who does, and ``NOT_RUN`` why nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    page: str
+    language: str
+    number: int
+    """among the page's blocks of this language, from 1"""
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.page} {self.language} {self.number}"
+
+
+RUN = {
+    "README.md bash 2": "spark/test_examples.py::test_commands_run",
+    "README.md bash 3": "live/test_examples.py::test_a_live_server_is_followed",
+    "docs/getting-started.md bash 1": "live/test_examples.py::test_a_live_server_is_followed",
+    "docs/getting-started.md sql 1": "live/test_examples.py::test_a_live_server_is_followed",
+    "docs/getting-started.md bash 2": "spark/test_examples.py::test_the_job_under_spark_submit",
+    "docs/getting-started.md bash 3": "soak/test_s3.py::test_the_example_with_a_bucket",
+}
+NOT_RUN = {
+    "README.md bash 1": "they run the tests, and set up what these need",
+    "README.md text 1": "a drawing",
+    "docs/architecture.md text 1": "a drawing",
+}
+
+
+def blocks(text: str, page: str) -> list[Block]:
+    found: list[Block] = []
+    for _, language, block in _FENCED.findall(text):
+        number = 1 + sum(one.language == language for one in found)
+        found.append(Block(page, language, number, block))
+    return found
+
+
+ALL = {
+    block.name: block
+    for page in PAGES
+    for block in blocks(page.read_text("utf-8"), str(page.relative_to(ROOT)))
+}
+
+
+def of_language(language: str) -> list[Block]:
+    return [block for block in ALL.values() if block.language == language]
