@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ..control.history import History, indexed, record
 from ..errors import LogError, SparkReplError
 from ..position import OFFSET_BITS, RelayPosition
-from ..relay.index import TransactionIndex, gtid_name
 from ..relay.look import look
+from ..relay.record import gtid_name
 
 if TYPE_CHECKING:
     from ..control.control import Control
+    from ..relay.index import TransactionIndex
     from ..relay.log import RelayLog
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..control.copies import CatchUp
 from ..decode.changes import EveryTable
 from ..errors import (
     CommitOrderError,
@@ -26,28 +25,27 @@ from ..errors import (
 )
 from ..gtid import GtidSet
 from ..position import RelayPosition
-from ..relay.index import holding
+from ..relay.record import holding
 from ..schedule.group import XA_PARTS, Group, Records
-from ..write.group_writer import GroupWriter
 from ..write.row_fault import RowFault
 from .commit_order import CommitOrder
 from .landing import Dispatched, Landing
 from .lanes import GROUPS_AHEAD
 from .low_water_mark import LowWaterMark
-from .stager import Stager
 from .staging import Staging
 from .statements import Statements
 from .xa_parts import XaParts
 
 if TYPE_CHECKING:
-    from ..config import Config
+    from ..config import Apply
     from ..observe.applier_status import ApplierStatus
     from ..runtime.retry import Retries
-    from ..runtime.workers import Workers
     from ..schedule.branches import Branch
+    from ..write.group_writer import GroupWriter
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
     from .resume import ResumePoint
+    from .stager import Stager
 
 log = logging.getLogger(__name__)
 
@@ -61,32 +59,32 @@ class Pipeline:
 
     def __init__(
         self,
-        config: Config,
+        apply: Apply,
         applied: AppliedLog,
         tracking: Tracking,
-        workers: Workers,
         point: ResumePoint,
         status: ApplierStatus,
         retries: Retries,
+        stager: Stager,
+        writer: GroupWriter,
     ) -> None:
         """Raises TargetError when bytes of a prepared XA branch are gone, FencedError when another
         one owns the target now."""
-        control, apply = tracking.control, config.apply
+        control = tracking.control
         self._applied, self._control, self._apply = applied, control, apply
         self._status, self._retries = status, retries
-        self._catch_up = CatchUp(point.copy)
+        self._stager, self._catch_up = stager, stager.catch_up
         self._xa = XaParts.of(control, tracking.layout, point.cut, keep_all=point.takes_in_a_copy)
         self.mark = LowWaterMark(applied, tracking, self._xa.store, self._catch_up, point, retries)
-        self._stager = Stager(config, applied, tracking, workers, self._catch_up)
         self._staging = Staging(
-            self._stager, apply, status, retries,
+            stager, apply, status, retries,
             staged=lambda staged: self._landing.entered(staged),
             refused=lambda: self._landing.refuse(),
         )  # fmt: skip
         self._order = CommitOrder(status.waits, preserved=apply.preserve_commit_order)
         self._landing = Landing(
             self._staging,
-            GroupWriter(tracking, workers, config),
+            writer,
             Statements(tracking, applied),
             self.mark,
             self._order,

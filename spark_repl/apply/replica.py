@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from ..control.control import Control
+from ..control.copies import CatchUp
 from ..control.layout import Layout
 from ..control.owner import succeed
+from ..decode.stage import stage
 from ..delta.delta_log import DeltaLog
 from ..delta.public_log import open_table_log
 from ..errors import FormerOwnerError, SparkReplError
@@ -24,6 +26,7 @@ from ..position import RelayPosition
 from ..relay.log import open_log
 from ..runtime.retry import Retries, Stopped
 from ..runtime.workers import Workers
+from ..write.group_writer import GroupWriter
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .checkpoint import resume_offset
@@ -31,10 +34,12 @@ from .coordinator import Coordinator
 from .pipeline import Pipeline
 from .resume import resume, show_copy
 from .spark_source import MySQLRelaySource
+from .stager import Stager
 from .stream import RelayStream
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..decode.staged import Staged, StageTask
     from ..delta.table_log import TableLog
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
@@ -51,6 +56,8 @@ class Parts:
 
     workers: Callable[[SparkSession, int], Workers] = Workers
     delta_log: Callable[[SparkSession], TableLog] = DeltaLog
+    stage: Callable[[StageTask], Staged] = stage
+    """a worker's part of reading a group"""
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,9 @@ class Replica:
         stopping = threading.Event()
         retries = Retries(config.apply.transaction_retries, stopping, status.transient)
         workers = self._parts.workers(self.spark, config.apply.workers)
-        pipeline = Pipeline(config, applied, tracking, workers, point, status, retries)
+        stager = Stager(config, applied, tracking, workers, self._parts.stage, CatchUp(point.copy))
+        writer = GroupWriter(tracking, workers, config)
+        pipeline = Pipeline(config.apply, applied, tracking, point, status, retries, stager, writer)
         coordinator = Coordinator(
             config.apply, applied, pipeline, status, stopping, skip=point.skip, until=self._until
         )

@@ -33,9 +33,10 @@ from pyspark.sql.types import StructType
 from ..errors import ConfigError
 from ..position import START
 from ..relay.gtid_column import gtid_column
-from ..relay.index import Kind, TransactionIndex, build_index
+from ..relay.index import TransactionIndex, build_index
 from ..relay.look import look
 from ..relay.place import Place
+from ..relay.record import Kind
 from ..runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:

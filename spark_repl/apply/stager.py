@@ -6,7 +6,7 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ import numpy as np
 from ..control.owner import succeed
 from ..ddl.lower_names import fold
 from ..decode.cascades import Cascades, unknown_refusal
-from ..decode.stage import stage
 from ..schedule.group import Group, StagedGroup
 from ..schedule.planner import shared_out
 from ..schedule.tasks import Mask, stage_tasks
@@ -23,6 +22,7 @@ from ..schedule.tasks import Mask, stage_tasks
 if TYPE_CHECKING:
     from ..config import Config
     from ..control.copies import CatchUp
+    from ..decode.staged import Staged, StageTask
     from ..gtid import GtidSet
     from ..runtime.workers import Workers
     from ..write.tracking import Tracking
@@ -33,7 +33,8 @@ _SHARD_BYTES = 8 << 20
 
 class Stager:
     """Staged groups lie below the owner's staging folder, each in its own; tiny ones nowhere.
-    ``catch_up``: what tables have from a first copy. ``seconds``: what reading has taken.
+    ``stage`` is a worker's part, ``catch_up`` what tables have from a first copy, ``seconds`` what
+    reading has taken.
 
     The keys of a table are cut into shards where the last group changed fewer tables than there
     are workers.
@@ -45,10 +46,11 @@ class Stager:
         log: AppliedLog,
         tracking: Tracking,
         workers: Workers,
+        stage: Callable[[StageTask], Staged],
         catch_up: CatchUp,
     ) -> None:
-        self._log, self._tracking, self._workers = log, tracking, workers
-        self._catch_up, self._without_cascades = catch_up, config.source.without_cascades
+        self._log, self._tracking, self._workers, self._stage = log, tracking, workers, stage
+        self.catch_up, self._without_cascades = catch_up, config.source.without_cascades
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
@@ -90,7 +92,7 @@ class Stager:
         )
         began = time.perf_counter()
         try:
-            parts = self._workers.run(stage, tasks, here=here)
+            parts = self._workers.run(self._stage, tasks, here=here)
         except Exception:
             _remove(folder)
             raise
@@ -139,7 +141,7 @@ class Stager:
 
     def _held(self, executed: GtidSet) -> Iterable[tuple[str, GtidSet]]:
         """What tables hold by GTID, of another log or from a copy."""
-        return [*self._tracking.ahead.items(), *self._catch_up.held(executed).items()]
+        return [*self._tracking.ahead.items(), *self.catch_up.held(executed).items()]
 
     @property
     def task_retries(self) -> int:

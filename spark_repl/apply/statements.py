@@ -11,7 +11,7 @@ from ..ddl.foreign_keys import altered, named
 from ..decode.staged import same_shape
 from ..errors import SchemaError, StatementError
 from ..position import OFFSET_BITS
-from ..relay.index import Flag, Kind
+from ..relay.record import Flag, Kind
 from ..relay.statement import read_statement
 from ..write.tracking import Tracking, user_metadata
 

@@ -15,7 +15,7 @@ from ..binlog.events.xid import DAMAGED, Xid
 from ..control.xa_store import XaStore
 from ..errors import SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
-from ..relay.index import Flag, Kind, gtid_text
+from ..relay.record import Flag, Kind, gtid_text
 from ..relay.statement import read_statement
 from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ..schedule.group import XA_PARTS, Records

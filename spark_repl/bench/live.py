@@ -19,11 +19,10 @@ from ..relay.index import build_index
 from ..relay.log import open_log
 from ..relay.published import read_end
 from ..runtime.session import build_session
-from ..service.following import present_gtids, wait_for_log
-from ..service.supervisor import Supervisor
+from ..service.supervisor import Supervisor, wait_for_log
 from ..source.account import password_of
-from ..source.connection import connect
-from .recorded import Memory
+from ..source.connection import connect, present_gtids
+from .memory import Memory
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -54,7 +53,7 @@ def bench_receive(config: Config, mysqlbinlog: str = "", runs: int = 1) -> dict[
 
 def _receive(config: Config) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        executed, purged = present_gtids(config)
+        executed, purged = present_gtids(config.source)
         receiver = Receiver(config.override({"relay.path": folder}), purged)
         done: list[float] = []
         watching = threading.Thread(

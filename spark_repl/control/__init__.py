@@ -1,7 +1,8 @@
 """Control: what a target knows of itself beside its rows: owner, histories, copies, XA, cuts.
 
 In and out: rows of the control table and files below ``_repl``, each kind with a class of its own.
-``cut`` is the readers' side: all tables at one GTID set of the source.
+``cut`` and ``cut_reader`` are the readers' side: all tables at one GTID set of the source.
+apply/low_water_mark publishes cuts, ``control`` prunes old ones.
 
 A row is written once and by the owner alone; whoever has lost the target is told (FencedError).
 """

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from ..errors import HistoryError, LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
-from ..relay.index import Flag, TransactionIndex, build_index
+from ..relay.index import TransactionIndex, build_index
+from ..relay.record import Flag
 
 if TYPE_CHECKING:
     from ..relay.log import RelayLog

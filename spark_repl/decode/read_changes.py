@@ -19,8 +19,9 @@ from ..ddl.schema_history import SchemaHistory
 from ..errors import LogError, SparkReplError, StatementError
 from ..position import OFFSET_MASK, RelayPosition
 from ..relay.gtid_column import gtid_column
-from ..relay.index import Flag, Kind, file_indexes, gtid_name, holding, tail_of
+from ..relay.index import file_indexes, tail_of
 from ..relay.log import open_log
+from ..relay.record import Flag, Kind, gtid_name, holding
 from ..relay.statement import read_statement
 from .row_batches import table_batches
 from .spans import read_images, slices

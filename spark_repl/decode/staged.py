@@ -83,7 +83,7 @@ class Part:
     """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
 
     ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
-    ``asks``: and what becomes of them depends on the target's rows (``write.moves``).
+    ``asks``: and what becomes of them depends on the target's rows (``write.key_changes``).
     ``twins``: rows of different bytes may be one value (``binlog.rows.twins``).
     """
 

@@ -31,30 +31,12 @@ from ..binlog.events.transaction import (
 )
 from ..errors import LogError
 from ..position import OFFSET_BITS
+from .record import RECORD
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
     from .log import RelayLog
 
-RECORD = np.dtype(
-    [
-        ("position", "<i8"),  # packed RelayPosition of the first event
-        ("end", "<i8"),  # packed, behind the last byte; same file
-        ("length", "<i8"),  # bytes in the file
-        ("uncompressed", "<i8"),  # bytes of its events when not compressed
-        ("last_committed", "<i8"),
-        ("sequence_number", "<i8"),
-        ("commit_time", "<i8"),  # microseconds UTC
-        ("gno", "<i8"),  # 0: anonymous
-        ("query_offset", "<i8"),  # in the file, of the Query (INCIDENT: that) event, else 0
-        ("uuid", "V16"),
-        ("tag", "S32"),
-        ("row_events", "<i4"),  # -1: unknown (compressed)
-        ("kind", "u1"),  # Kind
-        ("flags", "u1"),  # Flag
-        ("spare", "V2"),
-    ]
-)
 # 2: of a relay log's file only its own ROTATE, not the source's, says that it is closed.
 VERSION = 2
 _MAGIC = b"SRIX"

@@ -7,33 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..binlog.events.transaction import Flag, Kind, Stop
+from ..binlog.events.transaction import Stop
 from ..errors import LogError
-from ..gtid import GtidSet, format_gtid
+from ..gtid import GtidSet
 from ..position import OFFSET_BITS, RelayPosition
-from .file_index import RECORD, FileIndex, begin, extend, load, store
+from .file_index import FileIndex, begin, extend, load, store
+from .record import RECORD
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
     from .log import RelayLog
-
-__all__ = [
-    "RECORD",
-    "Flag",
-    "Kind",
-    "Tail",
-    "TransactionIndex",
-    "build_index",
-    "file_indexes",
-    "gtid_name",
-    "gtid_text",
-    "holding",
-    "tail_of",
-]
 
 _TAIL_REASONS = {
     Stop.OPEN: "transaction cut at the end of the file",
@@ -169,28 +156,6 @@ def file_indexes(
         if not growing:
             _require_whole(log, file, index)
         before = index
-
-
-def gtid_text(records: Any) -> list[str]:
-    """``uuid[:tag]:gno`` of each record (one or an array); "" for anonymous transactions."""
-    rows = np.atleast_1d(records)
-    columns = (rows[name].tolist() for name in ("uuid", "tag", "gno"))
-    return [
-        format_gtid(bytes(uuid), tag.decode(), gno) for uuid, tag, gno in zip(*columns, strict=True)
-    ]
-
-
-def gtid_name(record: Any) -> str:
-    """What an error calls the transaction of one record."""
-    return gtid_text(record)[0] or "ANONYMOUS"
-
-
-def holding(records: Any, position: str | None) -> int:
-    """Index of the record in which an error's ``position`` (FILE:OFFSET) lies; None: the first."""
-    if position is None:
-        return 0
-    packed = RelayPosition.parse(position).packed
-    return max(0, int(np.searchsorted(records["position"], packed, "right")) - 1)
 
 
 def _file_index(

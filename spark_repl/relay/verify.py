@@ -24,10 +24,11 @@ from ..binlog.kernels.crc import event_crc, verify_events
 from ..errors import LogError
 from ..gtid import GtidSet
 from .file_index import FileIndex, begin, extend
-from .index import TransactionIndex, gtid_text
+from .record import gtid_text
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
+    from .index import TransactionIndex
     from .log import RelayLog
 
 _GTID_TYPES = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..decode.cascades import Cascades
 from ..gtid import GtidSet
 from ..position import RelayPosition
-from ..relay.index import RECORD, Kind, gtid_name
+from ..relay.record import RECORD, Kind, gtid_name
 from .branches import Branch, XaGroup
 
 if TYPE_CHECKING:

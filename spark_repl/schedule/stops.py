@@ -13,10 +13,11 @@ import numpy.typing as npt
 from ..errors import ConfigError, LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
-from ..relay.index import Kind, TransactionIndex
+from ..relay.record import Kind
 from ..relay.source_places import SourcePlaces, is_received
 
 if TYPE_CHECKING:
+    from ..relay.index import TransactionIndex
     from ..relay.log import RelayLog
 
 Records = npt.NDArray[Any]

@@ -24,13 +24,12 @@ from ..errors import ConfigError, LogError, PurgedError
 from ..position import OFFSET_BITS
 from ..receiver.purge import Purged, clear, deciding, purge
 from ..receiver.receiver import Receiver
-from ..relay.log import RelayLog, open_log
 from ..relay.look import look
 from ..relay.published import read_end
 from ..runtime.companion import Companion
 from ..runtime.retry import Stopped
-from ..source.connection import DumpConnection
-from .supervisor import Supervisor
+from ..source.connection import present_gtids
+from .supervisor import Supervisor, wait_for_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from ..copy.first_copy import CopyResult
     from ..gtid import GtidSet
     from ..observe.applier_status import Result
+    from ..relay.log import RelayLog
 
 log = logging.getLogger(__name__)
 
@@ -50,16 +50,6 @@ _PURGE_EVERY_S = 5.0
 def executed_of(config: Config) -> GtidSet | None:
     """The GTID set that the target has: a new relay log begins behind it. None: no target yet."""
     return standing(Control(Layout(config.target.path).control, config.channel)).executed
-
-
-def present_gtids(config: Config) -> tuple[GtidSet, GtidSet]:
-    """(the source's executed GTID set, its purged one). Raises SourceError."""
-    connection = DumpConnection(config.source)
-    try:
-        server = connection.server()
-        return server.executed, server.purged
-    finally:
-        connection.close()
 
 
 def applied_file(config: Config, relay: RelayLog) -> int:
@@ -95,7 +85,7 @@ def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[
 
     Raises SourceError when the source refuses, LogError when the relay log can't be written.
     """
-    begin = present_gtids(config)[0] if from_end else executed_of(config)
+    begin = present_gtids(config.source)[0] if from_end else executed_of(config)
     receiver = Receiver(config, begin, keep_on=lambda: not parent or os.getppid() == parent)
     _at_signals(lambda *_: receiver.stop())
     began = time.perf_counter()
@@ -243,19 +233,6 @@ def _follow(
         if receiver.error is not None:
             raise receiver.error
         return result
-
-
-def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
-    """Waits until the receiver has begun the relay log. Raises its refusal when there is none."""
-    while not stop.is_set():
-        try:
-            open_log(config.relay.path)
-            return True
-        except LogError:
-            if receiver.error is not None:
-                raise receiver.error from None
-            stop.wait(_POLL_S)
-    return False
 
 
 def watch(receiver: Supervisor, applier: Replica) -> Companion:

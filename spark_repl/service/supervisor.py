@@ -10,8 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..errors import PurgedError, SourceError, SparkReplError
+from ..errors import LogError, PurgedError, SourceError, SparkReplError
 from ..receiver.report import read_report
+from ..relay.log import open_log
 from ..runtime.companion import Companion
 
 if TYPE_CHECKING:
@@ -106,3 +107,16 @@ class Supervisor:
         )
         self.starts += 1
         return self._process.wait()
+
+
+def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
+    """Waits until the receiver has begun the relay log. Raises its refusal when there is none."""
+    while not stop.is_set():
+        try:
+            open_log(config.relay.path)
+            return True
+        except LogError:
+            if receiver.error is not None:
+                raise receiver.error from None
+            stop.wait(_POLL_S)
+    return False

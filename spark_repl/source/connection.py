@@ -256,3 +256,13 @@ class DumpConnection:
             self._socket.sendall(len(payload).to_bytes(3, "little") + b"\0" + payload)
         except OSError as error:
             raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
+
+
+def present_gtids(source: Source) -> tuple[GtidSet, GtidSet]:
+    """(the source's executed GTID set, its purged one). Raises SourceError."""
+    connection = DumpConnection(source)
+    try:
+        server = connection.server()
+        return server.executed, server.purged
+    finally:
+        connection.close()

@@ -13,9 +13,9 @@ import pyarrow as pa
 from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
-from .bags import value_codes, whole_bag
 from .gaps import ChangeLog, Gaps, assemble
-from .moves import effective
+from .key_changes import effective
+from .keyless import value_codes, whole_bag
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

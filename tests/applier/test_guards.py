@@ -16,7 +16,7 @@ from spark_repl.errors import DecodeError, HistoryError, LogError, RowError, Tar
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.worker_status import APPLYING, STAGING
 from spark_repl.position import RelayPosition
-from spark_repl.relay.index import RECORD
+from spark_repl.relay.record import RECORD
 from spark_repl.schedule.stops import Until
 from tests.property.test_histories import Writer, check
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

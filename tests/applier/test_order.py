@@ -8,12 +8,12 @@ from __future__ import annotations
 import errno
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.apply import stager
 from spark_repl.cli.main import main
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
@@ -25,6 +25,7 @@ from spark_repl.observe.status import status
 from spark_repl.observe.worker_status import WAITING
 from spark_repl.position import RelayPosition
 from spark_repl.schedule.stops import Until
+from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import LocalDelta, applier, cuts, rows, run, stopped
 
@@ -343,7 +344,7 @@ def test_a_retry_reads_the_relay_log_again(log, target, faults, monkeypatch):
         read.extend(zip(task.spans[0].starts.tolist(), task.spans[0].ends.tolist(), strict=True))
         return stage(task)
 
-    monkeypatch.setattr(stager, "stage", noted)
+    monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, stage=noted))
     faults(("t/a",), 1)
     run(log.folder, target, group_max_transactions=1, workers=1)
     spans = [(start, end) for _, start, end in log.spans[3:]]

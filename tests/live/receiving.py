@@ -16,8 +16,9 @@ from spark_repl.config import Config
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.receiver import Receiver
-from spark_repl.relay.index import build_index, gtid_text
+from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.record import gtid_text
 from spark_repl.relay.verify import verify_log
 
 from .server import Server

@@ -9,8 +9,9 @@ from typing import Any
 
 from spark_repl import read_changes
 from spark_repl.gtid import GtidSet
-from spark_repl.relay.index import build_index, gtid_text
+from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.record import gtid_text
 
 from .server import Server
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spark_repl.decode import spans
 from spark_repl.errors import DecodeError
 from spark_repl.position import OFFSET_BITS
-from spark_repl.relay.index import RECORD, Kind
+from spark_repl.relay.record import RECORD, Kind
 from spark_repl.schedule.group import Group
 from spark_repl.schedule.planner import shared_out
 from spark_repl.schedule.tasks import stage_tasks

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spark_repl.delta.reader import read
-from spark_repl.write import bags, direct, key_index
+from spark_repl.write import direct, key_index, keyless
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows, run
 
@@ -23,7 +23,7 @@ BAG = Table("bag", (("k", "varchar(80)"), ("n", "int")), ())
 @pytest.fixture(autouse=True)
 def weak(monkeypatch: pytest.MonkeyPatch) -> None:
     true: Callable[[list[Any]], Any] = key_index.hash_keys
-    for module in (bags, direct, key_index):
+    for module in (direct, key_index, keyless):
         monkeypatch.setattr(module, "hash_keys", lambda keys: true(keys) & 3)
 
 

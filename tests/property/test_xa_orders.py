@@ -16,7 +16,7 @@ import pytest
 from spark_repl.apply.xa_parts import XaParts
 from spark_repl.binlog.events.transaction import Kind
 from spark_repl.binlog.events.xid import Xid
-from spark_repl.relay.index import RECORD
+from spark_repl.relay.record import RECORD
 from spark_repl.schedule.branches import Branch, XaGroup
 
 Step = tuple[str, int]  # "prepare" and "end" of a branch, or a "plain" transaction

@@ -168,6 +168,18 @@ def note_rows(
 
 
 @jit
+def whole_event(buffer: Bytes, at: Int, stop: Int, checksum: bool) -> Int:
+    """The bytes of the event at ``at``; below 0 the complaint, where it isn't whole and sound."""
+    least = HEADER_LENGTH + CRC_LENGTH if checksum else HEADER_LENGTH
+    length = u32(buffer, at + 9) if at + HEADER_LENGTH <= stop else 0
+    if length < least or at + length > stop:
+        return -BAD_CRC if checksum else -HEADER_CUT
+    if checksum and not event_crc_ok(buffer, at, at + length):
+        return -BAD_CRC
+    return length
+
+
+@jit
 def scan_events(
     buffer: Bytes,
     starts: Ints,
@@ -195,11 +207,9 @@ def scan_events(
         query_end: Int = np.int64(-1)
         while at < stop:
             state[1] = at
-            length = u32(buffer, at + 9) if at + HEADER_LENGTH <= stop else 0
-            if length < HEADER_LENGTH + tail or at + length > stop:
-                return BAD_CRC if checksum else HEADER_CUT
-            if checksum and not event_crc_ok(buffer, at, at + length):
-                return BAD_CRC
+            length = whole_event(buffer, at, stop, checksum)
+            if length < 0:
+                return -length
             kind = u8(buffer, at + 4)
             body, end = at + HEADER_LENGTH, at + length - tail
             if kind == EventType.TABLE_MAP:

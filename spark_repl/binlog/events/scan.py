@@ -66,7 +66,7 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
         uuids = np.zeros((CHUNK_TRANSACTIONS, 16), np.uint8)
         tags = np.zeros((CHUNK_TRANSACTIONS, 32), np.uint8)
         n, code = _scan(buf, state, scratch, numbers, uuids, tags)
-        stop = Stop(code)
+        stop = Stop(int(code))
         parts.append((numbers[:n], uuids[:n], tags[:n]))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Scan(
@@ -83,7 +83,7 @@ def _scan(
     numbers: np.ndarray,
     uuids: np.ndarray,
     tags: np.ndarray,
-) -> tuple[int, int]:
+) -> tuple[int, Int]:
     """(transactions, Stop). ``state`` is read and written: see the names with an underscore.
     ``scratch``: the row of an event outside of any transaction, which nobody reads."""
     size = buf.size
@@ -98,16 +98,10 @@ def _scan(
                 return n, Stop.FULL
         if pos == size:
             return n, (Stop.END if phase == _OUTSIDE else Stop.OPEN)
-        if pos + 19 > size:
-            return n, Stop.CUT
-        length = u32(buf, pos + 9)
-        if length < 19:
-            return n, Stop.NO_EVENT
-        if pos + length > size:
-            return n, Stop.CUT
+        length = _length(buf, pos, 4 * state[_CHECKSUM])
+        if length < 0:
+            return n, -length
         end = pos + length - 4 * state[_CHECKSUM]
-        if end < pos + 19:
-            return n, Stop.MALFORMED_EVENT
         kind = u8(buf, pos + 4)
         begins = _is_gtid(kind)
         if begins and phase != _OUTSIDE:
@@ -169,6 +163,20 @@ def _head(
     if kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID:
         return read_gtid(buf, pos + 19, end, row, uuid)
     return True
+
+
+@jit
+def _length(buf: np.ndarray, pos: int, tail: int) -> Int:
+    """The bytes of the event at ``pos``, ``tail`` of them behind its body; below 0 the Stop, where
+    it isn't whole."""
+    if pos + 19 > buf.size:
+        return -Stop.CUT
+    length = u32(buf, pos + 9)
+    if length < 19:
+        return -Stop.NO_EVENT
+    if pos + length > buf.size:
+        return -Stop.CUT
+    return length if length - tail >= 19 else -Stop.MALFORMED_EVENT
 
 
 @jit

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from ..kernels.jit import Bytes, Int, Ints, jit
 from ..kernels.loads import copy
-from .scalar_text import put_digits
+from .digits import put_digits
 
 # strings/dtoa.cc: with its point outside of these a number is printed with an exponent, unless
 # digits stand behind the point (17 digits with the point before the last one).

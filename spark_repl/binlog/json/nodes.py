@@ -6,12 +6,6 @@ it ends where its number of values is reached.
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..kernels.jit import Bytes, Int, Ints, jit, number
-from .scalar_text import CUT, DOUBLE, ENTRIES, LITERAL, TYPE, varlen
-from .walk import COUNT, NEXT, OBJECT, next_key, next_value, open_container
-
 # KIND: binary JSON's type codes, but every integer is INT64, or UINT64 above its range, and every
 # container OBJECT_NODE or ARRAY_NODE. AT: an integer, a double's bits, a literal's code; else where
 # the bytes of the value are. SIZE: how many bytes, or how many values a container has. KEY and
@@ -23,75 +17,3 @@ DECIMAL_TEXT = 16
 """the digits of a decimal, as text"""
 # An opaque value's MySQL type lies above its kind.
 OPAQUE_TYPE = 8
-
-
-@jit
-def read_nodes(buffer: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints) -> Int:
-    """Fills ``nodes`` from the binary document [at, end); returns how many there are, or below 0
-    what is wrong. A document has less than one for each of its bytes."""
-    kind: Int = np.int64(buffer[at])
-    limit: Int = end
-    key: Int = np.int64(0)
-    length: Int = np.int64(-1)
-    n, depth = 0, 0
-    at += 1
-    while True:
-        if n == nodes.shape[0]:
-            return -ENTRIES
-        nodes[n, KEY], nodes[n, KEY_SIZE] = key, length
-        if kind <= 3:
-            code = open_container(buffer, kind, at, limit, stack, depth)
-            if code:
-                return -code
-            nodes[n, KIND] = OBJECT_NODE if kind <= 1 else ARRAY_NODE
-            nodes[n, SIZE] = stack[depth, COUNT]
-            depth += 1
-        else:
-            code = _scalar(buffer, kind, at, limit, nodes, n)
-            if code:
-                return -code
-        n += 1
-        while depth and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
-            depth -= 1
-        if depth == 0:
-            return n
-        length = np.int64(-1)
-        if stack[depth - 1, OBJECT]:
-            key, length = next_key(buffer, stack, depth - 1)
-            if length < 0:
-                return -CUT
-        kind, at, limit = next_value(buffer, stack, depth - 1)
-
-
-@jit
-def _scalar(buffer: Bytes, kind: Int, at: Int, limit: Int, nodes: Ints, n: Int) -> Int:
-    """Notes a value that is no container; returns 0 or what is wrong."""
-    nodes[n, KIND] = kind
-    if kind == LITERAL_NODE:
-        if at >= limit:
-            return CUT
-        nodes[n, AT] = buffer[at]
-        return 0 if buffer[at] <= 2 else LITERAL
-    if 5 <= kind <= 11:
-        width = 8 if kind == DOUBLE_NODE else 2 << ((kind - 5) >> 1)
-        if at + width > limit:
-            return CUT
-        value = number(buffer, at, width)
-        if kind == DOUBLE_NODE:
-            nodes[n, AT] = value
-            return DOUBLE if value >> 52 & 0x7FF == 0x7FF else 0
-        if kind & 1 and width < 8 and value >> (8 * width - 1):
-            value -= np.int64(1) << (8 * width)
-        nodes[n, AT] = value
-        nodes[n, KIND] = UINT64 if kind == UINT64 and value < 0 else INT64
-        return 0
-    if kind == OPAQUE_NODE:
-        if at >= limit:
-            return CUT
-        nodes[n, KIND] = kind | np.int64(buffer[at]) << OPAQUE_TYPE
-        at += 1
-    elif kind != STRING_NODE:
-        return TYPE
-    length, at = varlen(buffer, at, limit)
-    nodes[n, AT], nodes[n, SIZE] = at, length
-    return CUT if length < 0 or at + length > limit else 0

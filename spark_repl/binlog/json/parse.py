@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ...errors import DecodeError
 from ..kernels.jit import Bytes, Int, Ints, jit
+from .damage import CUT, DEPTH, ENTRIES, TYPE
 from .double import insert_doubles
 from .nodes import (
     ARRAY_NODE,
@@ -28,7 +29,6 @@ from .nodes import (
     STRING_NODE,
     UINT64,
 )
-from .scalar_text import CUT, DEPTH, ENTRIES, TYPE
 from .walk import DEPTH_MAX
 
 # Columns of the stack: the container's node, how many values it has so far.

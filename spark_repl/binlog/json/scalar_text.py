@@ -10,20 +10,9 @@ import numpy as np
 
 from ..kernels.jit import Bytes, Int, jit, number
 from ..kernels.loads import copy
-
-CUT, DEPTH, TYPE, LITERAL, OPAQUE, ENTRIES, DOUBLE, TEMPORAL, UTF8 = range(1, 10)
-REASONS = (
-    "",
-    "a value lies outside it",
-    "it is nested deeper than 100 levels",
-    "a value has an unknown type",
-    "a literal is none of null, true, false",
-    "a decimal does not fit its precision",
-    "its values overlap",
-    "a double is not a number",
-    "a date or time is out of range",
-    "a string is not UTF-8",
-)
+from .damage import CUT, ENTRIES, LITERAL, OPAQUE, TEMPORAL, TYPE
+from .digits import put_digits, put_integer
+from .walk import varlen
 
 _DIGIT_BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -43,39 +32,6 @@ _SHORT = 32
 _DECIMAL, _DATE, _DATETIME, _TIMESTAMP, _TIME = 246, 10, 12, 7, 11
 # A literal has up to nine groups of nine. A column's bounds (65, 30 behind the point) are narrower.
 _DECIMAL_DIGITS = 81
-
-
-@jit
-def put_digits(value: Int, width: Int, out: Bytes, to: Int) -> Int:
-    """A number of at least ``width`` digits into a buffer with room; returns the bytes used."""
-    size = width
-    power = 10**width
-    while size < 19 and value >= power:
-        size += 1
-        power *= 10
-    for i in range(size):
-        out[to + size - 1 - i] = 48 + value % 10
-        value //= 10
-    return to + size
-
-
-@jit
-def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> Int:
-    """Prints the integer whose 64 bits ``value`` has, in up to 20 bytes."""
-    rest = np.uint64(value)
-    if signed and value < 0:
-        out[to] = 45
-        to += 1
-        rest = np.uint64(-(value + 1)) + np.uint64(1)
-    size = 1
-    left = rest // np.uint64(10)
-    while left:
-        size += 1
-        left = left // np.uint64(10)
-    for i in range(size):
-        out[to + size - 1 - i] = np.uint8(48) + np.uint8(rest % np.uint64(10))
-        rest = rest // np.uint64(10)
-    return to + size
 
 
 @jit
@@ -104,20 +60,6 @@ def put_string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: I
             to += 4
     out[to] = 34
     return to + 1
-
-
-@jit
-def varlen(buffer: Bytes, at: Int, limit: Int) -> tuple[Int, Int]:
-    """(value, behind it) of 7 bits a byte, low first; value -1 when it is cut or too long."""
-    value: Int = np.int64(0)
-    for i in range(5):
-        if at + i >= limit:
-            return np.int64(-1), at
-        byte = np.int64(buffer[at + i])
-        value |= (byte & 127) << (7 * i)
-        if byte < 128:
-            return value, at + i + 1
-    return np.int64(-1), at
 
 
 @jit

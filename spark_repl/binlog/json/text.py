@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from ...errors import DecodeError
 from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, larger, number
+from .damage import CUT, DOUBLE, ENTRIES, REASONS
 from .double import insert_doubles
-from .scalar_text import CUT, DOUBLE, ENTRIES, REASONS, put_scalar, put_string
+from .scalar_text import put_scalar, put_string
 from .walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
 
 # A byte of a document becomes at most 6 of text (\\u001f), what is around it stays below 8.

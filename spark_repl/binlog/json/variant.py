@@ -14,8 +14,9 @@ from ..definition import VARIANT_STRUCT
 from ..kernels.jit import Bools, Bytes, Int, Ints, jit, jit_allocating, larger
 from ..kernels.loads import copy
 from ..types.values import bitmap
-from .nodes import AT, KEY_SIZE, KIND, LITERAL_NODE, read_nodes
-from .scalar_text import CUT, ENTRIES, REASONS
+from .binary_nodes import read_nodes
+from .damage import CUT, ENTRIES, REASONS
+from .nodes import AT, KEY_SIZE, KIND, LITERAL_NODE
 from .variant_keys import dictionary_room, put_dictionary
 from .variant_values import put_values
 from .walk import DEPTH_MAX

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..kernels.jit import Bytes, Int, Ints, is_utf8, jit, jit_allocating
 from ..kernels.loads import copy
+from .damage import UTF8
 from .nodes import KEY, KEY_SIZE
-from .scalar_text import UTF8
 
 _SORTED_V1 = 0x11
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.jit import Bytes, Int, Ints, jit_allocating
+from .damage import ENTRIES
 from .parse import parse_nodes, settle_numbers
-from .scalar_text import ENTRIES
 from .variant import SIZE_MAX, TOO_LARGE, Encoded, put_document, room_of, variant_array
 from .walk import DEPTH_MAX
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..kernels.jit import Bytes, Int, Ints, is_utf8, jit, jit_allocating, number
 from ..kernels.loads import copy
-from ..types.temporal import days, is_date
+from ..types.calendar import days, is_date
+from .damage import ENTRIES, UTF8
 from .nodes import (
     ARRAY_NODE,
     AT,
@@ -26,7 +27,7 @@ from .nodes import (
     STRING_NODE,
     UINT64,
 )
-from .scalar_text import ENTRIES, UTF8, put_decimal, put_opaque, put_temporal
+from .scalar_text import put_decimal, put_opaque, put_temporal
 from .variant_keys import put_number, width
 
 # Basic types, and the primitive ones as their first byte has them.

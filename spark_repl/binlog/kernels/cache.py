@@ -50,7 +50,7 @@ KERNEL_MODULES = (
     "relay/compressed.py",
     "schedule/waves.py",
     "write/key_index.py",
-    "write/moves.py",
+    "write/key_changes.py",
 )
 """Files and folders with kernels, or with constants that kernels have in them."""
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spark_repl.apply.lanes import Lanes
 from spark_repl.decode.staged import Staged
 from spark_repl.errors import CommitOrderError, TargetError
-from spark_repl.relay.index import RECORD
+from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup
 from spark_repl.write.row_fault import RowFault
 

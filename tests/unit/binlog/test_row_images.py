@@ -19,8 +19,8 @@ from spark_repl.decode.staged import Span, StageTask
 from spark_repl.errors import DecodeError
 from spark_repl.position import RelayPosition
 from spark_repl.relay.file_index import begin, extend
-from spark_repl.relay.index import Kind
 from spark_repl.relay.log import open_log
+from spark_repl.relay.record import Kind
 from tests.support.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "row_images"

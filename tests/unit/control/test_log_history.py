@@ -23,8 +23,9 @@ from spark_repl.control.history import (
 from spark_repl.errors import HistoryError, LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS, RelayPosition
-from spark_repl.relay.index import Flag, build_index
+from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.record import Flag
 from tests.support.binlog_writer import SOURCE, LogWriter
 
 ANONYMOUS = Path(__file__).parents[2] / "fixtures" / "logs" / "anonymous"

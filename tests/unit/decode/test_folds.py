@@ -19,7 +19,7 @@ from spark_repl.decode.changes import (
     fold_bag,
 )
 from spark_repl.decode.lineage import DEFAULT, LOST, MOVED, TARGET, along, lineage, sources
-from spark_repl.write.moves import effective
+from spark_repl.write.key_changes import effective
 
 INSERT, UPDATE, DELETE = EXISTS, EXISTED | EXISTS, EXISTED
 # As replica_exec_mode=IDEMPOTENT has them; an UPDATE there is as it was.

@@ -18,9 +18,10 @@ from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay import index_file
 from spark_repl.relay import log as log_module
-from spark_repl.relay.index import TransactionIndex, build_index, gtid_text
+from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME, End, read_end
+from spark_repl.relay.record import gtid_text
 from spark_repl.relay.verify import verify_log
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, events_of, feed, looks_cut, packets, receive

@@ -15,8 +15,9 @@ from spark_repl.errors import LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.gtid_column import gtid_column
-from spark_repl.relay.index import RECORD, TransactionIndex, build_index, gtid_text
+from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import RelayLog, open_log
+from spark_repl.relay.record import RECORD, gtid_text
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
 

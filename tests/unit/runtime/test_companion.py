@@ -27,8 +27,8 @@ from spark_repl.gtid import GtidSet
 from spark_repl.runtime.companion import Companion
 from spark_repl.runtime.retry import Retries, temporary
 from spark_repl.service import following as live
-from spark_repl.service.following import wait_for_log, watch
-from spark_repl.service.supervisor import Supervisor
+from spark_repl.service.following import watch
+from spark_repl.service.supervisor import Supervisor, wait_for_log
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import applier
 

@@ -14,7 +14,7 @@ from spark_repl.decode.cascades import Cascades
 from spark_repl.decode.staged import Part, Staged
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
-from spark_repl.relay.index import RECORD, Kind
+from spark_repl.relay.record import RECORD, Kind
 from spark_repl.schedule.branches import Branch, XaGroup
 from spark_repl.schedule.group import NO_SLOT, Group, StagedGroup
 from spark_repl.schedule.planner import Planner, shared_out

@@ -12,8 +12,9 @@ from spark_repl.errors import ConfigError, LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.relay.index import Kind, build_index
+from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.relay.record import Kind
 from spark_repl.schedule.stops import Until, copied, due_in, left_out, replayed
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.dump_stream import receive

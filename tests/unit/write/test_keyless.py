@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.definition import GEOMETRY_STRUCT, VECTOR_LIST
-from spark_repl.write import bags
-from spark_repl.write.bags import value_codes
+from spark_repl.write import keyless
+from spark_repl.write.keyless import value_codes
 
 _COLUMNS: dict[pa.DataType, list[Any]] = {
     pa.int32(): [1, 2, None],
@@ -28,8 +28,8 @@ _COLUMNS: dict[pa.DataType, list[Any]] = {
 def test_equal_rows_have_one_number(
     monkeypatch: pytest.MonkeyPatch, mask: int, kinds: list[pa.DataType], count: int
 ) -> None:
-    true = bags.hash_keys
-    monkeypatch.setattr(bags, "hash_keys", lambda keys: true(keys) & mask)
+    true = keyless.hash_keys
+    monkeypatch.setattr(keyless, "hash_keys", lambda keys: true(keys) & mask)
     rand = random.Random(count)
     data = [[rand.choice(_COLUMNS[kind]) for _ in range(count)] for kind in kinds]
     arrays = [pa.array(values, kind) for values, kind in zip(data, kinds, strict=True)]
