@@ -82,6 +82,10 @@ class StatementError(SparkReplError):
     """A logged statement or transaction kind that this version does not apply."""
 
 
+class Unconvertible(StatementError):
+    """A column's change of type whose outcome for its values the log doesn't tell."""
+
+
 class SchemaError(SparkReplError):
     """The definition of a table in the log and the Delta table do not fit."""
 

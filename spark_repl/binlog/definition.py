@@ -128,8 +128,12 @@ class Column:
     default: str | None = field(default=None, compare=False)
     """what an INSERT means that leaves the column out (``ddl.defaults``); None: not known"""
     generated: str = field(default="", compare=False)
-    """the expression of a generated column, as its statement has it; no TABLE_MAP says it"""
+    """``(expression) VIRTUAL`` or ``... STORED`` of a generated column, the expression in the words
+    of its statement, names in backticks where they were quoted; no TABLE_MAP says it"""
     auto_increment: bool = field(default=False, compare=False)
+    detail: str | None = field(default=None, compare=False)
+    """what the type's text says and ``meta`` doesn't: ZEROFILL, the digits of FLOAT(M,D), those of
+    YEAR, the dimensions of VECTOR; '' none of it, None: not known, as a TABLE_MAP does not say"""
 
     @property
     def precision(self) -> int:
@@ -188,6 +192,18 @@ class UniqueIndex:
     name: str
     columns: tuple[str, ...]
     whole: bool = True
+    prefixes: tuple[int, ...] = ()
+    """beside ``columns``: how many characters or bytes, 0 for all; () where all are"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainIndex:
+    """An index that is not unique; what is kept of it is what names of others depend on.
+    ``generated``: made for a foreign key, and gone as soon as another one does."""
+
+    name: str
+    columns: tuple[str, ...]
+    generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,6 +223,8 @@ class TableDefinition:
     """in the order of the table; None: not known"""
     charset: str = field(default="", compare=False)
     """the table's default character set or collation; '': not known"""
+    indexes: tuple[PlainIndex, ...] | None = field(default=None, compare=False)
+    """those that are not unique; None: not known"""
 
     @property
     def name(self) -> str:
@@ -239,6 +257,7 @@ class TableDefinition:
         return cls(
             fields["database"], fields["table"], tuple(columns), key, keys,
             fields.get("has_primary"), _unique_of(fields.get("unique")), fields.get("charset", ""),
+            _plain_of(fields.get("indexes")),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:
@@ -264,7 +283,16 @@ class TableDefinition:
 def _unique_of(listed: list[dict[str, Any]] | None) -> tuple[UniqueIndex, ...] | None:
     if listed is None:
         return None
-    return tuple(UniqueIndex(u["name"], tuple(u["columns"]), u["whole"]) for u in listed)
+    return tuple(
+        UniqueIndex(u["name"], tuple(u["columns"]), u["whole"], tuple(u.get("prefixes", ())))
+        for u in listed
+    )
+
+
+def _plain_of(listed: list[dict[str, Any]] | None) -> tuple[PlainIndex, ...] | None:
+    if listed is None:
+        return None
+    return tuple(PlainIndex(i["name"], tuple(i["columns"]), i["generated"]) for i in listed)
 
 
 def foreign_keys_of(listed: list[dict[str, Any]] | None) -> tuple[ForeignKey, ...] | None:

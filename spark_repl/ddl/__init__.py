@@ -1,7 +1,8 @@
 """DDL: logged statements -> what they do to tables, and tables' definitions.
 
-In: a statement's text, its character set and sql_mode. Out: an effect (makes, drops, none), or a
-StatementError that says what can't be applied; a TableDefinition as the table's TABLE_MAPs show it.
+In: a statement's text and its session. Out: an effect (makes, alters, renames, drops, none), with a
+reason where it can't be applied; a TableDefinition as the table's TABLE_MAPs show it, and what it
+becomes by ALTER TABLE (``altered.alter``), with the origin of each column.
 
 Pure: asks no server and no target, and refuses what it does not understand.
 """

@@ -1,164 +1,217 @@
-"""ALTER TABLE: whether all it does leaves the rows and columns as they are."""
+"""ALTER TABLE -> its actions, as they are written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import StatementError
-from . import foreign_keys
-from .defaults import read_default
+from .actions import (
+    Action,
+    AddColumn,
+    AddKey,
+    Alteration,
+    ChangeColumn,
+    DropColumn,
+    DropConstraint,
+    DropIndex,
+    RenameColumn,
+    RenameIndex,
+    RenameTable,
+    RowsGo,
+    SetCharset,
+    SetDefault,
+    SetVisible,
+)  # fmt: skip
+from .column_clause import read_column
+from .default_clause import read_default
+from .key_clause import at_key, read_key
+from .table_options import SETS, WITHOUT_ROWS, name_of_set, option
 
 if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey
     from .sql_tokens import Cursor
 
-
-@dataclass(frozen=True, slots=True)
-class Alteration:
-    """``reason`` is empty when rows and columns stay; for the others see Statement."""
-
-    reason: str = ""
-    unique: bool = False
-    defaults: tuple[tuple[str, str | None], ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] = ()
-    dropped_constraints: tuple[str, ...] = ()
-
-
-# Table options that take one value, with or without "=".
-_OPTIONS = (
-    "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMMENT", "COMPRESSION", "CONNECTION",
-    "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE", "ENGINE_ATTRIBUTE", "INSERT_METHOD",
-    "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PASSWORD", "ROW_FORMAT",
-    "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC", "STATS_PERSISTENT",
-    "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "AUTOEXTEND_SIZE", "TYPE", "ALGORITHM", "LOCK",
-)  # fmt: skip
-# Engines whose tables have no rows, or those of others.
-_WITHOUT_ROWS = ("BLACKHOLE", "FEDERATED", "MERGE", "MRG_MYISAM", "EXAMPLE")
-_SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
 # Rows move between partitions, none goes: one that has no place is an error of the statement.
 _PARTITIONS = (
     "ADD PARTITION", "REORGANIZE PARTITION", "COALESCE PARTITION", "REBUILD PARTITION",
     "ANALYZE PARTITION", "CHECK PARTITION", "OPTIMIZE PARTITION", "REPAIR PARTITION",
-    "PARTITION BY",
+    "PARTITION BY", "SECONDARY_LOAD PARTITION", "SECONDARY_UNLOAD PARTITION",
 )  # fmt: skip
 _FREE = (
     "ENABLE KEYS", "DISABLE KEYS", "FORCE", "WITH VALIDATION", "WITHOUT VALIDATION",
     "SECONDARY_LOAD", "SECONDARY_UNLOAD", "REMOVE PARTITIONING",
 )  # fmt: skip
+_ROWS_GO = {
+    "DROP PARTITION": "the rows of a partition are dropped",
+    "TRUNCATE PARTITION": "the rows of a partition are removed",
+    "DISCARD PARTITION": "the rows of a partition are discarded",
+    "IMPORT PARTITION": "a partition's rows come from a file",
+    "DISCARD TABLESPACE": "the table's rows are discarded",
+    "IMPORT TABLESPACE": "the table's rows come from a file",
+}
 
 
-def option(cursor: Cursor) -> tuple[str, str] | None:
-    """Takes one table option: (its name, its value as text), or None if none comes next."""
-    if cursor.phrase("DATA DIRECTORY") or cursor.phrase("INDEX DIRECTORY"):
-        cursor.mark("=")
-        return "DIRECTORY", cursor.string()
-    default = cursor.word("DEFAULT")
-    for name in _SETS:
-        if cursor.phrase(name):
-            cursor.mark("=")
-            return ("COLLATE" if name == "COLLATE" else "CHARSET"), cursor.next().text
-    if default:
-        raise StatementError(f"DEFAULT {cursor.rest()} is not understood")
-    if not (name := cursor.word(*_OPTIONS)):
-        return None
-    cursor.mark("=")
-    cursor.mark("-")
-    return name, cursor.next().text
-
-
-def alteration(cursor: Cursor, table: str) -> Alteration:
-    """Reads the actions behind ``ALTER TABLE table`` up to the first that changes anything."""
-    whole = Alteration()
-    while not cursor.done() and not cursor.at_mark(";"):
-        action = _action(cursor, table)
-        if action.reason:
-            return action
-        whole = Alteration(
-            unique=whole.unique or action.unique,
-            defaults=whole.defaults + action.defaults,
-            foreign_keys=whole.foreign_keys + action.foreign_keys,
-            dropped_constraints=whole.dropped_constraints + action.dropped_constraints,
-        )
-        cursor.mark(",")
-    return whole
-
-
-def _action(cursor: Cursor, table: str) -> Alteration:
-    # COMMENT and the like are also names of columns, but only behind ADD, DROP, ALTER, RENAME.
-    start = cursor.rest()
-    if any(cursor.phrase(text) for text in _FREE):
-        return Alteration()
-    if any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
-        while not (cursor.done() or cursor.at_mark(";")):
-            cursor.next()
-        return Alteration()
-    if cursor.word("ADD"):
-        return _add(cursor, start, table)
-    if verb := cursor.word("DROP", "RENAME", "ALTER"):
-        return {"DROP": _drop, "RENAME": _rename, "ALTER": _alter_column}[verb](cursor, start)
-    if setting := option(cursor):
-        if setting[0] in ("ENGINE", "TYPE") and setting[1].upper() in _WITHOUT_ROWS:
-            return Alteration(f"{start} leaves the table without its rows")
-        return Alteration()
-    return Alteration(f"{start} changes the table or is not understood")
-
-
-def _refused(start: str) -> Alteration:
-    return Alteration(f"{start} changes the table's columns, key or rows")
-
-
-def _add(cursor: Cursor, start: str, table: str) -> Alteration:
-    name = foreign_keys.constraint_name(cursor)
-    if cursor.word("FOREIGN"):
-        return Alteration(foreign_keys=(foreign_keys.foreign_key(cursor, table, name),))
-    kind = cursor.word("INDEX", "KEY", "FULLTEXT", "SPATIAL", "UNIQUE", "CHECK")
-    if not kind:
-        return _refused(start)
-    _to_comma(cursor)
-    return Alteration(unique=kind == "UNIQUE")
-
-
-def _to_comma(cursor: Cursor) -> None:
-    """Skips the rest of one action; a comma within parentheses doesn't end it."""
-    while not (cursor.done() or cursor.at_mark(",") or cursor.at_mark(";")):
-        if cursor.at_mark("("):
-            cursor.parentheses()
+def read_alteration(cursor: Cursor, table: str, database: str) -> Alteration:
+    """Reads the actions behind ``ALTER TABLE table``; ``database``: the session's. Raises
+    StatementError for what is not understood, with the words where that begins."""
+    actions: list[Action] = []
+    exchanged = ""
+    while not (cursor.done() or cursor.at_mark(";")):
+        if cursor.phrase("EXCHANGE PARTITION"):
+            exchanged = _exchange(cursor, database)
+            actions.append(RowsGo(f"a partition's rows change places with {exchanged}'s"))
         else:
-            cursor.next()
+            actions.extend(_actions(cursor, table, database))
+        cursor.mark(",")
+    return Alteration(table, tuple(actions), exchanged)
 
 
-def _drop(cursor: Cursor, start: str) -> Alteration:
-    if cursor.phrase("FOREIGN KEY") or cursor.word("CHECK"):
-        return Alteration(dropped_constraints=(cursor.name(),))
-    kind = cursor.word("INDEX", "KEY", "CONSTRAINT")
-    if not kind or (name := cursor.name()).upper() == "PRIMARY":
-        return _refused(start)
-    # An index may be called as a foreign key is, and that one stays.
-    dropped = (name,) if kind == "CONSTRAINT" else ()
-    return Alteration(unique=True, dropped_constraints=dropped)
-
-
-def _rename(cursor: Cursor, start: str) -> Alteration:
-    if not cursor.word("INDEX", "KEY"):
-        return _refused(start)
+def _exchange(cursor: Cursor, database: str) -> str:
     cursor.name()
-    cursor.expect("TO")
-    cursor.name()
-    return Alteration()
+    cursor.expect("WITH")
+    cursor.expect("TABLE")
+    return cursor.table(database)
 
 
-def _alter_column(cursor: Cursor, start: str) -> Alteration:
+def _actions(cursor: Cursor, table: str, database: str) -> Iterator[Action]:
+    # COMMENT and the like are also names of columns, but only behind ADD, DROP, ALTER, RENAME.
+    for words, reason in _ROWS_GO.items():
+        if cursor.phrase(words):
+            _to_end(cursor)
+            yield RowsGo(reason)
+            return
+    if any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
+        _to_end(cursor)
+    elif any(cursor.phrase(text) for text in _FREE):
+        pass
+    elif cursor.word("ADD"):
+        yield from _add(cursor, table)
+    elif cursor.word("DROP"):
+        yield from _drop(cursor)
+    elif verb := cursor.word("CHANGE", "MODIFY"):
+        cursor.word("COLUMN")
+        name = cursor.name()
+        column = read_column(cursor, table, "" if verb == "CHANGE" else name)
+        yield ChangeColumn(name, column, _place(cursor))
+    elif cursor.word("RENAME"):
+        yield _rename(cursor, database)
+    elif cursor.word("ALTER"):
+        yield from _alter(cursor)
+    elif cursor.phrase("CONVERT TO"):
+        yield _convert(cursor)
+    else:
+        yield from _option(cursor)
+
+
+def _to_end(cursor: Cursor) -> None:
+    while not (cursor.done() or cursor.at_mark(";")):
+        cursor.next()
+
+
+def _option(cursor: Cursor) -> Iterator[Action]:
+    start = cursor.rest()
+    setting = option(cursor)
+    if setting is None:
+        raise StatementError(f"ALTER TABLE is not understood from {start}")
+    name, value = setting
+    if name in ("ENGINE", "TYPE") and value.upper() in WITHOUT_ROWS:
+        yield RowsGo(f"{start} leaves the table without its rows")
+    elif name in ("CHARSET", "COLLATE"):
+        while following := _another_set(cursor):
+            if following[0] == "COLLATE":
+                value = following[1]
+        yield SetCharset("" if value.upper() == "DEFAULT" else value)
+
+
+def _another_set(cursor: Cursor) -> tuple[str, str] | None:
+    """Takes the COLLATE behind a CHARACTER SET, or the other way round."""
+    rest = cursor.again()
+    rest.word("DEFAULT")
+    return option(cursor) if any(rest.phrase(name) for name in SETS) else None
+
+
+def _convert(cursor: Cursor) -> Action:
+    if not any(cursor.phrase(name) for name in SETS[:-1]):
+        raise StatementError(f"CONVERT TO is not understood from {cursor.rest()}")
+    cursor.mark("=")
+    charset = name_of_set(cursor)
+    if cursor.word("COLLATE"):
+        cursor.mark("=")
+        charset = name_of_set(cursor)
+    return SetCharset("" if charset.upper() == "DEFAULT" else charset, convert=True)
+
+
+def _add(cursor: Cursor, table: str) -> Iterator[Action]:
+    if at_key(cursor):
+        key = read_key(cursor, table)
+        if key.kind != "CHECK":
+            yield AddKey(key)
+        return
+    cursor.word("COLUMN")
+    if not cursor.at_mark("("):
+        yield AddColumn(read_column(cursor, table), _place(cursor))
+        return
+    for part in cursor.parentheses().parts():
+        if at_key(part):
+            key = read_key(part, table)
+            if key.kind != "CHECK":
+                yield AddKey(key)
+        else:
+            yield AddColumn(read_column(part, table))
+        if not part.done():
+            raise StatementError(f"ADD is not understood from {part.rest()}")
+
+
+def _place(cursor: Cursor) -> str | None:
+    if cursor.word("FIRST"):
+        return ""
+    return cursor.name() if cursor.word("AFTER") else None
+
+
+def _drop(cursor: Cursor) -> Iterator[Action]:
+    if cursor.phrase("FOREIGN KEY"):
+        yield DropConstraint(cursor.name(), "FOREIGN")
+    elif cursor.phrase("PRIMARY KEY"):
+        yield DropIndex("PRIMARY")
+    elif cursor.word("CHECK"):
+        cursor.name()
+    elif cursor.word("CONSTRAINT"):
+        yield DropConstraint(cursor.name())
+    elif cursor.word("INDEX", "KEY"):
+        yield DropIndex(cursor.name())
+    else:
+        cursor.word("COLUMN")
+        yield DropColumn(cursor.name())
+        cursor.word("RESTRICT", "CASCADE")
+
+
+def _rename(cursor: Cursor, database: str) -> Action:
+    if kind := cursor.word("COLUMN", "INDEX", "KEY"):
+        name = cursor.name()
+        cursor.expect("TO")
+        make = RenameColumn if kind == "COLUMN" else RenameIndex
+        return make(name, cursor.name())
+    if not cursor.word("TO", "AS"):
+        cursor.mark("=")
+    return RenameTable(cursor.table(database))
+
+
+def _alter(cursor: Cursor) -> Iterator[Action]:
     if cursor.word("INDEX", "CHECK", "CONSTRAINT"):
         cursor.name()
         cursor.word("NOT")
         if not cursor.word("VISIBLE", "INVISIBLE", "ENFORCED"):
-            return _refused(start)
-        return Alteration()
+            raise StatementError(f"ALTER is not understood from {cursor.rest()}")
+        return
     cursor.word("COLUMN")
     name = cursor.name()
     if cursor.phrase("DROP DEFAULT"):
-        return Alteration(defaults=((name, None),))
-    if cursor.phrase("SET DEFAULT"):
-        return Alteration(defaults=((name, read_default(cursor)),))
-    return _refused(start)
+        yield SetDefault(name, None)
+    elif cursor.phrase("SET DEFAULT"):
+        yield SetDefault(name, read_default(cursor))
+    elif cursor.phrase("SET VISIBLE"):
+        yield SetVisible(name, True)
+    elif cursor.phrase("SET INVISIBLE"):
+        yield SetVisible(name, False)
+    else:
+        raise StatementError(f"ALTER COLUMN is not understood from {cursor.rest()}")

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The column ``number`` of the table before, converted where the type is another one."""
+    """The column ``number`` of the table before, converted where the type is another one.
+    ``written``: whether the statement says its type."""
 
     number: int
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +48,6 @@ class Altered:
     definition: TableDefinition
     origins: tuple[Origin, ...]
     rows_go: str = ""
+    numbered: tuple[str, ...] = ()
+    """columns that were there and have AUTO_INCREMENT now: a 0 in them became a number that the log
+    does not say (not with the sql_mode NO_AUTO_VALUE_ON_ZERO)"""

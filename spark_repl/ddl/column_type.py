@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import ColumnType
@@ -40,6 +41,7 @@ class SqlType:
     charset: str = ""
     literals: tuple[str, ...] = ()
     serial: bool = False
+    detail: str = ""
 
 
 _INTEGERS = {
@@ -69,6 +71,21 @@ def collation(charset: str) -> tuple[int, int]:
 
 def read(cursor: Cursor) -> SqlType:
     """Takes a type with its length, UNSIGNED and ZEROFILL, not its character set."""
+    begin = cursor.again()
+    kind = _read(cursor)
+    return replace(kind, detail=_detail(kind, begin.until(cursor)))
+
+
+def _detail(kind: SqlType, words: Sequence[str]) -> str:
+    """What of the type's words is in no other field (``Column.detail``)."""
+    parts = ["ZEROFILL"] if "ZEROFILL" in words else []
+    inside = "".join(words[words.index("(") :]).partition(")")[0] if "(" in words else ""
+    if (kind.code in (_T.FLOAT, _T.DOUBLE) and "," in inside) or kind.code in (_T.YEAR, _T.VECTOR):
+        parts.append(inside[1:])
+    return " ".join(filter(None, parts))
+
+
+def _read(cursor: Cursor) -> SqlType:
     word = cursor.word(*_INTEGERS)
     if word:
         _length(cursor)

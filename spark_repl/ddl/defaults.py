@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..binlog.definition import Column, ColumnType, Form
-from ..errors import DecodeError
-from .sql_tokens import NUMBER, Cursor
+from ..errors import DecodeError, StatementError
 
 if TYPE_CHECKING:
     from ..position import RelayPosition
@@ -24,32 +23,6 @@ _HINT = (
     "set binlog_row_image=FULL on the source, or apply the log from the table's CREATE TABLE on:"
     " the log does not hold the defaults of columns that an INSERT leaves out"
 )
-
-
-def read_default(cursor: Cursor) -> str | None:
-    """The value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n).
-
-    Returns a literal as ``Column.default`` has it; None for the others: their values are logged.
-    """
-    if cursor.at_mark("("):
-        cursor.parentheses()
-        return None
-    sign = "-" if cursor.mark("-") else ""
-    cursor.mark("+")
-    token = cursor.peek()
-    if token and token.kind == NUMBER:
-        return sign + cursor.next().text
-    if word := cursor.word("TRUE", "FALSE", "NULL"):
-        return {"TRUE": "1", "FALSE": "0"}.get(word, word)
-    if cursor.word("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE"):
-        if cursor.at_mark("("):
-            cursor.parentheses()
-        return None
-    if token and token.raw[:2].lower() in ("0x", "0b"):
-        return cursor.next().raw.lower()
-    word = cursor.word("X", "B", "DATE", "TIME", "TIMESTAMP")
-    text = cursor.string()
-    return f"0{word.lower()}{text.lower()}" if word in ("X", "B") else f"'{text}"
 
 
 def default_value(column: Column, table: str, position: RelayPosition) -> pa.Array:
@@ -63,13 +36,20 @@ def default_value(column: Column, table: str, position: RelayPosition) -> pa.Arr
             hint=_HINT,
         )
     try:
+        return literal(column)
+    except StatementError as error:
+        raise DecodeError(error.message, table=table, position=position, hint=_HINT) from error
+
+
+def literal(column: Column) -> pa.Array:
+    """Array[1] of the column's Arrow type: its default, which is a literal. Raises StatementError
+    where it is not understood."""
+    assert column.default is not None
+    try:
         return pa.array([_value(column, column.default)], column.arrow_type)
     except (ValueError, InvalidOperation, pa.ArrowInvalid) as error:
-        raise DecodeError(
-            f"the default {column.default} of column {column.name} is not understood",
-            table=table,
-            position=position,
-            hint=_HINT,
+        raise StatementError(
+            f"the default {column.default} of column {column.name} is not understood"
         ) from error
 
 

@@ -2,65 +2,16 @@
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
 from ..errors import SparkReplError, StatementError
-from .alter_table import Alteration, alteration
-from .create_table import SELECT, definition
+from .actions import AddKey, Alteration, DropIndex, RenameTable, RowsGo
+from .alter_table import read_alteration
+from .create_table import definition
+from .key_clause import index
+from .session import Session
 from .sql_tokens import Cursor, tokens
+from .statement import ROW_CHANGES, Effect, Statement
 
-if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey, TableDefinition
-
-
-class Effect(enum.Enum):
-    """What applying a statement comes to."""
-
-    NO_EFFECT = "no effect"
-    CREATE_TABLE = "create table"
-    DROP_TABLE = "drop table"
-    DROP_DATABASE = "drop database"
-    UNSUPPORTED = "unsupported"
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement as classified.
-
-    ``tables`` are "db.table" names; ``database`` is that of CREATE, ALTER and DROP DATABASE.
-    ``definition`` is None when the table has to be created from its first TABLE_MAP, ``reason``
-    says why (or why the statement is UNSUPPORTED). ``unique`` says that the statement makes or
-    drops an index that a TABLE_MAP may show as primary key: that of a table without PRIMARY KEY
-    (the server logs its first UNIQUE index over NOT NULL columns as one). ``defaults``: new ones
-    of columns, as ``Column.default`` has them. ``foreign_keys``: those that CREATE TABLE (None:
-    nobody knows) or ALTER TABLE makes.
-    """
-
-    verb: str
-    effect: Effect
-    tables: tuple[str, ...] = ()
-    database: str = ""
-    if_exists: bool = False
-    if_not_exists: bool = False
-    definition: TableDefinition | None = None
-    unique: bool = False
-    defaults: tuple[tuple[str, str | None], ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] | None = ()
-    dropped_constraints: tuple[str, ...] = ()
-    reason: str = ""
-
-    @property
-    def changes_definition(self) -> bool:
-        """Whether a statement without effect on rows changes what is known of a table."""
-        return bool(self.unique or self.defaults or self.foreign_keys or self.dropped_constraints)
-
-    @property
-    def changes_rows(self) -> bool:
-        """Whether it was logged in place of rows: its changes are nowhere else in the log."""
-        return self.verb in _ROW_CHANGES or self.reason == SELECT
-
+__all__ = ("Effect", "Statement", "classify", "classify_in")
 
 # Objects of CREATE, ALTER and DROP without rows: the words they are told by.
 _NO_ROWS = (
@@ -73,7 +24,6 @@ _MAINTENANCE = (
     "GRANT", "REVOKE", "SET", "ANALYZE", "OPTIMIZE", "REPAIR", "FLUSH", "CHECK", "CHECKSUM",
     "INSTALL", "UNINSTALL", "USE", "CACHE", "RESET", "KILL",
 )  # fmt: skip
-_ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")
 
 
 def classify(statement: str, database: str, sql_mode: int = 0) -> Statement:
@@ -81,12 +31,18 @@ def classify(statement: str, database: str, sql_mode: int = 0) -> Statement:
 
     What isn't understood is UNSUPPORTED, with a reason.
     """
+    return classify_in(statement, Session(database, sql_mode))
+
+
+def classify_in(statement: str, session: Session) -> Statement:
+    """The same with all that is known of the session: its database's character set is the default
+    of a table's, explicit_defaults_for_timestamp says what TIMESTAMP means. Never raises."""
     verb = ""
     try:
-        cursor = Cursor(tokens(statement, sql_mode))
+        cursor = Cursor(tokens(statement, session.sql_mode))
         first = cursor.peek()
         verb = first.text if first else ""
-        result = _classify(cursor, database)
+        result = _classify(cursor, session)
         if result.effect is not Effect.UNSUPPORTED:
             _finish(cursor, result)
         return result
@@ -101,17 +57,24 @@ def _finish(cursor: Cursor, statement: Statement) -> None:
         raise StatementError(f"{statement.verb} is not understood from {cursor.rest()}")
 
 
-def _classify(cursor: Cursor, database: str) -> Statement:
-    if verb := cursor.word("CREATE", "ALTER", "DROP"):
-        return {"CREATE": _create, "ALTER": _alter, "DROP": _drop}[verb](cursor, database)
-    if verb := cursor.word("RENAME"):
+def _classify(cursor: Cursor, session: Session) -> Statement:
+    database = session.database
+    if cursor.word("CREATE"):
+        return _create(cursor, session)
+    if cursor.word("ALTER"):
+        return _alter(cursor, database)
+    if cursor.word("DROP"):
+        return _drop(cursor, database)
+    if cursor.word("RENAME"):
         return _rename(cursor, database)
-    if verb := cursor.word("TRUNCATE"):
+    if cursor.word("TRUNCATE"):
         cursor.word("TABLE")
-        return _unsupported("TRUNCATE TABLE", "empties a table", cursor.table(database))
+        tables = (cursor.table(database),)
+        reason = "TRUNCATE TABLE empties a table"
+        return Statement("TRUNCATE TABLE", Effect.TRUNCATE_TABLE, tables, reason=reason)
     if verb := cursor.word(*_MAINTENANCE):
         return Statement(verb, Effect.NO_EFFECT)
-    if verb := cursor.word(*_ROW_CHANGES):
+    if verb := cursor.word(*ROW_CHANGES):
         return _unsupported(verb, "changes rows as a statement: the source needs binlog_format=ROW")
     return _unsupported("", f"the statement is not understood from {cursor.rest()}")
 
@@ -146,48 +109,81 @@ def _skip_definer(cursor: Cursor) -> None:
             return
 
 
-def _create(cursor: Cursor, database: str) -> Statement:
+def _create(cursor: Cursor, session: Session) -> Statement:
+    database = session.database
     replaces = cursor.phrase("OR REPLACE")
     _skip_definer(cursor)
     if without_rows := _no_rows(cursor, "CREATE"):
         return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
         if_not_exists = cursor.phrase("IF NOT EXISTS")
-        name = cursor.name()
+        name = cursor.identifier()
         return Statement(
             "CREATE DATABASE", Effect.NO_EFFECT, database=name, if_not_exists=if_not_exists
         )
+    cursor.word("ONLINE", "OFFLINE")
     kind = cursor.word("UNIQUE", "FULLTEXT", "SPATIAL")
     if cursor.word("INDEX"):
-        return _index(cursor, database, "CREATE INDEX", kind == "UNIQUE")
+        cursor.phrase("IF NOT EXISTS")
+        name = cursor.name()
+        if cursor.word("USING", "TYPE"):
+            cursor.next()
+        cursor.expect("ON")
+        table = cursor.table(database)
+        key = index(cursor, kind or "INDEX", name)
+        _to_end(cursor)
+        return _altering("CREATE INDEX", Alteration(table, (AddKey(key),)))
     if cursor.word("TABLE"):
         if replaces:
             return _unsupported("CREATE TABLE", "replaces a table", cursor.table(database))
-        return _create_table(cursor, database)
+        return _create_table(cursor, session)
     return _unsupported("CREATE", f"is not understood from {cursor.rest()}")
 
 
-def _index(cursor: Cursor, database: str, verb: str, unique: bool) -> Statement:
-    while not cursor.word("ON"):
+def _to_end(cursor: Cursor) -> None:
+    while not (cursor.done() or cursor.at_mark(";")):
         cursor.next()
-    table = cursor.table(database)
-    while not cursor.done() and not cursor.at_mark(";"):
-        cursor.next()
-    return Statement(verb, Effect.NO_EFFECT, (table,), unique=unique)
 
 
-def _create_table(cursor: Cursor, database: str) -> Statement:
+def _create_table(cursor: Cursor, session: Session) -> Statement:
     if_not_exists = cursor.phrase("IF NOT EXISTS")
-    table = cursor.table(database)
-    created = Statement("CREATE TABLE", Effect.CREATE_TABLE, (table,), if_not_exists=if_not_exists)
-    reading = definition(cursor, table)
-    if reading.other_source:
-        return replace(created, effect=Effect.UNSUPPORTED, reason=reading.reason)
-    return replace(
-        created,
+    table = cursor.table(session.database)
+    reading = definition(cursor, table, session)
+    effect = Effect.CREATE_LIKE if reading.like else Effect.CREATE_TABLE
+    if reading.query or reading.rows_follow:
+        effect = Effect.CREATE_SELECT
+        _to_end(cursor)
+    return Statement(
+        "CREATE TABLE",
+        effect,
+        (table, reading.like) if reading.like else (table,),
+        if_not_exists=if_not_exists,
         definition=reading.definition,
-        reason=reading.reason,
         foreign_keys=reading.foreign_keys,
+        like=reading.like,
+        reason=reading.reason,
+    )
+
+
+def _altering(verb: str, alteration: Alteration) -> Statement:
+    """The effect of actions on a table: none where nothing that is kept changes."""
+    actions, table = alteration.actions, alteration.table
+    tables: tuple[str, ...] = (table,)
+    renames: tuple[tuple[str, str], ...] = ()
+    if alteration.renamed:
+        tables, renames = (table, alteration.renamed), ((table, alteration.renamed),)
+    if alteration.exchanged:
+        tables = (*tables, alteration.exchanged)
+    if all(isinstance(action, RenameTable) for action in actions) and renames:
+        reason = f"{verb} renames a table"
+        return Statement(verb, Effect.RENAME_TABLE, tables, renames=renames, reason=reason)
+    if alteration.is_plain:
+        kept = alteration if actions else None
+        return Statement(verb, Effect.NO_EFFECT, tables, alteration=kept)
+    gone = [action.reason for action in actions if isinstance(action, RowsGo)]
+    reason = "; ".join(gone) or f"{verb} changes the table's columns or keys"
+    return Statement(
+        verb, Effect.ALTER_TABLE, tables, renames=renames, alteration=alteration, reason=reason
     )
 
 
@@ -197,7 +193,7 @@ def _alter(cursor: Cursor, database: str) -> Statement:
         return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
         options = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ", "UPGRADE")
-        name = database if cursor.at(*options) else cursor.name()
+        name = database if cursor.at(*options) else cursor.identifier()
         if cursor.at("UPGRADE"):
             return _unsupported("ALTER DATABASE", "renames a database")
         return Statement("ALTER DATABASE", Effect.NO_EFFECT, database=name)
@@ -209,18 +205,7 @@ def _alter(cursor: Cursor, database: str) -> Statement:
     if ignore:
         reason = "removes the rows that a new key or partition has no place for"
         return _unsupported("ALTER IGNORE TABLE", reason, table)
-    change: Alteration = alteration(cursor, table)
-    if change.reason:
-        return _unsupported("ALTER TABLE", change.reason, table)
-    return Statement(
-        "ALTER TABLE",
-        Effect.NO_EFFECT,
-        (table,),
-        unique=change.unique,
-        defaults=change.defaults,
-        foreign_keys=change.foreign_keys,
-        dropped_constraints=change.dropped_constraints,
-    )
+    return _altering("ALTER TABLE", read_alteration(cursor, table, database))
 
 
 def _drop(cursor: Cursor, database: str) -> Statement:
@@ -228,16 +213,15 @@ def _drop(cursor: Cursor, database: str) -> Statement:
         return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
         if_exists = cursor.phrase("IF EXISTS")
-        name = cursor.name()
+        name = cursor.identifier()
         return Statement("DROP DATABASE", Effect.DROP_DATABASE, database=name, if_exists=if_exists)
     cursor.word("ONLINE", "OFFLINE")
     if cursor.word("INDEX"):
-        token = cursor.peek()
-        if token and token.text.upper() == "PRIMARY":
-            cursor.next()
-            cursor.expect("ON")
-            return _unsupported("DROP INDEX", "drops the primary key", cursor.table(database))
-        return _index(cursor, database, "DROP INDEX", unique=True)
+        dropped = DropIndex(cursor.name())
+        cursor.expect("ON")
+        table = cursor.table(database)
+        _to_end(cursor)
+        return _altering("DROP INDEX", Alteration(table, (dropped,)))
     if not cursor.word("TABLE", "TABLES"):
         return _unsupported("DROP", f"is not understood from {cursor.rest()}")
     if_exists = cursor.phrase("IF EXISTS")
@@ -253,10 +237,17 @@ def _rename(cursor: Cursor, database: str) -> Statement:
         return Statement("RENAME USER", Effect.NO_EFFECT)
     if not cursor.word("TABLE", "TABLES"):
         return _unsupported("RENAME", f"is not understood from {cursor.rest()}")
-    names = []
+    renames = []
     while True:
-        names.append(cursor.table(database))
+        old = cursor.table(database)
         cursor.expect("TO")
-        names.append(cursor.table(database))
+        renames.append((old, cursor.table(database)))
         if not cursor.mark(","):
-            return _unsupported("RENAME TABLE", "renames tables", *names)
+            break
+    return Statement(
+        "RENAME TABLE",
+        Effect.RENAME_TABLE,
+        tuple(name for pair in renames for name in pair),
+        renames=tuple(renames),
+        reason="RENAME TABLE renames tables",
+    )

@@ -32,7 +32,7 @@ def of_table(parts: Sequence[Cursor], table: str) -> tuple[ForeignKey, ...]:
         column = part.again().next().raw.strip("`") if not part.done() else ""
         while not part.done():
             if part.at("REFERENCES"):
-                keys.append(replace(references(part, table), columns=(column,), inline=True))
+                keys.append(inline(references(part, table), column))
             elif part.at_mark("("):
                 part.parentheses()
             else:
@@ -73,6 +73,11 @@ def references(cursor: Cursor, table: str) -> ForeignKey:
             on_update = _action(cursor)
         else:
             return ForeignKey("", (), parent, referenced, on_delete, on_update)
+
+
+def inline(key: ForeignKey, column: str) -> ForeignKey:
+    """The key of REFERENCES among a column's attributes."""
+    return replace(key, columns=(column,), inline=True)
 
 
 def _action(cursor: Cursor) -> str:

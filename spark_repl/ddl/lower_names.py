@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .actions import Alteration, RenameTable
+
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from .effect import Statement
@@ -22,10 +24,21 @@ def folded_definition(definition: TableDefinition) -> TableDefinition:
 
 def folded(statement: Statement) -> Statement:
     """The statement with the names of its databases and tables folded."""
-    definition = statement.definition
+    definition, alteration = statement.definition, statement.alteration
     return replace(
         statement,
         tables=tuple(map(fold, statement.tables)),
         database=fold(statement.database),
         definition=definition and folded_definition(definition),
+        like=fold(statement.like),
+        renames=tuple((fold(old), fold(new)) for old, new in statement.renames),
+        alteration=alteration and _folded_alteration(alteration),
     )
+
+
+def _folded_alteration(alteration: Alteration) -> Alteration:
+    actions = tuple(
+        RenameTable(fold(action.new)) if isinstance(action, RenameTable) else action
+        for action in alteration.actions
+    )
+    return Alteration(fold(alteration.table), actions, fold(alteration.exchanged))

@@ -7,18 +7,25 @@ unknown: rows of it are an error then, never columns with the wrong names.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .effect import Effect, Statement, classify
+from ..errors import DecodeError, StatementError
+from .altered import alter
+from .effect import Effect, Statement, classify_in
 from .lower_names import fold
+from .renamed import like, rename
+from .session import Session
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..binlog.events.event import Query
+    from .actions import Alteration
 
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 # Verbs of statements that leave the columns and the key alone, whatever else they do.
-_ROWS_ONLY = ("TRUNCATE TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO")
+_ROWS_ONLY = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO")
 
 
 @dataclass
@@ -29,28 +36,54 @@ class SchemaHistory:
 
     def see(self, query: Query) -> Statement:
         """Takes in one logged statement. Never raises."""
-        statement = classify(query.text, query.database, query.sql_mode)
+        session = Session.of(query)
+        statement = classify_in(query.text, session)
         # A table that was there may be another one than the statement describes.
         if not (statement.if_not_exists and query.made_nothing):
-            self._take(statement)
+            self._take(statement, session)
         return statement
 
-    def _take(self, statement: Statement) -> None:
-        if statement.effect == Effect.CREATE_TABLE:
-            name = statement.tables[0]
-            if statement.if_not_exists and name in self.definitions:
-                return
-            self.definitions.pop(name, None)
-            if statement.definition is not None:
-                self.definitions[name] = statement.definition
-        elif statement.effect == Effect.DROP_DATABASE:
+    def _take(self, statement: Statement, session: Session) -> None:
+        effect = statement.effect
+        if effect in _CREATES:
+            self._create(statement)
+        elif effect is Effect.RENAME_TABLE:
+            for old, new in statement.renames:
+                found = self.definitions.get(old)
+                self._forget(old, new)
+                if found is not None:
+                    self.definitions[new] = rename(found, new)
+        elif statement.alteration is not None:
+            self._alter(statement, statement.alteration, session)
+        elif effect is Effect.DROP_DATABASE:
             prefix = f"{fold(statement.database)}."
             self._forget(*[name for name in self.definitions if fold(name).startswith(prefix)])
-        elif statement.effect == Effect.DROP_TABLE or statement.unique:
+        elif effect is Effect.DROP_TABLE:
             self._forget(*statement.tables)
-        elif statement.effect == Effect.UNSUPPORTED and statement.verb not in _ROWS_ONLY:
+        elif effect is Effect.UNSUPPORTED and statement.verb not in _ROWS_ONLY:
             # Without a table's name it may be any table.
             self._forget(*(statement.tables or tuple(self.definitions)))
+
+    def _create(self, statement: Statement) -> None:
+        name = statement.tables[0]
+        if statement.if_not_exists and name in self.definitions:
+            return
+        model = self.definitions.get(statement.like)
+        self.definitions.pop(name, None)
+        if model is not None:
+            self.definitions[name] = like(model, name)
+        elif statement.definition is not None:
+            self.definitions[name] = statement.definition
+
+    def _alter(self, statement: Statement, alteration: Alteration, session: Session) -> None:
+        before = self.definitions.get(alteration.table)
+        names = (alteration.table, alteration.renamed) if alteration.renamed else statement.tables
+        self._forget(*names)
+        if before is not None:
+            # One that doesn't fit is of another table than the one that was seen.
+            with suppress(StatementError, DecodeError):
+                after = alter(before, statement, session).definition
+                self.definitions[after.name] = after
 
     def _forget(self, *names: str) -> None:
         """Drops the definitions of these tables; where there is none by a name, those whose names

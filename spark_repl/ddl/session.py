@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..binlog.events.event import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,18 @@ class Session:
     time_zone: str = ""
     collation: int = 0
     explicit_timestamps: bool | None = None
+
+    @classmethod
+    def of(cls, query: Query) -> Session:
+        """The session of a logged statement."""
+        return cls(
+            query.database,
+            query.sql_mode,
+            query.at,
+            query.time_zone,
+            query.collation,
+            query.explicit_timestamps,
+        )
 
     @property
     def is_strict(self) -> bool:

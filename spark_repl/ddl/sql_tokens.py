@@ -17,6 +17,7 @@ WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
 _SPACE = re.compile(r"(?:\s|#[^\n]*|--(?=[\s\x00-\x1f]|$)[^\n]*)+")
 _NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$])")
 _WORD = re.compile(r"[\w$\u0080-\U0010ffff]+")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _VERSION = re.compile(r"/\*!(\d{5,6})?")
 _QUOTED = {
     "`": re.compile(r"`((?:[^`]|``)*)`"),
@@ -112,6 +113,10 @@ class Cursor:
         """Another cursor over what is left."""
         return Cursor(self._items[self._at :])
 
+    def until(self, later: Cursor) -> list[str]:
+        """The tokens before ``later``, a cursor over the same items: words in upper case."""
+        return [token.text for token in self._items[: len(self._items) - len(later.again()._items)]]
+
     def peek(self, ahead: int = 0) -> Token | None:
         at = self._at + ahead
         return self._items[at] if at < len(self._items) else None
@@ -168,7 +173,12 @@ class Cursor:
             raise StatementError(f"{what} expected before {self.rest()}")
 
     def name(self) -> str:
-        """Takes an identifier; one in double quotes too, where sql_mode is not known."""
+        """Takes the name of a column, index or constraint. What is not of the basic plane is ? in
+        it, as on the server (identifiers are utf8mb3 there)."""
+        return _BEYOND.sub("?", self.identifier())
+
+    def identifier(self) -> str:
+        """Takes a name as it is written; one in double quotes too, where sql_mode is not known."""
         token = self.next()
         if token.kind == WORD:
             return token.raw
@@ -178,12 +188,12 @@ class Cursor:
 
     def table(self, database: str) -> str:
         """Takes a table's name, as ``db.table``: with ``database`` where it names none."""
-        first = "" if self.mark(".") else self.name()
+        first = "" if self.mark(".") else self.identifier()
         if first and not self.mark("."):
             if not database:
                 raise StatementError(f"table {first} is named without a database")
             return f"{database}.{first}"
-        second = self.name()
+        second = self.identifier()
         return f"{first or database}.{second}"
 
     def number(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
@@ -42,7 +43,7 @@ def _queries(file: BinaryIO, crc: int) -> Iterator[Query]:
             body = file.read(left)
             if len(body) < left:
                 return
-            yield parse_query(body[: left - crc])
+            yield replace(parse_query(body[: left - crc]), timestamp=header.timestamp)
         elif header.type == EventType.TRANSACTION_PAYLOAD:
             behind = file.tell() + left
             payload = Payload(file, left - crc)
@@ -62,5 +63,6 @@ def _inside(events: bytes) -> Iterator[Query]:
         if header.length < HEADER_LENGTH or end > len(events):
             return
         if header.type == EventType.QUERY:
-            yield parse_query(events[at + HEADER_LENGTH : end])
+            query = parse_query(events[at + HEADER_LENGTH : end])
+            yield replace(query, timestamp=header.timestamp)
         at = end

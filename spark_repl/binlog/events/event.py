@@ -15,7 +15,15 @@ from typing import ParamSpec, TypeVar
 from ...errors import LogError
 from ...gtid import GtidSet, format_gtid, read_varint
 from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType, type_name
-from .query_status import made_nothing, sql_mode, statement_text
+from .query_status import (
+    database_collation,
+    explicit_timestamps,
+    made_nothing,
+    microseconds,
+    sql_mode,
+    statement_text,
+    time_zone,
+)
 
 MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"
@@ -104,6 +112,28 @@ class Query:
     """in the client's character set, which ``status`` names"""
     status: bytes
     """undecoded status variables"""
+    timestamp: int = 0
+    """seconds since 1970 at the statement's beginning, which the event's header has"""
+
+    @property
+    def at(self) -> int:
+        """What NOW(6) was, in microseconds since 1970; whole seconds where nothing asked for it."""
+        return self.timestamp * 1_000_000 + microseconds(self.status)
+
+    @property
+    def time_zone(self) -> str:
+        """The session's time zone; '' where the statement did not depend on it."""
+        return time_zone(self.status)
+
+    @property
+    def collation(self) -> int:
+        """Number of the default database's collation; 0 where the event does not say."""
+        return database_collation(self.status)
+
+    @property
+    def explicit_timestamps(self) -> bool | None:
+        """explicit_defaults_for_timestamp; None where the event does not say."""
+        return explicit_timestamps(self.status)
 
     @property
     def text(self) -> str:

@@ -8,6 +8,7 @@ from ..charsets.charset import charset_of, to_text
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
 _CATALOG_WITH_END, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12
 _SQL_MODE, _CHARSET, _XID, _UTF8MB4 = 1, 4, 17, 18
+_COLLATION, _MICROSECONDS, _TIMESTAMPS = 8, 13, 16
 # Bytes of the variables of fixed size (MySQL source, libs/mysql/binlog/event/statement_events.h).
 _SIZES = {
     0: 4, _SQL_MODE: 8, 3: 4, _CHARSET: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, _XID: 8,
@@ -39,6 +40,27 @@ def made_nothing(status: bytes) -> bool:
     do to tables of transactional engines with the transaction's number."""
     variables = _variables(status)
     return _UTF8MB4 in variables and _XID not in variables
+
+
+def microseconds(status: bytes) -> int:
+    """The fraction of the second in which the statement began."""
+    return int.from_bytes(_variables(status).get(_MICROSECONDS, b""), "little")
+
+
+def time_zone(status: bytes) -> str:
+    """The session's time_zone; '' when the event does not say."""
+    return _variables(status).get(_TIME_ZONE, b"\0")[1:].decode("utf-8", "replace")
+
+
+def database_collation(status: bytes) -> int:
+    """Number of the default database's collation; 0 when the event does not say."""
+    return int.from_bytes(_variables(status).get(_COLLATION, b""), "little")
+
+
+def explicit_timestamps(status: bytes) -> bool | None:
+    """explicit_defaults_for_timestamp; None when the event does not say."""
+    value = _variables(status).get(_TIMESTAMPS)
+    return bool(value[0]) if value else None
 
 
 def _variables(status: bytes) -> dict[int, bytes]:

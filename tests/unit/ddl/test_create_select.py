@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.errors import StatementError
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import rows, stopped
+from tests.support.local_delta import cuts, rows, rows_at_cuts, run, stopped
 
 A, MADE = Table("a"), Table("made", (("id", "int"),), ())
 
@@ -25,15 +24,33 @@ STATEMENTS = [
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_it_is_refused_by_its_name(tmp_path: Path, statement: str, compressed: bool) -> None:
+def test_it_makes_the_table_and_its_rows(tmp_path: Path, statement: str, compressed: bool) -> None:
     log = LogWriter(tmp_path / "log")
     log.ddl(A.create)
     log.transaction(insert(A, (1, "a")))
-    log.transaction(insert(MADE, (1,)), statement=statement, compressed=compressed)
-    error = stopped(log.folder, tmp_path / "lake")
-    assert isinstance(error, StatementError) and error.gtid == log.gtid(2)
-    assert error.message == "CREATE TABLE ... SELECT is not supported by this version"
-    assert rows(tmp_path / "lake", A) == [(1, "a")]
+    log.transaction(insert(MADE, (1,), (2,)), statement=statement, compressed=compressed)
+    log.transaction(insert(MADE, (3,)))
+    assert run(log.folder, tmp_path / "lake")
+    assert rows(tmp_path / "lake", MADE) == [(1,), (2,), (3,)]
+    number = log.gtid(2).rpartition(":")[2]
+    shown = {cut.gtid_executed.rpartition("-")[2]: cut.tables for cut in cuts(tmp_path / "lake")}
+    assert "t.made" in shown[number], "statement and rows are one transaction"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_crash_leaves_it_whole_or_absent(tmp_path: Path, compressed: bool) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    log.transaction(insert(MADE, (1,), (2,)), statement=STATEMENTS[0], compressed=compressed)
+    for step in range(1, 100):
+        target = tmp_path / f"lake{step}"
+        if run(log.folder, target, crash=step):
+            break
+        assert all(at in ([], [(1,), (2,)]) for at in rows_at_cuts(target, MADE))
+        assert run(log.folder, target)
+        assert rows(target, MADE) == [(1,), (2,)]
+        assert [] not in rows_at_cuts(target, MADE)
+    assert step > 5
 
 
 @pytest.mark.parametrize("statement", ["CREATE TEMPORARY TABLE x (a INT)", "INSERT INTO a SELECT"])

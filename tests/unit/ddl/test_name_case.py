@@ -42,8 +42,8 @@ def test_rows_are_of_the_table_that_was_written_otherwise(
     assert rows(lake, Table(name, database=database)) == [(1, "a"), (2, "a"), (3, "d")]
     assert path == ("shop/orders" if source else "Shop/Orders")
     log.ddl("DROP DATABASE sHOP")
-    error = stopped(log.folder, lake, source=source)
-    assert isinstance(error, StatementError) and "changes tables that this target has" in str(error)
+    run(log.folder, lake, source=source)
+    assert not cuts(lake)[-1].tables
 
 
 @pytest.mark.parametrize("source", [TELLS, {}])
@@ -126,6 +126,7 @@ def test_a_history_of_definitions_forgets_what_other_letters_change() -> None:
     see("CREATE TABLE orders (id int, a int)")
     see("CREATE TABLE Orders (id int, a int)")
     see("ALTER TABLE Orders RENAME COLUMN a TO b")
-    assert list(history.definitions) == ["shop.orders"]
+    names = {table: made.columns[1].name for table, made in history.definitions.items()}
+    assert names == {"shop.orders": "a", "shop.Orders": "b"}
     see("DROP DATABASE SHOP")
     assert not history.definitions

@@ -1,0 +1,123 @@
+"""What a table becomes by a statement that the source has accepted: ALTER TABLE, CREATE INDEX, DROP
+INDEX.
+
+Pure. What does not fit the definition, or depends on what is not known of the table, is a
+StatementError: the definition is then wrong, or too little is known to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..errors import StatementError
+from .actions import Alteration, RowsGo, SetCharset
+from .alteration import Altered, Kept
+from .altered_keys import altered_foreign_keys, altered_keys
+from .arrangement import Entry, arranged
+from .columns import finished, in_charset
+from .create_table import default_charset
+from .new_columns import is_nullable, with_timestamps
+from .origins import origins
+from .renamed import rename
+
+if TYPE_CHECKING:
+    from .effect import Statement
+    from .session import Session
+
+
+def alter(
+    definition: TableDefinition,
+    statement: Statement | Alteration,
+    session: Session,
+    *,
+    inline_keys: bool = True,
+) -> Altered:
+    """The table after ``statement``. ``inline_keys``: whether the source makes foreign keys of
+    REFERENCES among a column's attributes (9.0 and later).
+
+    Raises StatementError with the table for a column or key that does not fit (with MySQL's number
+    and words where it has them), and for what depends on something that is not known.
+    """
+    alteration = statement if isinstance(statement, Alteration) else statement.alteration
+    if alteration is None:
+        return Altered(definition, tuple(Kept(i) for i in range(len(definition.columns))))
+    try:
+        return _alter(definition, alteration, session, inline_keys)
+    except StatementError as error:
+        raise error.at(table=definition.name) from None
+
+
+def _alter(
+    definition: TableDefinition, alteration: Alteration, session: Session, inline_keys: bool
+) -> Altered:
+    entries = arranged(definition, alteration.actions)
+    charset, converts = _charset(alteration, definition, session)
+    columns = _columns(entries, charset if converts else "", charset, session)
+    keyed = altered_keys(definition, alteration, entries, columns, inline_keys=inline_keys)
+    foreign = altered_foreign_keys(definition, alteration, entries, inline_keys=inline_keys)
+    after = replace(
+        definition,
+        columns=keyed.columns,
+        primary_key=keyed.primary_key,
+        foreign_keys=foreign,
+        has_primary=keyed.has_primary,
+        unique=keyed.unique,
+        charset=charset,
+        indexes=keyed.indexes,
+    )
+    reasons = [action.reason for action in alteration.actions if isinstance(action, RowsGo)]
+    numbered = tuple(
+        column.name
+        for entry, column in zip(entries, keyed.columns, strict=True)
+        if column.auto_increment
+        and entry.before
+        and not entry.before.auto_increment
+        and entry.clause
+    )
+    if alteration.renamed:
+        after = rename(after, alteration.renamed)
+    found = origins(entries, keyed.columns)
+    return Altered(after, found, "; ".join(reasons), numbered)
+
+
+def _charset(
+    alteration: Alteration, definition: TableDefinition, session: Session
+) -> tuple[str, bool]:
+    """The table's character set afterwards, and whether columns are converted to it."""
+    settings = [action for action in alteration.actions if isinstance(action, SetCharset)]
+    converts = any(action.convert for action in settings)
+    if not settings:
+        return definition.charset, False
+    charset = next((a.charset for a in settings if a.convert), settings[-1].charset)
+    if not charset and not session.collation:
+        raise StatementError("the database's default character set is not known")
+    return charset or default_charset(session), converts
+
+
+def _columns(
+    entries: Sequence[Entry], converted: str, charset: str, session: Session
+) -> tuple[Column, ...]:
+    """The columns, as far as no key says more. ``converted``: CONVERT TO CHARACTER SET's, or ''."""
+    written = [entry.clause or entry.before for entry in entries]
+    clauses = iter(with_timestamps([item for item in written if item is not None], session))
+    columns = []
+    for entry in entries:
+        if entry.clause is None:
+            assert entry.before is not None
+            kept = replace(entry.before, name=entry.name)
+            columns.append(in_charset(kept, converted) if converted else kept)
+            continue
+        clause = entry.clause = next(clauses)
+        text = clause.type.code in CHARACTER_TYPES
+        if converted and entry.before and clause.type.code == ColumnType.BLOB:
+            # By the old column's size, whatever the new one's type says (seen on 9.7.4).
+            raise StatementError(f"the size of column {entry.name} behind CONVERT TO is not known")
+        if text and converted and clause.charset.lower() != "binary":
+            clause = replace(clause, charset=converted)
+        # Where rows have made the table it is not known; a TABLE_MAP that has bytes there stops.
+        default = charset or default_charset(session)
+        columns.append(finished(clause, default, nullable=is_nullable(clause)))
+    return tuple(columns)

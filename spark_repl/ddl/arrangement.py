@@ -1,0 +1,133 @@
+"""Which columns a table has after ALTER TABLE, in which order, and what each was before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..errors import StatementError
+from .actions import (
+    AddColumn,
+    ChangeColumn,
+    DropColumn,
+    RenameColumn,
+    SetDefault,
+    SetVisible,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, TableDefinition
+    from .actions import Action
+    from .column_clause import ColumnClause
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A column on its way. ``number``, ``before``: of the table before, -1 and None of a new one;
+    ``clause``: as the statement writes it, None where it doesn't."""
+
+    name: str
+    number: int = -1
+    before: Column | None = None
+    clause: ColumnClause | None = None
+
+
+def unknown(name: str, table: str) -> StatementError:
+    return StatementError(
+        f"Unknown column '{name}' in '{table.partition('.')[2]}'", table=table, number=1054
+    )
+
+
+def arranged(definition: TableDefinition, actions: Sequence[Action]) -> list[Entry]:
+    """The columns afterwards. As MySQL does: names of columns are those of the table before, AFTER
+    means the new list. Raises StatementError with MySQL's number for a column that the table does
+    not have (1054, 1091) or has twice (1060)."""
+    named = _by_name(definition, actions)
+    entries: list[Entry] = []
+    moved: dict[str, Entry] = {}
+    for number, column in enumerate(definition.columns):
+        action = named.pop(column.name.lower(), None)
+        entry = Entry(column.name, number, column)
+        if isinstance(action, DropColumn):
+            continue
+        if isinstance(action, RenameColumn):
+            entry.name = action.new
+        elif isinstance(action, ChangeColumn):
+            entry.name, entry.clause = action.column.name, action.column
+            if action.after is not None:
+                moved[column.name.lower()] = entry
+        entries.append(entry)
+    for left in named.values():
+        raise _not_there(left, definition)
+    for new in actions:
+        if isinstance(new, AddColumn):
+            _insert(entries, Entry(new.column.name, clause=new.column), new.after, definition)
+        elif isinstance(new, ChangeColumn) and new.after is not None:
+            entry = moved[new.name.lower()]  # which is where it was up to now
+            entries.remove(entry)
+            _insert(entries, entry, new.after, definition)
+    _with_settings(entries, actions, definition.name)
+    return _once(entries, definition.name)
+
+
+def _by_name(
+    definition: TableDefinition, actions: Sequence[Action]
+) -> dict[str, DropColumn | RenameColumn | ChangeColumn]:
+    named: dict[str, DropColumn | RenameColumn | ChangeColumn] = {}
+    for action in actions:
+        if isinstance(action, DropColumn | RenameColumn | ChangeColumn):
+            if action.name.lower() in named:
+                raise _not_there(action, definition)
+            named[action.name.lower()] = action
+    return named
+
+
+def _not_there(
+    action: DropColumn | RenameColumn | ChangeColumn, table: TableDefinition
+) -> Exception:
+    if isinstance(action, DropColumn):
+        said = f"Can't DROP '{action.name}'; check that column/key exists"
+        return StatementError(said, table=table.name, number=1091)
+    return unknown(action.name, table.name)
+
+
+def _insert(
+    entries: list[Entry], entry: Entry, after: str | None, definition: TableDefinition
+) -> None:
+    if after is None:
+        entries.append(entry)
+    elif not after:
+        entries.insert(0, entry)
+    else:
+        names = [other.name.lower() for other in entries]
+        if after.lower() not in names:
+            raise unknown(after, definition.name)
+        entries.insert(names.index(after.lower()) + 1, entry)
+
+
+def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: str) -> None:
+    """ALTER COLUMN ... SET DEFAULT, DROP DEFAULT, SET VISIBLE, SET INVISIBLE."""
+    for action in actions:
+        if not isinstance(action, SetDefault | SetVisible):
+            continue
+        name = action.name.lower()
+        found = [e for e in entries if e.before and e.before.name.lower() == name]
+        if not found or found[0].before is None:
+            raise unknown(action.name, table)
+        entry, column = found[0], found[0].before
+        if isinstance(action, SetVisible):
+            entry.before = replace(column, visible=action.visible)
+        else:
+            default = action.default.literal if action.default else None
+            entry.before = replace(column, default=default)
+
+
+def _once(entries: list[Entry], table: str) -> list[Entry]:
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.name.lower() in seen:
+            said = f"Duplicate column name '{entry.name}'"
+            raise StatementError(said, table=table, number=1060)
+        seen.add(entry.name.lower())
+    return entries

@@ -1,0 +1,139 @@
+"""One column as CREATE TABLE and ALTER TABLE write it: name, type, attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import StatementError
+from . import column_type, foreign_keys
+from .default_clause import Default, read_default
+from .sql_tokens import NAME
+from .table_options import SETS, merged
+
+if TYPE_CHECKING:
+    from ..binlog.definition import ForeignKey
+    from .sql_tokens import Cursor
+
+_CHARSETS = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
+_SERIAL: dict[str, Any] = {"nullable": False, "auto_increment": True, "unique": True}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnClause:
+    """``nullable``: None where neither NULL nor NOT NULL is written. ``charset``: a character set
+    or collation, '' for the table's. ``generated``: as ``Column.generated`` has it."""
+
+    name: str
+    type: column_type.SqlType
+    nullable: bool | None = None
+    charset: str = ""
+    visible: bool = True
+    default: Default | None = None
+    on_update: bool = False
+    generated: str = ""
+    auto_increment: bool = False
+    primary: bool = False
+    unique: bool = False
+    references: tuple[ForeignKey, ...] = ()
+
+
+def read_column(cursor: Cursor, table: str, name: str = "") -> ColumnClause:
+    """Takes ``name type attributes`` up to a comma, FIRST or AFTER; with a ``name`` what follows
+    one. Raises StatementError for what is not understood."""
+    name = name or cursor.name()
+    kind = column_type.read(cursor)
+    column = ColumnClause(name, kind, charset=kind.charset)
+    if kind.serial:
+        column = replace(column, **_SERIAL)
+    while not _at_end(cursor):
+        column = _attribute(cursor, column, table)
+    return column
+
+
+def _at_end(cursor: Cursor) -> bool:
+    # PARTITION BY and REMOVE PARTITIONING follow ALTER TABLE's last action without a comma.
+    return (
+        cursor.done()
+        or cursor.at_mark(",")
+        or cursor.at_mark(";")
+        or cursor.at("FIRST", "AFTER", "PARTITION", "REMOVE")
+    )
+
+
+def _attribute(cursor: Cursor, column: ColumnClause, table: str) -> ColumnClause:
+    if cursor.phrase("NOT NULL"):
+        return replace(column, nullable=False)
+    if cursor.word("AUTO_INCREMENT"):
+        return replace(column, auto_increment=True)
+    if cursor.word("NULL"):
+        return replace(column, nullable=True)
+    if cursor.word("DEFAULT"):
+        return replace(column, default=read_default(cursor))
+    if cursor.phrase("SERIAL DEFAULT VALUE"):
+        return replace(column, **_SERIAL)
+    if cursor.phrase("ON UPDATE"):
+        read_default(cursor)
+        return replace(column, on_update=True)
+    if cursor.at("REFERENCES"):
+        key = foreign_keys.inline(foreign_keys.references(cursor, table), column.name)
+        return replace(column, references=(*column.references, key))
+    if cursor.word("UNIQUE"):
+        cursor.word("KEY")
+        return replace(column, unique=True)
+    if cursor.phrase("PRIMARY KEY") or cursor.word("KEY"):
+        return replace(column, primary=True)
+    if word := cursor.word("VISIBLE", "INVISIBLE"):
+        return replace(column, visible=word == "VISIBLE")
+    if cursor.word("AS"):
+        return replace(column, generated=_generated(cursor))
+    if (charset := _character_set(cursor, column.charset)) is not None:
+        return replace(column, charset=charset)
+    if not _other(cursor):
+        raise StatementError(f"column {column.name} is not understood from {cursor.rest()}")
+    return column
+
+
+def _generated(cursor: Cursor) -> str:
+    inner = cursor.parentheses()
+    words = []
+    while not inner.done():
+        token = inner.next()
+        quoted = "`" + token.text.replace("`", "``") + "`"
+        words.append(quoted if token.kind == NAME else token.raw)
+    stored = cursor.word("VIRTUAL", "STORED", "PERSISTENT") in ("STORED", "PERSISTENT")
+    return f"({' '.join(words)}) {'STORED' if stored else 'VIRTUAL'}"
+
+
+def _character_set(cursor: Cursor, before: str) -> str | None:
+    if any(cursor.phrase(text) for text in SETS[:-1]):
+        cursor.mark("=")
+        return merged(before, ("CHARSET", cursor.next().text))
+    if cursor.word("COLLATE"):
+        cursor.mark("=")
+        return merged(before, ("COLLATE", cursor.next().text))
+    if word := cursor.word(*_CHARSETS):
+        return _CHARSETS[word]
+    # The attribute BINARY means the character set's _bin collation: still text.
+    return before if cursor.word("BINARY") else None
+
+
+def _other(cursor: Cursor) -> bool:
+    """Takes an attribute without meaning here, if one comes next."""
+    if cursor.phrase("NOT SECONDARY") or cursor.phrase("GENERATED ALWAYS"):
+        return True
+    if cursor.word("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+        cursor.mark("=")
+        cursor.string()
+    elif cursor.word("COLUMN_FORMAT", "STORAGE", "SRID"):
+        cursor.next()
+    elif cursor.word("CONSTRAINT"):
+        if not cursor.at("CHECK"):
+            cursor.name()
+    elif cursor.word("CHECK"):
+        cursor.parentheses()
+        cursor.word("NOT")
+        cursor.word("ENFORCED")
+    else:
+        return False
+    return True

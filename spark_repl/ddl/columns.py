@@ -1,0 +1,114 @@
+"""A column as it is written -> Column, as the table's TABLE_MAPs show it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.charsets.charset import BINARY, charset_of
+from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
+from ..errors import StatementError
+from . import column_type
+
+if TYPE_CHECKING:
+    from .column_clause import ColumnClause
+
+_T = ColumnType
+_VARCHAR_BYTES_MAX = 65_535
+_MOMENTS = (_T.DATETIME, _T.TIMESTAMP, _T.DATETIME_OLD, _T.TIMESTAMP_OLD)
+_ZEROS = {
+    _T.DATE: "'0000-00-00", _T.TIME: "'00:00:00", _T.TIME_OLD: "'00:00:00", _T.JSON: "'null",
+    _T.BIT: "0", _T.SET: "'",
+}  # fmt: skip
+
+
+def finished(clause: ColumnClause, charset: str, *, nullable: bool) -> Column:
+    """The column of a table whose character set or collation is ``charset``. Raises StatementError
+    for a character set that is not known."""
+    kind, collation, meta = clause.type, 0, clause.type.meta
+    code = kind.code
+    if code in CHARACTER_TYPES:
+        collation, longest = column_type.collation(clause.charset or charset)
+        meta = column_type.meta(kind, longest)
+        if code == _T.VARCHAR and meta > _VARCHAR_BYTES_MAX:  # outside of strict mode
+            code, meta = _T.BLOB, (meta.bit_length() + 7) // 8
+    column = Column(
+        name=clause.name,
+        type=int(code),
+        meta=meta,
+        nullable=nullable,
+        unsigned=kind.unsigned,
+        collation=collation,
+        literals=kind.literals,
+        visible=clause.visible,
+        generated=clause.generated,
+        auto_increment=clause.auto_increment,
+        detail=kind.detail,
+        default=clause.default.literal if clause.default else None,
+    )
+    return column if clause.default else replace(column, default=_implicit(column))
+
+
+def _implicit(column: Column) -> str | None:
+    """What a column without DEFAULT gets: NULL, or its type's zero (outside of strict mode)."""
+    zero = zero_of(column)
+    if column.nullable:
+        return "NULL"
+    return (
+        zero if column.type in (*CHARACTER_TYPES, *NUMERIC_TYPES, _T.ENUM, _T.SET, _T.BIT) else None
+    )
+
+
+def not_null(column: Column) -> Column:
+    """The column as part of a primary key."""
+    after = replace(column, nullable=False)
+    return replace(after, default=_implicit(after)) if column.default == "NULL" else after
+
+
+def zero_of(column: Column) -> str | None:
+    """What rows that are there get in a new column that is NOT NULL and has no default; None where
+    the type has no such value."""
+    kind = column.type
+    if kind in CHARACTER_TYPES:
+        return "'"
+    if kind == _T.ENUM:
+        return f"'{column.literals[0]}" if column.literals else None
+    if kind in _MOMENTS:
+        return "'0000-00-00 00:00:00"
+    return "0" if kind in NUMERIC_TYPES else _ZEROS.get(_T(kind))
+
+
+def in_charset(column: Column, charset: str) -> Column:
+    """A column after CONVERT TO CHARACTER SET: a TEXT whose characters become longer becomes the
+    next larger one (measured on 9.7.4). Binary columns stay. Raises StatementError."""
+    if column.type in (_T.ENUM, _T.SET) and charset.lower() == "binary":
+        raise StatementError(f"the values of column {column.name} as bytes are not known")
+    if column.type not in CHARACTER_TYPES or column.collation == BINARY:
+        return column
+    before = column_type.collation(charset_of(column.collation))[1]
+    number, longest = column_type.collation(charset)
+    if column.type == _T.BLOB:
+        meta = min(4, column.meta + (longest > before))
+        return replace(column, collation=number, meta=meta)
+    meta = column.meta // before * longest
+    if column.type == _T.VARCHAR and meta > _VARCHAR_BYTES_MAX:
+        return replace(
+            column, collation=number, type=int(_T.BLOB), meta=(meta.bit_length() + 7) // 8
+        )
+    return replace(column, collation=number, meta=meta)
+
+
+def characters(column: Column) -> int:
+    """How many characters (bytes of a binary one) a CHAR or VARCHAR has at most; 0 for others."""
+    if column.type not in CHARACTER_TYPES or column.type == _T.BLOB:
+        return 0
+    if column.collation in (0, BINARY):
+        return column.meta
+    return column.meta // column_type.collation(charset_of(column.collation))[1]
+
+
+def same_type(before: Column, after: Column) -> bool:
+    """Whether both hold the same values in the same way, apart from name and NULL."""
+    text = {c.collation and charset_of(c.collation) for c in (before, after)}
+    parts = ("type", "meta", "unsigned", "literals")
+    return len(text) == 1 and all(getattr(before, p) == getattr(after, p) for p in parts)

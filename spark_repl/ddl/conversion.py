@@ -1,0 +1,168 @@
+"""What stored values become when ALTER TABLE gives their column another type: as in MySQL 9.7.
+
+All was tried on 9.7 only; that servers before 8.0 print the doubles of JSON another way is known.
+Where the outcome is not in the log (the server's own time zone, a collation's comparisons, values
+that the server would have refused) types or values are Unconvertible: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .absent import without_nulls
+from .as_text import AS_TEXT, number_text
+from .exact import exact
+from .members import members_of_bits, store_member
+from .moments import moment_number, store_moment, store_time
+from .same_values import keeps_values, numbers_zeros
+from .text_moment import text_moments
+from .text_number import store_number_text
+from .to_json import store_json
+from .to_number import store_exact, store_integer, store_real
+from .type_change import Converted, Kind, TypeChange, by_distinct, kind_of
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column
+    from .session import Session
+
+_NUMBERS = frozenset((Kind.INTEGER, Kind.DECIMAL, Kind.YEAR, Kind.BIT, Kind.REAL))
+_MOMENTS = frozenset((Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP))
+_TEXTS = frozenset((Kind.TEXT, Kind.BYTES))
+_MEMBERS = frozenset((Kind.ENUM, Kind.SET))
+
+
+def convert(
+    values: pa.Array, before: Column, after: Column, session: Session, *, plain: bool = False
+) -> pa.Array:
+    """What ``values`` of ``before`` are after ALTER TABLE has made the column ``after``; both in
+    the columns' ``arrow_type``. ``plain`` as ``TypeChange`` has it. Raises Unconvertible."""
+    change = TypeChange(before, after, session, plain)
+    if keeps_values(before, after, session, plain=plain):
+        return _with_values(values, change)
+    if before.arrow_type is None or after.arrow_type is None:
+        raise change.refused("there is no place for such values")
+    if same_type(before, after):
+        if kind_of(before) in (Kind.REAL, Kind.VECTOR) and not plain:
+            raise change.refused("whether it has other digits or dimensions is not known")
+        done = Converted(values)
+    else:
+        converter = _converter(change)
+        if converter is None:
+            raise change.refused("such a conversion is not known")
+        done = converter(values, change)
+    _refuse_unfit(values, done, change)
+    return _with_values(_as_one(done.values), change)
+
+
+def _as_one(values: pa.Array) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def same_type(before: Column, after: Column) -> bool:
+    """Whether the columns differ in nothing that decides what a value is."""
+    parts = ("type", "meta", "unsigned", "literals", "form")
+    same = all(getattr(before, part) == getattr(after, part) for part in parts)
+    return same and (kind_of(before) not in _TEXTS or before.collation == after.collation)
+
+
+def _refuse_unfit(values: pa.Array, done: Converted, change: TypeChange) -> None:
+    """A strict server has refused the statement where a value doesn't fit."""
+    if done.unfit is None or not change.session.is_strict:
+        return
+    if pc.any(done.unfit).as_py():
+        row = pc.index(pc.fill_null(done.unfit, False), True).as_py()
+        raise change.refused(
+            f"{str(values[row].as_py())[:60]!r} {done.why}, which a strict server refuses"
+        )
+
+
+def _with_values(values: pa.Array, change: TypeChange) -> pa.Array:
+    """Raises Unconvertible for NULL where there can be none, and for rows that get numbers."""
+    before, after = change.before, change.after
+    if values.null_count and after.auto_increment and not before.auto_increment:
+        raise change.refused("AUTO_INCREMENT gives rows of NULL a number")
+    if values.null_count and not after.nullable:
+        values = without_nulls(values, change)
+    zeros = numbers_zeros(before, after, change.session)
+    if zeros and pc.any(pc.equal(values.cast(pa.float64(), safe=False), 0)).as_py():
+        raise change.refused("AUTO_INCREMENT gives rows of 0 a number")
+    return values
+
+
+_Converter = Callable[[pa.Array, TypeChange], Converted]
+
+
+def _converter(change: TypeChange) -> _Converter | None:
+    """The conversion of two kinds; None where none is known."""
+    before, after = kind_of(change.before), kind_of(change.after)
+    if before in _NUMBERS and after in _NUMBERS:
+        return _number_to_number
+    if before in _MEMBERS and after in _NUMBERS:
+        return _number_to_number
+    if before == Kind.BIT and after in _MEMBERS:
+        return lambda values, change: members_of_bits(exact(values, change), change)
+    if after in _TEXTS:
+        return AS_TEXT.get(before) if before else None
+    if after in _MEMBERS:
+        return _to_member if before in _NUMBERS | _TEXTS | _MEMBERS else None
+    if after == Kind.JSON:
+        return _to_json if before in _NUMBERS - {Kind.BIT} | _MEMBERS | {Kind.TEXT} else None
+    if before in _MOMENTS | {Kind.TIME}:
+        return _from_moment(before, after)
+    if before in _TEXTS:
+        return _from_text(after)
+    return None
+
+
+def _from_text(after: Kind | None) -> _Converter | None:
+    if after in _NUMBERS:
+        return _text_to_number
+    return _text_to_moment if after in _MOMENTS | {Kind.TIME} else None
+
+
+def _number_to_number(values: pa.Array, change: TypeChange) -> Converted:
+    if kind_of(change.before) == Kind.REAL:
+        return store_real(values.cast(pa.float64()), change)
+    if pa.types.is_integer(values.type) and kind_of(change.after) == Kind.INTEGER:
+        return store_integer(values.cast(pa.int64()), change.after)
+    return store_exact(exact(values, change), change)
+
+
+def _to_member(values: pa.Array, change: TypeChange) -> Converted:
+    kind = kind_of(change.before)
+    if kind == Kind.BYTES:
+        raise change.refused("bytes are compared with the members by the collation")
+    texts = number_text(values, change) if kind in _NUMBERS else values
+    return store_member(texts, change)
+
+
+def _to_json(values: pa.Array, change: TypeChange) -> Converted:
+    texts = number_text(values, change) if kind_of(change.before) in _NUMBERS else values
+    return store_json(texts, change)
+
+
+def _from_moment(before: Kind | None, after: Kind | None) -> _Converter | None:
+    if after in _NUMBERS:
+        return lambda values, change: store_exact(moment_number(values, change), change)
+    if after in _MOMENTS | {Kind.TIME}:
+        return store_time if before == Kind.TIME else store_moment
+    return None
+
+
+def _texts_of(values: pa.Array, change: TypeChange) -> pa.Array:
+    """Bytes are read as the characters of their numbers."""
+    if not pa.types.is_binary(values.type):
+        return values
+    return by_distinct(values, lambda v: (v and v.decode("latin-1"), True), pa.string()).values
+
+
+def _text_to_number(values: pa.Array, change: TypeChange) -> Converted:
+    return store_number_text(_texts_of(values, change), change)
+
+
+def _text_to_moment(values: pa.Array, change: TypeChange) -> Converted:
+    return text_moments(_texts_of(values, change), change)

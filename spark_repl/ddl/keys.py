@@ -1,0 +1,161 @@
+"""A table's indexes as CREATE TABLE or ALTER TABLE makes them: names, order, the logged key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import ColumnType, PlainIndex, UniqueIndex
+from ..errors import StatementError
+from .columns import characters
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column
+    from .key_clause import KeyClause
+
+PRIMARY, UNIQUE = "PRIMARY", "UNIQUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """``kind``: as in KeyClause, INDEX with ``generated`` for a foreign key's. ``columns``: names;
+    ``whole``: no part is a prefix or an expression."""
+
+    kind: str
+    name: str
+    columns: tuple[str, ...]
+    whole: bool = True
+    generated: bool = False
+    prefixes: tuple[int, ...] = ()
+
+
+def position(columns: Sequence[Column], name: str) -> int:
+    """Index of the column of that name; -1 if there is none."""
+    wanted = name.lower()
+    return next((i for i, c in enumerate(columns) if c.name.lower() == wanted), -1)
+
+
+def added(keys: list[Key], clauses: Sequence[KeyClause], columns: Sequence[Column]) -> list[Key]:
+    """The keys of a table with new ones. Raises StatementError (1072) for a column that the table
+    does not have."""
+    keys = list(keys)
+    new = [(clause, _key(clause, columns)) for clause in clauses if clause.kind != "CHECK"]
+    every = [*keys, *(key for _, key in new)]
+    for clause, key in new:
+        if key.generated and _is_covered(key, every):
+            every.remove(key)
+        elif key.name:
+            keys.append(key)
+        else:
+            plain = all(part.column for part in clause.parts)
+            stem = clause.parts[0].column if plain else "functional_index"
+            keys.append(replace(key, name=_default_name(stem, [k.name for k in keys])))
+    return [key for key in keys if not (key.generated and _is_covered(key, keys))]
+
+
+def _key(clause: KeyClause, columns: Sequence[Column]) -> Key:
+    names, prefixes = [], []
+    for part in clause.parts:
+        if part.column:
+            at = position(columns, part.column)
+            if at < 0:
+                said = f"Key column '{part.column}' doesn't exist in table"
+                raise StatementError(said, number=1072)
+            names.append(columns[at].name)
+            prefixes.append(_prefix(part.prefix, columns[at]))
+    whole = len(names) == len(clause.parts) and not any(prefixes)
+    kind = "INDEX" if clause.kind == "FOREIGN" else clause.kind
+    name = PRIMARY if kind == PRIMARY else clause.name
+    generated = clause.kind == "FOREIGN"
+    return Key(kind, name, tuple(names), whole, generated, _short(prefixes))
+
+
+def _prefix(length: int, column: Column) -> int:
+    """The length of a key's part; 0 where it is all of the column."""
+    longest = characters(column)
+    return 0 if column.type != ColumnType.BLOB and length >= longest else length
+
+
+def _short(prefixes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(prefixes) if any(prefixes) else ()
+
+
+def carried(key: Key, new: Mapping[str, Column]) -> Key | None:
+    """A key of a table whose columns change. ``new``: old name in lower case -> column afterwards,
+    without those that are dropped. None where the index is gone: all its columns are."""
+    lengths = key.prefixes or (0,) * len(key.columns)
+    left = [(n.lower(), p) for n, p in zip(key.columns, lengths, strict=True) if n.lower() in new]
+    if key.columns and not left:
+        return None
+    had_expression = not key.whole and not any(key.prefixes)
+    prefixes = [_prefix(p, new[n]) if p else 0 for n, p in left]
+    whole = not had_expression and not any(prefixes)
+    names = tuple(new[n].name for n, _ in left)
+    return replace(key, columns=names, whole=whole, prefixes=_short(prefixes))
+
+
+def _is_covered(key: Key, others: Sequence[Key]) -> bool:
+    return any(
+        other is not key
+        and other.kind in (PRIMARY, UNIQUE, "INDEX")
+        and (other.whole or other.kind == "INDEX")
+        and len(other.columns) >= len(key.columns)
+        and all(a.lower() == b.lower() for a, b in zip(key.columns, other.columns, strict=False))
+        for other in others
+    )
+
+
+def _default_name(stem: str, taken: Sequence[str]) -> str:
+    """The first column's name, with _2, _3 ... where an index before has it."""
+    names = {name.lower() for name in (*taken, PRIMARY)}
+    name, number = stem, 2
+    while name.lower() in names:
+        name, number = f"{stem}_{number}", number + 1
+    return name
+
+
+def ordered(
+    keys: Sequence[Key], columns: Sequence[Column], loose: Collection[str] = ()
+) -> list[Key]:
+    """In the order in which the server keeps them, which decides about the logged key. ``loose``:
+    names in lower case of columns that are NOT NULL by the primary key alone: they count as NULL
+    for the keys that are written before it (measured on 9.7.4)."""
+    nullable = set(loose)
+    ranks: list[tuple[bool, bool, bool, bool, bool, int]] = []
+    for key in keys:
+        names = {name.lower() for name in key.columns}
+        if key.kind == PRIMARY:
+            nullable -= names
+        found = [columns[position(columns, name)] for name in key.columns]
+        null = not names or any(c.nullable for c in found) or not names.isdisjoint(nullable)
+        expression = not key.whole and not any(key.prefixes)
+        virtual = expression or any(c.generated.endswith("VIRTUAL") for c in found)
+        plain, partial = key.kind not in (PRIMARY, UNIQUE), bool(key.prefixes)
+        rank = (key.kind != PRIMARY, plain, null and not plain, partial and not plain, virtual)
+        ranks.append((*rank, len(ranks)))
+    return [keys[rank[-1]] for rank in sorted(ranks)]
+
+
+def logged(keys: Sequence[Key], columns: Sequence[Column]) -> tuple[int, ...]:
+    """The primary key of ``ordered`` keys; without one, the UNIQUE index that the server logs as if
+    it were: the first whose columns are all NOT NULL and whole, those over
+    virtual columns last (measured on 9.7.4: the TABLE_MAP names it as primary key)."""
+    for key in keys:
+        found = tuple(position(columns, name) for name in key.columns)
+        if key.kind == PRIMARY or (
+            key.kind == UNIQUE and key.whole and not any(columns[i].nullable for i in found)
+        ):
+            return found
+    return ()
+
+
+def unique_of(keys: Sequence[Key]) -> tuple[UniqueIndex, ...]:
+    return tuple(
+        UniqueIndex(k.name, k.columns, k.whole, k.prefixes) for k in keys if k.kind == UNIQUE
+    )
+
+
+def plain_of(keys: Sequence[Key]) -> tuple[PlainIndex, ...]:
+    plain = [key for key in keys if key.kind not in (PRIMARY, UNIQUE)]
+    return tuple(PlainIndex(k.name, k.columns, k.generated) for k in plain)

@@ -1,0 +1,71 @@
+"""Numbers -> the text that the server makes of them when a column of text takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.definition import ColumnType
+from ..binlog.json.double import insert_doubles
+from .type_change import TypeChange, by_distinct
+
+_FLOAT_WIDTH, _DOUBLE_WIDTH, _DOUBLE_EXPONENT_WIDTH = 12, 22, 27
+
+
+def plain_text(number: pa.Array) -> pa.Array:
+    """Digits of decimals with all digits behind the point, never with an exponent."""
+    scale = number.type.scale
+    wide = number if pa.types.is_decimal256(number.type) else number.cast(pa.decimal256(76, scale))
+    buffers = wide.buffers()
+    whole = pa.Array.from_buffers(
+        pa.decimal256(76, 0), len(wide), buffers, wide.null_count, wide.offset
+    )
+    digits = whole.cast(pa.string())
+    if scale == 0:
+        return digits
+    sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
+    padded = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
+    front = pc.utf8_slice_codeunits(padded, 0, -scale)
+    behind = pc.utf8_slice_codeunits(padded, -scale)
+    return pc.binary_join_element_wise(sign, front, ".", behind, "").cast(pa.string())
+
+
+def real_text(number: pa.Array, change: TypeChange) -> pa.Array:
+    """FLOAT with six digits, DOUBLE with as many as tell it from all others; with an exponent where
+    that takes more characters than the server gives a column. Raises Unconvertible."""
+    values = pc.fill_null(number.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+    is_float = change.before.type == ColumnType.FLOAT
+    if is_float:
+        values = np.array([float(f"{value:.5e}") for value in values], np.float64)
+    ones, bits = np.arange(len(values) + 1), np.ascontiguousarray(values).view(np.int64)
+    shown, offsets = insert_doubles(np.zeros(len(values), np.uint8), ones, ones[:-1], bits)
+    buffers = pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(shown)
+    texts = pa.StringArray.from_buffers(len(values), *buffers)
+    # JSON has a digit behind the point, SQL only where it means something.
+    texts = pc.replace_substring_regex(texts, r"\.0$", "")
+    width = _FLOAT_WIDTH if is_float else _DOUBLE_WIDTH
+    if pc.any(pc.greater(pc.binary_length(texts), width)).as_py():
+        texts = by_distinct(texts, _with_exponent(width, change), pa.string()).values
+    return pc.if_else(number.is_null(), pa.scalar(None, pa.string()), texts)
+
+
+def _with_exponent(width: int, change: TypeChange) -> Callable[[str], tuple[str, bool]]:
+    def shorten(text: str) -> tuple[str, bool]:
+        if len(text) <= width:
+            return text, True
+        sign, digits, exponent = Decimal(text).normalize().as_tuple()
+        plain = "".join(map(str, digits))
+        point = "." if len(plain) > 1 else ""
+        power = int(exponent) + len(plain) - 1
+        short = f"{'-' * sign}{plain[0]}{point}{plain[1:]}e{power}"
+        # Somewhat longer ones of DOUBLE come without an exponent nevertheless.
+        between = width == _DOUBLE_WIDTH and len(text) < _DOUBLE_EXPONENT_WIDTH
+        if len(short) > width or between:
+            raise change.refused(f"how the server shortens {text} is not known")
+        return short, True
+
+    return shorten

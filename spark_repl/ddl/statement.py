@@ -1,0 +1,95 @@
+"""Statement: one logged statement as ``effect.classify`` has understood it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .actions import AddKey, DropConstraint, DropIndex, SetDefault
+
+if TYPE_CHECKING:
+    from ..binlog.definition import ForeignKey, TableDefinition
+    from .actions import Alteration
+
+SELECT = "CREATE TABLE ... SELECT makes rows from a query"
+"""the reason why there is no definition"""
+ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")
+
+
+class Effect(enum.Enum):
+    """What applying a statement comes to."""
+
+    NO_EFFECT = "no effect"
+    CREATE_TABLE = "create table"
+    CREATE_LIKE = "create table like"
+    CREATE_SELECT = "create table select"
+    ALTER_TABLE = "alter table"
+    RENAME_TABLE = "rename table"
+    TRUNCATE_TABLE = "truncate table"
+    DROP_TABLE = "drop table"
+    DROP_DATABASE = "drop database"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement as classified.
+
+    ``tables`` are the "db.table" names of all tables concerned, the one that is made or altered
+    first; ``database`` is that of CREATE, ALTER and DROP DATABASE. ``definition`` is None when the
+    table has to be created from its first TABLE_MAP, ``reason`` says why (or why the statement is
+    UNSUPPORTED, or what one that changes tables does). ``foreign_keys``: those that CREATE TABLE
+    makes (None: nobody knows). ``like``: the table whose definition is copied. ``renames``: (old,
+    new) in order, of ALTER TABLE ... RENAME too. ``alteration``: of ALTER TABLE, CREATE INDEX and
+    DROP INDEX (``altered.alter`` carries it out); with NO_EFFECT it concerns indexes that are not
+    unique, of which definitions keep the names alone.
+    """
+
+    verb: str
+    effect: Effect
+    tables: tuple[str, ...] = ()
+    database: str = ""
+    if_exists: bool = False
+    if_not_exists: bool = False
+    definition: TableDefinition | None = None
+    foreign_keys: tuple[ForeignKey, ...] | None = ()
+    like: str = ""
+    renames: tuple[tuple[str, str], ...] = ()
+    alteration: Alteration | None = None
+    reason: str = ""
+
+    @property
+    def unique(self) -> bool:
+        """Whether it makes or drops an index that a TABLE_MAP may show as primary key: that of a
+        table without PRIMARY KEY."""
+        return any(
+            isinstance(a, DropIndex)
+            or (isinstance(a, DropConstraint) and not a.kind)
+            or (isinstance(a, AddKey) and a.key.kind == "UNIQUE")
+            for a in (self.alteration.actions if self.alteration else ())
+        )
+
+    @property
+    def defaults(self) -> tuple[tuple[str, str | None], ...]:
+        """New defaults of columns by ALTER COLUMN, as ``Column.default`` has them."""
+        return tuple(
+            (a.name, a.default.literal if a.default else None)
+            for a in (self.alteration.actions if self.alteration else ())
+            if isinstance(a, SetDefault)
+        )
+
+    @property
+    def dropped_constraints(self) -> tuple[str, ...]:
+        actions = self.alteration.actions if self.alteration else ()
+        return tuple(a.name for a in actions if isinstance(a, DropConstraint))
+
+    @property
+    def changes_definition(self) -> bool:
+        """Whether a statement without effect on rows changes what is known of a table."""
+        return bool(self.unique or self.defaults or self.foreign_keys or self.dropped_constraints)
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether it was logged in place of rows: its changes are nowhere else in the log."""
+        return self.verb in ROW_CHANGES or self.reason == SELECT

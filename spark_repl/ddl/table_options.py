@@ -1,0 +1,59 @@
+"""Options of a table in CREATE TABLE and ALTER TABLE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import StatementError
+from .sql_tokens import WORD
+
+if TYPE_CHECKING:
+    from .sql_tokens import Cursor
+
+# Options that take one value, with or without "=".
+_OPTIONS = (
+    "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMMENT", "COMPRESSION", "CONNECTION",
+    "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE", "ENGINE_ATTRIBUTE", "INSERT_METHOD",
+    "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PASSWORD", "ROW_FORMAT",
+    "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC", "STATS_PERSISTENT",
+    "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "AUTOEXTEND_SIZE", "TYPE", "ALGORITHM", "LOCK",
+)  # fmt: skip
+# Engines whose tables have no rows, or those of others.
+WITHOUT_ROWS = ("BLACKHOLE", "FEDERATED", "MERGE", "MRG_MYISAM", "EXAMPLE")
+SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
+
+
+def option(cursor: Cursor) -> tuple[str, str] | None:
+    """Takes one table option: (its name, its value as text), or None if none comes next."""
+    if cursor.phrase("DATA DIRECTORY") or cursor.phrase("INDEX DIRECTORY"):
+        cursor.mark("=")
+        return "DIRECTORY", cursor.string()
+    default = cursor.word("DEFAULT")
+    for name in SETS:
+        if cursor.phrase(name):
+            cursor.mark("=")
+            kind = "COLLATE" if name == "COLLATE" else "CHARSET"
+            return kind, name_of_set(cursor)
+    if default:
+        raise StatementError(f"DEFAULT {cursor.rest()} is not understood")
+    if cursor.word("UNION"):
+        cursor.mark("=")
+        cursor.parentheses()
+        return "UNION", ""
+    if not (name := cursor.word(*_OPTIONS)):
+        return None
+    cursor.mark("=")
+    cursor.mark("-")
+    return name, cursor.next().text
+
+
+def name_of_set(cursor: Cursor) -> str:
+    """Takes the name of a character set or collation, which may be quoted; in lower case."""
+    token = cursor.next()
+    return (token.raw if token.kind == WORD else token.text).lower()
+
+
+def merged(before: str, setting: tuple[str, str]) -> str:
+    """The character set or collation after ``setting``: a collation names its character set too,
+    and CHARACTER SET beside it adds nothing."""
+    return setting[1] if setting[0] == "COLLATE" or not before else before

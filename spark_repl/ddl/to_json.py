@@ -1,0 +1,97 @@
+"""Text -> JSON: the document as the server prints it again.
+
+Keys go by length and bytes, of two alike the last stays; whole numbers beyond 64 bits are doubles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..binlog.definition import Form
+from ..binlog.json.double import insert_doubles
+from ..binlog.json.walk import DEPTH_MAX
+from .type_change import Converted, TypeChange, by_distinct
+
+_INTEGER_MIN, _INTEGER_MAX = -(1 << 63), (1 << 64) - 1
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r"}
+_ESCAPED = str.maketrans({**{chr(n): f"\\u{n:04x}" for n in range(32)}, **_ESCAPES, "\t": "\\t"})
+
+
+def store_json(texts: pa.Array, change: TypeChange) -> Converted:
+    """Raises Unconvertible for text that is no JSON, which every server refuses."""
+    if change.after.form == Form.VARIANT:
+        raise change.refused("text doesn't say which types a VARIANT is to have")
+    return by_distinct(texts, _normal(change), pa.string())
+
+
+def _normal(change: TypeChange) -> Callable[[str | None], tuple[str | None, bool]]:
+    decoder = json.JSONDecoder(
+        parse_int=_integer, parse_constant=_refuse, object_pairs_hook=_sorted
+    )
+
+    def normal(text: str | None) -> tuple[str | None, bool]:
+        if text is None:
+            return None, True
+        try:
+            value = decoder.decode(text.strip(" \t\n\r"))
+            return _printed(value, 0), True
+        except (ValueError, RecursionError) as error:
+            raise change.refused(f"{text[:60]!r} is no JSON: {error}") from error
+
+    return normal
+
+
+def _integer(digits: str) -> int | float:
+    value = int(digits)
+    return value if _INTEGER_MIN <= value <= _INTEGER_MAX else float(digits)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _sorted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members in the server's order."""
+    return dict(sorted(dict(pairs).items(), key=lambda one: (len(_utf8(one[0])), _utf8(one[0]))))
+
+
+def _utf8(text: str) -> bytes:
+    """ValueError for a surrogate without its other half."""
+    return text.encode()
+
+
+def _printed(value: Any, depth: int) -> str:
+    if depth > DEPTH_MAX:
+        raise ValueError("it is too deep")
+    if isinstance(value, dict):
+        inside = (f"{_quoted(key)}: {_printed(one, depth + 1)}" for key, one in value.items())
+        return "{" + ", ".join(inside) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_printed(one, depth + 1) for one in value) + "]"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, float):
+        return _double(value)
+    return {None: "null", True: "true", False: "false"}[value] if _is_word(value) else str(value)
+
+
+def _is_word(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _quoted(text: str) -> str:
+    _utf8(text)
+    return f'"{text.translate(_ESCAPED)}"'
+
+
+def _double(value: float) -> str:
+    if abs(value) == float("inf"):
+        raise ValueError("a number is too large for a double")
+    ones, bits = np.arange(2), np.array([value]).view(np.int64)
+    shown, _ = insert_doubles(np.zeros(1, np.uint8), ones, ones[:1], bits)
+    return shown.tobytes().decode()

@@ -1,0 +1,231 @@
+"""Text and bytes -> a column of characters or bytes: character sets, lengths, padding.
+
+Lengths are those of the column: characters of CHAR and VARCHAR, bytes of TEXT and of all binary
+types. What is cut off makes a value unfit, unless it is spaces at the end of text: where a strict
+server refuses those too, its ALTER TABLE is not in the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.charsets.charset import BINARY, UTF8, charset_of, to_text
+from ..binlog.charsets.one_byte import NONE, one_byte_table
+from ..binlog.definition import Column, ColumnType
+from ..errors import DecodeError
+from .type_change import (
+    Converted,
+    TypeChange,
+    by_distinct,
+    bytes_max,
+    characters,
+    either,
+    longest_character,
+)
+
+_T = ColumnType
+_WHOLE = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
+_BASIC = frozenset(("utf8mb3", "ucs2"))
+_CODECS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
+# Bytes of a surrogate, and what begins one: Python takes no such character, the server may.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
+
+
+def store_text(texts: pa.Array, change: TypeChange) -> Converted:
+    """Text in the character set of ``before`` into a column of text or bytes; Unconvertible."""
+    after = change.after
+    if after.collation == BINARY:
+        return store_bytes(_encoded(texts, change), after)
+    texts, foreign = in_charset(texts, change)
+    if after.type == _T.STRING:
+        texts = pc.utf8_rtrim(texts, " ")
+    cut, unfit = _cut(texts, change)
+    return Converted(cut, either(foreign, unfit), "does not fit")
+
+
+def store_bytes(raw: pa.Array, after: Column) -> Converted:
+    """Bytes into BINARY(n), VARBINARY(n) or BLOB."""
+    limit = bytes_max(after)
+    size = pc.binary_length(raw)
+    unfit = pc.greater(size, limit)
+    if pc.any(unfit).as_py():
+        raw = pc.binary_slice(raw, 0, limit)
+    if after.type != _T.STRING:
+        return Converted(raw, unfit, "is too long")
+    if pc.any(pc.less(size, limit)).as_py():
+        raw = by_distinct(raw, lambda v: (v and v.ljust(limit, b"\0"), True), pa.binary()).values
+        raw = pc.if_else(pc.equal(pc.binary_length(raw), 0), b"\0" * limit, raw)
+    return Converted(raw, unfit, "is too long")
+
+
+def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
+    """Bytes into a column of text or bytes: of text they must be characters; what follows the first
+    bytes that are none is cut off. Raises Unconvertible."""
+    after = change.after
+    if after.collation == BINARY:
+        return store_bytes(raw, after)
+    charset = charset_of(after.collation)
+    try:
+        if charset not in UTF8:
+            raise pa.ArrowInvalid(charset)
+        texts = raw.cast(pa.string())
+        if charset == "ascii" and not pc.all(pc.string_is_ascii(texts)).as_py():
+            raise pa.ArrowInvalid(charset)
+        if charset == "utf8mb3" and pc.any(_matches(texts, _outside(charset))).as_py():
+            raise pa.ArrowInvalid(charset)
+        done = Converted(texts)
+    except pa.ArrowInvalid:
+        done = by_distinct(raw, _reader(charset, change), pa.string())
+    texts = done.values
+    if after.type == _T.STRING:
+        texts = pc.utf8_rtrim(texts, " ")
+    cut, unfit = _cut(texts, change)
+    return Converted(cut, either(done.unfit, unfit), "does not fit")
+
+
+def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
+    """(text with a ? for each character that ``after``'s set lacks, where there was one)."""
+    charset = charset_of(change.after.collation)
+    before = change.before
+    from_charset = charset_of(before.collation) if before.collation else ""
+    if charset in _WHOLE or charset == from_charset:
+        return texts, None
+    if pc.all(pc.string_is_ascii(texts)).as_py() not in (False,) and charset != "swe7":
+        return texts, None
+    outside = _outside(charset)
+    if not outside:
+        raise change.refused(f"which characters {charset} lacks is not known")
+    foreign = _matches(texts, outside)
+    if pc.any(foreign).as_py():
+        texts = pc.replace_substring_regex(texts, outside, "?")
+    return texts, foreign
+
+
+def keeps_characters(before: str, after: str) -> bool:
+    """Whether each text in the character set ``before`` exists in ``after``."""
+    if before == after or after in _WHOLE:
+        return True
+    if after in _BASIC:
+        return before not in _WHOLE
+    table = one_byte_table(after)
+    return before == "ascii" and (table is None or table[:128] == bytes(range(128)).decode())
+
+
+@lru_cache
+def _outside(charset: str) -> str:
+    """A regular expression for a character outside of the set; '' where the set isn't known."""
+    if charset in _BASIC:
+        return r"[^\x{0}-\x{FFFF}]"
+    if charset == "ascii":
+        return r"[^\x{0}-\x{7F}]"
+    table = one_byte_table(charset)
+    if table is None:
+        return ""
+    return "[^" + "".join(f"\\x{{{ord(c):X}}}" for c in sorted(set(table) - {NONE})) + "]"
+
+
+def _matches(texts: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(texts, pattern)
+
+
+def _cut(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
+    after = change.after
+    if after.type == _T.BLOB:
+        return _cut_bytes(texts, change)
+    most = characters(after)
+    long = pc.greater(pc.utf8_length(texts), most)
+    if not pc.any(long).as_py():
+        return texts, None
+    rest = pc.utf8_ltrim(pc.utf8_slice_codeunits(texts, most), " ")
+    unfit = pc.and_(long, pc.greater(pc.binary_length(rest), 0))
+    return pc.utf8_slice_codeunits(texts, 0, most), unfit
+
+
+def _cut_bytes(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
+    """TEXT: between TEXT of one character set the server cuts in the midst of a character."""
+    after, limit = change.after, bytes_max(change.after)
+    charset = charset_of(after.collation)
+    size = pc.binary_length(texts) if charset in UTF8 else pc.utf8_length(texts)
+    wide = charset not in UTF8 and longest_character(after) > 1
+    if wide:
+        size = pc.multiply(size, longest_character(after))
+    long = pc.greater(size, limit)
+    if not pc.any(long).as_py():
+        return texts, None
+    if wide:
+        raise change.refused(f"a text may have more than {limit} bytes in {charset}")
+    same = charset_of(change.before.collation) if change.before.type == _T.BLOB else ""
+    if charset not in UTF8:
+        rest = pc.utf8_slice_codeunits(texts, limit)
+        unfit = pc.not_equal(pc.utf8_ltrim(rest, " "), "")
+        return pc.utf8_slice_codeunits(texts, 0, limit), unfit
+
+    def cut(text: str | None) -> tuple[str | None, bool]:
+        raw = (text or "").encode()
+        kept = raw[:limit].decode("utf-8", "ignore")
+        if same == charset and len(kept.encode()) < min(limit, len(raw)):
+            raise change.refused(f"the server cuts a character in two behind {limit} bytes")
+        return None if text is None else kept, not raw[len(kept.encode()) :].strip(b" ")
+
+    done = by_distinct(texts, cut, pa.string())
+    return done.values, done.unfit
+
+
+def _encoded(texts: pa.Array, change: TypeChange) -> pa.Array:
+    """The bytes of text in the character set of ``before``."""
+    before = change.before
+    charset = charset_of(before.collation) if before.collation else "utf8mb4"
+    if charset in UTF8 or (
+        pc.all(pc.string_is_ascii(texts)).as_py() is not False and longest_character(before) == 1
+    ):
+        return texts.cast(pa.binary())
+    return by_distinct(texts, _writer(charset, change), pa.binary()).values
+
+
+def _writer(charset: str, change: TypeChange) -> Callable[[str | None], tuple[bytes | None, bool]]:
+    table = one_byte_table(charset)
+    codec = _CODECS.get(charset)
+    if codec is None and (table is None or len(set(table) - {NONE}) < len(table.replace(NONE, ""))):
+        raise change.refused(f"the bytes of a text in {charset} are not known from its characters")
+    places = {char: byte for byte, char in enumerate(table or "")}
+
+    def write(text: str | None) -> tuple[bytes | None, bool]:
+        if text is None:
+            return None, True
+        return (text.encode(codec) if codec else bytes(places[char] for char in text)), True
+
+    return write
+
+
+def _reader(charset: str, change: TypeChange) -> Callable[[bytes | None], tuple[str | None, bool]]:
+    def read(raw: bytes | None) -> tuple[str | None, bool]:
+        if raw is None:
+            return None, True
+        if charset in UTF8:
+            return _valid_part(raw, charset, change)
+        try:
+            text = to_text(raw, charset)
+        except DecodeError as error:
+            raise change.refused(f"{error.message}") from error
+        if charset in _CODECS and text.encode(_CODECS[charset]) != raw:
+            raise change.refused(f"bytes that are no text in {charset}")
+        return text, True
+
+    return read
+
+
+def _valid_part(raw: bytes, charset: str, change: TypeChange) -> tuple[str, bool]:
+    try:
+        text = raw.decode("ascii" if charset == "ascii" else "utf-8")
+    except UnicodeDecodeError as error:
+        if _SURROGATE.match(raw, error.start):
+            raise change.refused("what the server makes of surrogates is not known") from error
+        text = raw[: error.start].decode("utf-8")
+    if charset == "utf8mb3":
+        text = re.split("[\U00010000-\U0010ffff]", text, maxsplit=1)[0]
+    return text, len(text.encode()) == len(raw)

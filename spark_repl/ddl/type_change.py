@@ -1,0 +1,135 @@
+"""TypeChange: one column before and after ALTER TABLE, and what its conversion comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.charsets.charset import BINARY, charset_of
+from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
+from ..errors import Unconvertible
+from .column_type import collation
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_T = ColumnType
+_HINT = "copy the table anew"
+_TIME_TRUNCATE_FRACTIONAL = 1 << 32
+
+
+class Kind(Enum):
+    """Types whose values convert alike."""
+
+    INTEGER, DECIMAL, REAL, YEAR, BIT, ENUM, SET = (auto() for _ in range(7))
+    TEXT, BYTES, DATE, DATETIME, TIMESTAMP, TIME = (auto() for _ in range(6))
+    JSON, GEOMETRY, VECTOR = (auto() for _ in range(3))
+
+
+_KINDS = {
+    _T.TINY: Kind.INTEGER, _T.SHORT: Kind.INTEGER, _T.INT24: Kind.INTEGER, _T.LONG: Kind.INTEGER,
+    _T.LONGLONG: Kind.INTEGER, _T.DECIMAL: Kind.DECIMAL, _T.FLOAT: Kind.REAL,
+    _T.DOUBLE: Kind.REAL, _T.YEAR: Kind.YEAR, _T.BIT: Kind.BIT, _T.ENUM: Kind.ENUM,
+    _T.SET: Kind.SET, _T.DATE: Kind.DATE, _T.DATETIME: Kind.DATETIME,
+    _T.DATETIME_OLD: Kind.DATETIME, _T.TIMESTAMP: Kind.TIMESTAMP,
+    _T.TIMESTAMP_OLD: Kind.TIMESTAMP, _T.TIME: Kind.TIME, _T.TIME_OLD: Kind.TIME,
+    _T.JSON: Kind.JSON, _T.GEOMETRY: Kind.GEOMETRY, _T.VECTOR: Kind.VECTOR,
+}  # fmt: skip
+
+
+def kind_of(column: Column) -> Kind | None:
+    """None for a type that no column of a server since 5.0 has."""
+    if column.type in CHARACTER_TYPES:
+        return Kind.BYTES if column.collation == BINARY else Kind.TEXT
+    return _KINDS.get(column.type)  # type: ignore[call-overload,no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChange:
+    """``plain``: the caller knows that neither column has what ``Column`` doesn't say and values
+    depend on: ZEROFILL, FLOAT(M,D), DOUBLE(M,D), YEAR(2), a VECTOR of other dimensions."""
+
+    before: Column
+    after: Column
+    session: Session
+    plain: bool = False
+
+    @property
+    def truncates(self) -> bool:
+        """Whether digits of seconds are cut off rather than rounded."""
+        return bool(self.session.sql_mode & _TIME_TRUNCATE_FRACTIONAL)
+
+    def refused(self, reason: str) -> Unconvertible:
+        return Unconvertible(
+            f"column {self.after.name} becomes {described(self.after)} from"
+            f" {described(self.before)}: {reason}",
+            hint=_HINT,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """``unfit``: where a strict server refuses the value and another stores what is here; ``why``
+    in words. None: nowhere."""
+
+    values: pa.Array
+    unfit: pa.Array | None = None
+    why: str = "is out of range"
+
+    def cast_to(self, kind: pa.DataType) -> Converted:
+        return Converted(self.values.cast(kind), self.unfit, self.why)
+
+
+def either(first: pa.Array | None, second: pa.Array | None) -> pa.Array | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return pc.or_(first, second)
+
+
+def by_distinct(
+    values: pa.Array, function: Callable[[Any], tuple[Any, bool]], kind: pa.DataType
+) -> Converted:
+    """``function`` gives for each distinct value what becomes of it and whether it fits."""
+    raw = values.view(pa.int64()) if pa.types.is_float64(values.type) else values
+    found = raw.dictionary_encode()
+    distinct = found.dictionary
+    if raw is not values:  # 0.0 and -0.0 are two values
+        distinct = distinct.view(values.type)
+    results = [function(value) for value in distinct.to_pylist()]
+    made = pa.array([value for value, _ in results], kind)
+    unfit = pa.array([not fits for _, fits in results], pa.bool_())
+    return Converted(made.take(found.indices), unfit.take(found.indices))
+
+
+def longest_character(column: Column) -> int:
+    """Bytes of the longest character in the column's character set."""
+    return collation(charset_of(column.collation))[1]
+
+
+def characters(column: Column) -> int:
+    """How many characters CHAR(n) and VARCHAR(n) hold."""
+    return column.meta // longest_character(column)
+
+
+def bytes_max(column: Column) -> int:
+    """How many bytes a column of characters or bytes holds."""
+    return int(256**column.meta - 1) if column.type == _T.BLOB else column.meta
+
+
+def described(column: Column) -> str:
+    """The type for a message, near to how SQL writes it."""
+    kind, name = kind_of(column), column.type_name
+    if kind == Kind.TEXT and column.type != _T.BLOB:
+        name += f"({characters(column)})"
+    elif kind == Kind.DECIMAL:
+        name += f"({column.precision},{column.scale})"
+    elif kind in (Kind.BIT, Kind.TIME, Kind.DATETIME, Kind.TIMESTAMP, Kind.BYTES) and column.meta:
+        name += f"({column.meta})"
+    if kind == Kind.TEXT:
+        name += f" CHARACTER SET {charset_of(column.collation)}"
+    return name + (" UNSIGNED" if column.unsigned and kind != Kind.YEAR else "")

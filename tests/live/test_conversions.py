@@ -1,0 +1,127 @@
+"""ALTER TABLE between all types on a server, beside what ``ddl.conversion`` makes of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pymysql
+import pytest
+
+from spark_repl.binlog.types.forms import Forms
+from spark_repl.ddl.type_change import Kind, kind_of
+from spark_repl.errors import Unconvertible
+
+from .alter_grid import STRICT, TRUNCATE, Grid, arrow, column_of
+from .grid_types import MOMENTS, TYPES, ZERO_DATES
+from .server import Server
+
+pytestmark = pytest.mark.live
+
+_NUMBERS = "INTEGER DECIMAL REAL YEAR BIT"
+_DATES = "DATE DATETIME TIMESTAMP"
+# Kinds of which some values, or all, become others only on the server: nothing else may be refused.
+UNCONVERTIBLE = {
+    "INTEGER": f"{_DATES} TIME",
+    "DECIMAL": f"{_DATES} TIME",
+    # FLOAT beyond 64 bits depends on the processor.
+    "REAL": f"INTEGER YEAR BIT {_DATES} TIME",
+    "YEAR": f"{_DATES} TIME JSON",
+    "BIT": f"{_DATES} TIME JSON",
+    # Exponents, forms of dates that the server doesn't print, a collation's equal letters; in TEXT
+    # a character that is cut in two.
+    "TEXT": f"TEXT INTEGER YEAR BIT ENUM SET {_DATES} TIME JSON",
+    "BYTES": f"TEXT YEAR BIT ENUM SET {_DATES} TIME JSON",
+    "ENUM": f"{_DATES} TIME JSON",
+    "SET": f"{_DATES} TIME JSON",
+    # 0000-00-00, where dates are not kept as text; the year 10000 as a number.
+    "DATE": "ENUM SET TIMESTAMP JSON",
+    "DATETIME": "ENUM SET DATE DATETIME TIMESTAMP INTEGER YEAR BIT JSON",
+    "TIMESTAMP": "ENUM SET JSON",
+    "TIME": "ENUM SET JSON",
+    "JSON": f"{_NUMBERS} ENUM SET {_DATES} TIME",
+}
+
+
+@pytest.fixture(scope="module")
+def connection(shared_server: Server) -> Iterator[Any]:
+    opened = shared_server.connect(charset="utf8mb4", use_unicode=False, conv={})
+    yield opened
+    opened.close()
+
+
+def kind(sql_type: str) -> str:
+    found = kind_of(column_of(sql_type, Forms()))
+    assert isinstance(found, Kind)
+    return found.name
+
+
+@pytest.mark.parametrize("before", TYPES)
+def test_all_types_become_what_the_server_makes_of_them(connection: Any, before: str) -> None:
+    grid = Grid(connection, list(TYPES))
+    allowed = UNCONVERTIBLE[kind(before)].split()
+    for modes in ("", STRICT):
+        outcome = grid.outcome(before, TYPES[before], modes)
+        assert outcome.wrong == []
+        if modes != STRICT:  # what it refuses itself isn't asked for
+            assert [a for a in outcome.unknown if kind(a) not in allowed] == []
+
+
+@pytest.mark.parametrize("time_zone", ["+05:45", "-03:30"])
+def test_moments_go_by_the_clock_of_the_session(connection: Any, time_zone: str) -> None:
+    grid = Grid(connection, list(MOMENTS))
+    for before, literals in MOMENTS.items():
+        for modes in ("", STRICT, TRUNCATE):
+            assert grid.outcome(before, literals, modes, time_zone).wrong == []
+
+
+def test_dates_that_no_calendar_has_stay_where_dates_are_text(connection: Any) -> None:
+    forms = Forms(zero_dates="string", time_as="microseconds")
+    grid = Grid(connection, [one for one in MOMENTS if not one.startswith("TIMESTAMP")], forms)
+    for before, literals in MOMENTS.items():
+        for modes in ("", TRUNCATE):
+            outcome = grid.outcome(before, [*literals, *ZERO_DATES], modes)
+            assert outcome.wrong == []
+            if "STAMP" not in before:
+                assert not [after for after in outcome.unknown if "CHAR" in after]
+
+
+@pytest.mark.parametrize("sql_type", TYPES)
+def test_null_becomes_what_the_type_has_for_it(
+    connection: Any, sql_type: str, converted_null: Callable[[str, str], Any]
+) -> None:
+    grid, forms = Grid(connection, [sql_type]), Forms(zero_dates="string")
+    plain = sql_type.removesuffix(" NULL")
+    for modes in ("", STRICT):
+        grid.query("SET sql_mode = '', timestamp = 1700000000.654321")
+        grid.query("DROP TABLE IF EXISTS z")
+        grid.query(f"CREATE TABLE z (c {plain} NULL) CHARSET utf8mb4")
+        grid.query("INSERT INTO z VALUES (NULL)")
+        grid.query(f"SET sql_mode = '{modes}'")
+        try:
+            grid.query(f"ALTER TABLE z MODIFY c {plain} NOT NULL")
+        except pymysql.err.MySQLError:
+            assert modes == STRICT
+            if not plain.startswith("TIMESTAMP"):  # which it takes where the type changes, too
+                with pytest.raises(Unconvertible):
+                    converted_null(plain, modes)
+            continue
+        ((row,),) = grid.query("SELECT c FROM z")
+        assert converted_null(plain, modes).equals(
+            arrow(column_of(f"{plain} NOT NULL", forms), [row])
+        )
+
+
+@pytest.fixture
+def converted_null() -> Callable[[str, str], Any]:
+    from spark_repl.ddl.conversion import convert
+    from spark_repl.ddl.session import Session
+
+    forms = Forms(zero_dates="string")
+
+    def made(sql_type: str, modes: str) -> Any:
+        before, after = (column_of(sql_type + end, forms) for end in (" NULL", " NOT NULL"))
+        session = Session("g", 1 << 21 if modes else 0, 1_700_000_000_654_321, "+00:00")
+        return convert(arrow(before, [None]), before, after, session, plain=True)
+
+    return made

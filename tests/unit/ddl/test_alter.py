@@ -1,0 +1,221 @@
+"""What ALTER TABLE makes of a definition, and where each column comes from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spark_repl.binlog.definition import ColumnType, TableDefinition
+from spark_repl.ddl.alteration import Altered, Filled, Kept, Now, Origin, Unknown
+from spark_repl.ddl.altered import alter
+from spark_repl.ddl.effect import Effect, classify, classify_in
+from spark_repl.ddl.renamed import like, rename
+from spark_repl.ddl.session import Session
+from spark_repl.errors import StatementError
+
+SESSION = Session("d", collation=255, explicit_timestamps=True)
+BASE = "id INT PRIMARY KEY, a VARCHAR(10) CHARSET latin1, b TEXT CHARSET latin1, c INT NOT NULL"
+
+
+def table(elements: str = BASE, options: str = "") -> TableDefinition:
+    found = classify_in(f"CREATE TABLE t ({elements}) {options}", SESSION).definition
+    assert found is not None
+    return found
+
+
+def altered(actions: str, before: TableDefinition | None = None, **session: object) -> Altered:
+    statement = classify(f"ALTER TABLE t {actions}", "d")
+    assert statement.effect is not Effect.UNSUPPORTED, statement.reason
+    return alter(before or table(), statement, replace(SESSION, **session))  # type: ignore[arg-type]
+
+
+def names(found: Altered) -> list[str]:
+    return [column.name for column in found.definition.columns]
+
+
+ORDER = [
+    ("ADD x INT", "id a b c x"),
+    ("ADD COLUMN x INT FIRST", "x id a b c"),
+    ("ADD x INT AFTER a, ADD y INT AFTER x", "id a x y b c"),
+    ("ADD (x INT, y INT, KEY (x))", "id a b c x y"),
+    ("DROP a, ADD a INT FIRST", "a id b c"),
+    ("MODIFY c BIGINT FIRST", "c id a b"),
+    ("CHANGE a z INT AFTER c", "id b c z"),
+    ("MODIFY id INT AFTER c, MODIFY c INT FIRST", "c a b id"),
+    ("CHANGE a b INT, CHANGE b a INT", "id b a c"),
+    ("RENAME COLUMN a TO b, RENAME COLUMN b TO a", "id b a c"),
+    ("MODIFY A CHAR(3)", "id A b c"),
+    ("RENAME COLUMN c TO `x y`, ADD z INT AFTER `x y` REMOVE PARTITIONING", "id a b x y z"),
+    ("/*!80000 DROP b */", "id a c"),
+    ("ADD `😀` INT", "id a b c ?"),
+]
+
+
+@pytest.mark.parametrize(("actions", "want"), ORDER)
+def test_columns_and_their_order(actions: str, want: str) -> None:
+    assert " ".join(names(altered(actions))) == want
+
+
+ORIGINS: list[tuple[str, Origin]] = [
+    ("INT", Filled("NULL")),
+    ("INT NOT NULL", Filled("0")),
+    ("INT DEFAULT 7", Filled("7")),
+    ("CHAR(3) NOT NULL", Filled("'")),
+    ("ENUM('q','r') NOT NULL", Filled("'q")),
+    ("DATE NOT NULL", Filled("'0000-00-00")),
+    ("JSON NOT NULL", Filled("'null")),
+    ("JSON DEFAULT (JSON_OBJECT())", Filled("'{}")),
+    ("TEXT DEFAULT ('x')", Filled("'x")),
+    ("DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)", Now()),
+    ("INT DEFAULT (1 + 1)", Unknown("the default of column x is an expression")),
+    ("INT AUTO_INCREMENT UNIQUE",
+     Unknown("the numbers that column x gives to the rows that are there")),
+    ("INT AS (c)", Kept(3)),
+    ("INT AS (7) STORED", Filled("7")),
+    ("INT AS (c + 1)", Unknown("the values of the generated column x")),
+    ("POINT NOT NULL", Unknown("a NOT NULL column of type GEOMETRY has no default: x")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "want"), ORIGINS)
+def test_where_a_new_column_comes_from(kind: str, want: Origin) -> None:
+    assert altered(f"ADD x {kind}").origins == (Kept(0), Kept(1), Kept(2), Kept(3), want)
+
+
+def test_a_generated_column_whose_input_changes_type_is_not_known() -> None:
+    before = table("id INT PRIMARY KEY, c INT, g INT AS (c + 1) STORED")
+    found = altered("MODIFY c DECIMAL(5,1)", before)
+    assert isinstance(found.origins[2], Unknown) and "c" in found.origins[2].reason
+    assert altered("MODIFY c INT DEFAULT 3", before).origins == (
+        Kept(0),
+        Kept(1, written=True),
+        Kept(2),
+    )
+
+
+KEYS = [
+    ("a INT PRIMARY KEY, b INT NOT NULL UNIQUE", "DROP PRIMARY KEY", (1,)),
+    ("a INT PRIMARY KEY, b INT NOT NULL", "DROP PRIMARY KEY", ()),
+    ("a INT, b INT", "ADD PRIMARY KEY (b, a)", (1, 0)),
+    ("a INT, b INT, PRIMARY KEY (a, b)", "DROP a", (0,)),
+    ("a INT, b INT, PRIMARY KEY (a, b)", "ADD x INT FIRST, CHANGE a y INT", (1, 2)),
+    ("a INT NOT NULL, b INT NOT NULL, UNIQUE (a), UNIQUE (b)", "DROP INDEX a", (1,)),
+    ("a INT, b INT NOT NULL, UNIQUE (a), UNIQUE (b)", "MODIFY a INT NOT NULL", (1,)),
+    ("a INT NOT NULL, b INT, UNIQUE u (a, b)", "DROP b", (0,)),
+    ("a CHAR(9) NOT NULL, UNIQUE (a(5))", "MODIFY a CHAR(5) NOT NULL", (0,)),
+    ("a INT NOT NULL, CONSTRAINT c UNIQUE (a)", "DROP CONSTRAINT c", ()),
+    ("a INT NOT NULL UNIQUE", "MODIFY a INT", ()),
+    ("a INT PRIMARY KEY", "MODIFY a BIGINT", (0,)),
+]
+
+
+@pytest.mark.parametrize(("elements", "actions", "want"), KEYS)
+def test_the_key_afterwards(elements: str, actions: str, want: tuple[int, ...]) -> None:
+    after = altered(actions, table(elements)).definition
+    assert after.primary_key == want
+    assert not any(after.columns[i].nullable for i in want)
+
+
+def test_names_of_indexes_are_the_servers() -> None:
+    before = table("a INT, b INT, KEY (a), UNIQUE (a), UNIQUE (b)")
+    assert [i.name for i in before.unique or ()] == ["a_2", "b"]
+    after = altered("ADD UNIQUE (a, b), ADD UNIQUE ((a + 1))", before).definition
+    assert [i.name for i in after.unique or ()] == ["a_2", "b", "a_3", "functional_index"]
+    renamed = altered("RENAME INDEX a_2 TO z", before).definition
+    assert [i.name for i in renamed.unique or ()] == ["z", "b"]
+
+
+def test_convert_widens_text() -> None:
+    after = altered("CONVERT TO CHARACTER SET utf8mb4").definition
+    assert [(c.type, c.meta) for c in after.columns[1:3]] == [
+        (ColumnType.VARCHAR, 40), (ColumnType.BLOB, 3),
+    ]  # fmt: skip
+    back = altered("CONVERT TO CHARACTER SET latin1", after).definition
+    assert [c.meta for c in back.columns[1:3]] == [10, 3]
+    new = altered("DEFAULT CHARSET latin1, ADD x CHAR(3)").definition
+    assert (new.charset, new.columns[-1].meta) == ("latin1", 3)
+
+
+def test_timestamps_without_explicit_defaults() -> None:
+    first = altered("ADD x TIMESTAMP, ADD y TIMESTAMP", explicit_timestamps=False)
+    assert [c.nullable for c in first.definition.columns[-2:]] == [False, False]
+    assert first.origins[-2:] == (Now(), Filled("'0000-00-00 00:00:00"))
+    assert altered("ADD x TIMESTAMP").origins[-1] == Filled("NULL")
+
+
+WRONG = [
+    ("DROP x", 1091, "Can't DROP 'x'; check that column/key exists"),
+    ("MODIFY x INT", 1054, "Unknown column 'x' in 't'"),
+    ("RENAME COLUMN x TO y", 1054, "Unknown column 'x' in 't'"),
+    ("ALTER x SET DEFAULT 1", 1054, "Unknown column 'x' in 't'"),
+    ("ADD y INT AFTER x", 1054, "Unknown column 'x' in 't'"),
+    ("ADD A INT", 1060, "Duplicate column name 'A'"),
+    ("ADD KEY (x)", 1072, "Key column 'x' doesn't exist in table"),
+]
+
+
+@pytest.mark.parametrize(("actions", "number", "message"), WRONG)
+def test_what_does_not_fit_is_named(actions: str, number: int, message: str) -> None:
+    with pytest.raises(StatementError) as raised:
+        altered(actions)
+    assert (raised.value.number, raised.value.message) == (number, message)
+    assert raised.value.table == "d.t"
+
+
+def of_a_map(key: tuple[int, ...] = (0,)) -> TableDefinition:
+    whole = table()
+    return TableDefinition("d", "t", whole.columns, key)
+
+
+@pytest.mark.parametrize(
+    ("actions", "before", "after", "primary"),
+    [("DROP INDEX u", (0,), (0,), None), ("DROP PRIMARY KEY", (0,), (), None),
+     ("MODIFY id BIGINT", (0,), (0,), None), ("DROP id", (0,), (), None),
+     ("MODIFY a INT NOT NULL", (), (), None), ("ADD PRIMARY KEY (a)", (), (1,), True)],
+)  # fmt: skip
+def test_what_is_left_of_a_key_that_a_table_map_names(
+    actions: str, before: tuple[int, ...], after: tuple[int, ...], primary: bool | None
+) -> None:
+    """Whether another UNIQUE index takes its place, the next TABLE_MAP says."""
+    made = altered(actions, of_a_map(before)).definition
+    assert (made.primary_key, made.has_primary, made.unique) == (after, primary, None)
+
+
+def test_a_text_in_a_table_whose_character_set_is_not_known_is_text() -> None:
+    assert altered("ADD x TEXT", of_a_map()).definition.columns[-1].collation not in (0, 63)
+
+
+def test_a_definition_of_a_table_map_goes_as_far_as_it_can() -> None:
+    found = altered("ADD x INT AFTER id, MODIFY id BIGINT NOT NULL", of_a_map()).definition
+    assert (found.primary_key, found.has_primary, found.unique) == ((0,), None, None)
+    keyed = altered("ADD PRIMARY KEY (c)", of_a_map(())).definition
+    assert (keyed.primary_key, keyed.has_primary) == ((3,), True)
+
+
+ROWS = ("DROP PARTITION p", "TRUNCATE PARTITION ALL", "EXCHANGE PARTITION p WITH TABLE u",
+        "DISCARD TABLESPACE", "IMPORT TABLESPACE", "ENGINE=BLACKHOLE")  # fmt: skip
+
+
+@pytest.mark.parametrize("actions", ROWS)
+def test_what_becomes_of_the_rows_is_not_known(actions: str) -> None:
+    assert altered(actions).rows_go
+    assert not altered("ADD x INT").rows_go
+
+
+def test_rename_like_and_numbers() -> None:
+    before = table(f"{BASE}, CONSTRAINT t_ibfk_1 FOREIGN KEY (c) REFERENCES t (id)")
+    after = altered("RENAME AS e.u, ADD x INT", before).definition
+    assert after.name == "e.u" and after == replace(rename(after, "e.u"))
+    (key,) = after.foreign_keys or ()
+    assert (key.name, key.parent) == ("u_ibfk_1", "e.u")
+    copied = like(before, "d.v")
+    assert (copied.name, copied.foreign_keys, copied.primary_key) == ("d.v", (), (0,))
+    assert altered("MODIFY id INT AUTO_INCREMENT").numbered == ("id",)
+
+
+def test_renames_are_in_order() -> None:
+    found = classify("RENAME TABLE a TO x, b TO a, x TO e.b", "d")
+    assert found.renames == (("d.a", "d.x"), ("d.b", "d.a"), ("d.x", "e.b"))
+    alone = classify("ALTER TABLE a RENAME b, ENGINE=InnoDB", "d")
+    assert (alone.effect, alone.renames) == (Effect.RENAME_TABLE, (("d.a", "d.b"),))

@@ -1,0 +1,258 @@
+"""What values become by ALTER TABLE, and when it leaves them alone; ``live`` asks a server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_repl.binlog.definition import Column
+from spark_repl.binlog.types.forms import USUAL, Forms
+from spark_repl.ddl.conversion import convert
+from spark_repl.ddl.effect import classify
+from spark_repl.ddl.same_values import keeps_values
+from spark_repl.ddl.session import Session
+from spark_repl.errors import StatementError, Unconvertible
+
+LAX = Session(time_zone="+02:00", at=1_700_000_000_000_000)
+STRICT = Session(sql_mode=1 << 21, time_zone="+02:00", at=1_700_000_000_000_000)
+TRUNCATING = Session(sql_mode=1 << 32, time_zone="+02:00")
+
+
+def column(sql_type: str, forms: Forms = USUAL) -> Column:
+    made = classify(f"CREATE TABLE d.t (c {sql_type}) CHARSET utf8mb4", "d").definition
+    assert made is not None
+    return forms.apply(made).columns[0]
+
+
+def becomes(
+    value: Any, before: str, after: str, session: Session = LAX, forms: Forms = USUAL
+) -> Any:
+    """What the value is afterwards; NULL stays NULL, and the type is the column's."""
+    old, new = column(before, forms), column(after, forms)
+    array = pa.array([value], pa.string() if isinstance(value, str) else None)
+    values = pa.concat_arrays([array.cast(old.arrow_type), pa.nulls(1, old.arrow_type)])
+    made = convert(values, old, new, session, plain=True)
+    made.validate(full=True)
+    assert made.type == new.arrow_type
+    assert made[1].as_py() is None
+    return made[0].as_py()
+
+
+CASES = [
+    (5, "INT", "BIGINT UNSIGNED", Decimal(5)),
+    (5, "BIGINT", "VARCHAR(3)", "5"),
+    (69, "INT", "YEAR", 2069),
+    (-1, "INT", "BIT(64)", b"\xff" * 8),
+    (Decimal("1.005"), "DECIMAL(10,3)", "DECIMAL(5,2)", Decimal("1.01")),
+    (Decimal("-2.5"), "DECIMAL(5,1)", "INT", -3),
+    (Decimal("0.0000001"), "DECIMAL(20,7)", "VARCHAR(20)", "0.0000001"),
+    (2.5, "DOUBLE", "INT", 2),
+    (1.005, "DOUBLE", "DECIMAL(5,2)", Decimal("1.01")),
+    (1e15, "DOUBLE", "VARCHAR(20)", "1e15"),
+    (1e14, "DOUBLE", "VARCHAR(20)", "100000000000000"),
+    (1e14, "FLOAT", "VARCHAR(20)", "1e14"),
+    (0.1, "FLOAT", "DOUBLE", 0.10000000149011612),
+    ("12.5", "VARCHAR(9)", "INT", 13),
+    (" +7 ", "VARCHAR(9)", "DECIMAL(5,2)", Decimal("7.00")),
+    ("a  ", "VARCHAR(9)", "CHAR(9)", "a"),
+    ("ä", "VARCHAR(9) CHARACTER SET latin1", "VARBINARY(9)", b"\xe4"),
+    ("ä", "VARCHAR(9)", "VARCHAR(9) CHARACTER SET latin1", "ä"),
+    (b"a", "VARBINARY(9)", "BINARY(3)", b"a\0\0"),
+    ("b", "ENUM('a','b')", "ENUM('b','c','a')", "b"),
+    ("b", "ENUM('a','b')", "INT", 2),
+    ("a,c", "SET('a','b','c')", "INT", 5),
+    ("a,c", "SET('a','b','c')", "SET('c','a')", "c,a"),
+    ("2", "VARCHAR(9)", "ENUM('x','y')", "y"),
+    ('{"b":1.50, "a":[1 ,"\\u00e4"]}', "TEXT", "JSON", '{"a": [1, "ä"], "b": 1.5}'),
+    ("-01:00:00.500000", "TIME(6)", "TIME", "-01:00:01"),
+    ("-01:00:00.400000", "TIME(6)", "INT", -10000),
+    ("2024-02-29", "VARCHAR(10)", "DATE", "2024-02-29"),
+    ("2024-02-29 23:59:59.5", "VARCHAR(30)", "DATETIME", "2024-03-01 00:00:00"),
+]
+
+
+@pytest.mark.parametrize(("value", "before", "after", "made"), CASES)
+@pytest.mark.parametrize("session", [LAX, STRICT])
+def test_values_that_fit(value: Any, before: str, after: str, made: Any, session: Session) -> None:
+    got = becomes(value, before, after, session)
+    assert (str(got) if after in ("DATE", "DATETIME") else got) == made
+
+
+UNFIT = [
+    (300, "INT", "TINYINT", 127),
+    (-1, "INT", "BIGINT UNSIGNED", Decimal(0)),
+    (5, "INT", "BIT(2)", b"\x03"),
+    (1901, "INT", "TINYINT UNSIGNED", 255),
+    (100, "INT", "YEAR", 0),
+    (Decimal("999.995"), "DECIMAL(9,3)", "DECIMAL(5,2)", Decimal("999.99")),
+    (Decimal("-0.001"), "DECIMAL(9,3)", "DECIMAL(5,2) UNSIGNED", Decimal("0.00")),
+    (
+        Decimal(-(10**30)),
+        "DECIMAL(35,0)",
+        "DECIMAL(38,20)",
+        Decimal("-" + "9" * 18 + "." + "9" * 20),
+    ),
+    # On its way to an integer a DECIMAL is a signed one of 64 bits.
+    (Decimal(2**64 - 1), "DECIMAL(20,0)", "BIGINT UNSIGNED", Decimal(2**63 - 1)),
+    (-1.5, "DOUBLE", "DOUBLE UNSIGNED", 0.0),
+    ("abc", "VARCHAR(9)", "VARCHAR(2)", "ab"),
+    ("😀x", "VARCHAR(9)", "VARCHAR(9) CHARACTER SET latin1", "?x"),
+    ("12abc", "VARCHAR(9)", "INT", 12),
+    ("", "VARCHAR(9)", "INT", 0),
+    (b"a\xff", "VARBINARY(9)", "VARCHAR(9)", "a"),
+    ("b", "ENUM('a','b')", "ENUM('a','c')", ""),
+    ("a,b", "SET('a','b')", "SET('a','c')", "a"),
+]
+
+
+@pytest.mark.parametrize(("value", "before", "after", "made"), UNFIT)
+def test_values_that_do_not_fit(value: Any, before: str, after: str, made: Any) -> None:
+    assert becomes(value, before, after) == made
+    with pytest.raises(Unconvertible, match="strict server refuses") as refused:
+        becomes(value, before, after, STRICT)
+    assert "column c becomes" in str(refused.value)
+    assert isinstance(refused.value, StatementError)
+
+
+UNKNOWN = [
+    ("A", "VARCHAR(9)", "ENUM('a')", "collation"),
+    ("1e2", "VARCHAR(9)", "INT", "exponent"),
+    ("24-1-1", "VARCHAR(9)", "DATE", "not known"),
+    (1e30, "FLOAT", "BIGINT", "machine"),
+    ("x" + "ä" * 127 + "é", "TEXT", "TINYTEXT", None),
+    ("ä" * 128, "TEXT", "TINYTEXT", "in two"),
+    ("{", "TEXT", "JSON", "no JSON"),
+    (20240229, "INT", "DATE", "not known"),
+    (-1.2345678901234567e-300, "DOUBLE", "TEXT", "shortens"),
+]
+
+
+@pytest.mark.parametrize(("value", "before", "after", "reason"), UNKNOWN)
+def test_what_is_not_known_is_not_guessed(
+    value: Any, before: str, after: str, reason: str | None
+) -> None:
+    if reason is None:  # a cut between two characters
+        assert becomes(value, before, after) == value[:-1]
+        return
+    with pytest.raises(Unconvertible, match=reason):
+        becomes(value, before, after)
+
+
+def test_moments_go_by_the_clock_of_the_session() -> None:
+    assert str(becomes("2024-12-31 23:00:00", "DATETIME", "TIMESTAMP NULL")) == (
+        "2024-12-31 21:00:00+00:00"
+    )
+    stamp = "TIMESTAMP(6) NULL"
+    assert becomes("2024-12-31 22:59:59.6Z", stamp, "VARCHAR(30)") == "2025-01-01 00:59:59.600000"
+    assert str(becomes("2024-12-31 21:59:59.6Z", stamp, "DATE")) == "2025-01-01"
+    assert str(becomes("2024-12-31 21:59:59.6Z", stamp, "DATE", TRUNCATING)) == "2024-12-31"
+    assert becomes("2024-12-31 21:59:59.6Z", stamp, "TIME") == "24:00:00"
+    assert str(becomes("25:00:00", "TIME", "DATETIME")) == "2023-11-16 01:00:00"
+    for zone in ("", "SYSTEM", "Nowhere/None"):
+        with pytest.raises(Unconvertible, match="zone"):
+            becomes("2024-12-31 23:00:00", "DATETIME", "TIMESTAMP NULL", Session(time_zone=zone))
+
+
+def test_the_second_of_two_hours_is_lost_even_between_timestamps() -> None:
+    berlin = Session(time_zone="Europe/Berlin")
+    twice = "2024-10-27 01:30:00Z"
+    assert str(becomes(twice, "TIMESTAMP NULL", "TIMESTAMP(3) NULL", berlin)).startswith(
+        "2024-10-27 00:30:00"
+    )
+    assert str(becomes(twice, "TIMESTAMP NULL", "TIMESTAMP(3) NULL")).startswith(
+        "2024-10-27 01:30:00"
+    )
+    with pytest.raises(Unconvertible, match="does not have"):
+        becomes("2024-03-31 02:30:00", "DATETIME", "TIMESTAMP NULL", berlin)
+
+
+def test_dates_as_text_hold_what_no_calendar_has() -> None:
+    forms = Forms(zero_dates="string")
+    assert becomes("2024-00-10", "DATE", "CHAR(10)", forms=forms) == "2024-00-10"
+    late = "9999-12-31 23:59:59.900000"
+    assert becomes(late, "DATETIME(6)", "DATE", forms=forms) == "0000-00-00"
+    with pytest.raises(Unconvertible, match="calendar"):
+        becomes("2024-00-10", "DATE", "INT", forms=forms)
+    with pytest.raises(Unconvertible, match="0000-00-00"):
+        becomes(late, "DATETIME(6)", "DATE")
+
+
+def test_what_a_column_does_not_say_is_not_assumed() -> None:
+    for value, before, after in ((5, "INT UNSIGNED", "TEXT"), (0.5, "FLOAT", "DOUBLE")):
+        old, new = column(before), column(after)
+        values = pa.array([value], old.arrow_type)
+        with pytest.raises(Unconvertible, match="is not known"):
+            convert(values, old, new, LAX)
+        assert not keeps_values(old, new, LAX)
+    floats = column("FLOAT")
+    assert not keeps_values(floats, floats, LAX)
+    assert keeps_values(floats, floats, LAX, plain=True)
+
+
+def test_null_has_no_place_in_not_null() -> None:
+    def filled(sql_type: str, session: Session = LAX) -> Any:
+        old, new = column(sql_type + " NULL"), column(sql_type + " NOT NULL")
+        made = convert(pa.nulls(1, old.arrow_type), old, new, session)
+        return made[0].as_py()
+
+    assert filled("INT") == 0
+    assert filled("ENUM('a','b')") == ""
+    assert filled("BINARY(2)") == b"\0\0"
+    assert filled("JSON") == "null"
+    assert str(filled("TIMESTAMP")) == "2023-11-14 22:13:20+00:00"
+    for sql_type, session in (("INT", STRICT), ("DATE", LAX), ("POINT", LAX)):
+        with pytest.raises(Unconvertible, match="NULL"):
+            filled(sql_type, session)
+
+
+def test_auto_increment_gives_numbers_of_its_own() -> None:
+    old = column("INT NOT NULL")
+    new = replace(old, auto_increment=True)
+    assert convert(pa.array([7], pa.int32()), old, new, LAX).to_pylist() == [7]
+    with pytest.raises(Unconvertible, match="AUTO_INCREMENT"):
+        convert(pa.array([0], pa.int32()), old, new, LAX)
+    keeping = Session(sql_mode=1 << 19)
+    assert convert(pa.array([0], pa.int32()), old, new, keeping).to_pylist() == [0]
+    assert not keeps_values(old, new, LAX)
+    assert keeps_values(old, new, keeping)
+
+
+KEPT = [
+    ("VARCHAR(10)", "VARCHAR(20)"), ("VARCHAR(10)", "TEXT"), ("CHAR(5)", "VARCHAR(5)"),
+    ("VARCHAR(9) CHARACTER SET latin1", "VARCHAR(9)"), ("TINYTEXT", "TEXT"),
+    ("ENUM('a','b')", "ENUM('b','c','a')"), ("SET('a','b')", "SET('a','x','b')"),
+    ("ENUM('a','b')", "VARCHAR(1)"), ("INT(5)", "INT"), ("MEDIUMINT", "INT"),
+    ("INT NOT NULL", "INT NULL"), ("DATETIME(3)", "DATETIME(6)"), ("BLOB", "LONGBLOB"),
+    ("TIMESTAMP", "TIMESTAMP(3)"), ("BINARY(3)", "VARBINARY(3)"), ("BIT(9)", "BIT(12)"),
+    ("INT DEFAULT 1", "INT DEFAULT 2"), ("DECIMAL(40,2)", "DECIMAL(50,2)"),
+]  # fmt: skip
+CHANGED = [
+    ("VARCHAR(20)", "VARCHAR(10)"), ("VARCHAR(9)", "VARCHAR(9) CHARACTER SET latin1"),
+    ("VARCHAR(9)", "CHAR(9)"), ("TEXT", "TINYTEXT"), ("SET('a','b')", "SET('b','a')"),
+    ("ENUM('a','b')", "ENUM('a')"), ("INT", "BIGINT"), ("INT", "MEDIUMINT"),
+    ("INT", "INT UNSIGNED"), ("DATETIME(6)", "DATETIME(3)"), ("VARBINARY(3)", "BINARY(3)"),
+    ("TIME", "TIME(3)"), ("INT NULL", "INT NOT NULL"), ("DECIMAL(40,2)", "DECIMAL(41,3)"),
+    ("VARCHAR(100)", "TINYTEXT"), ("BIT(8)", "BIT(9)"), ("VARCHAR(9)", "VARBINARY(99)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), KEPT)
+def test_values_are_kept(before: str, after: str) -> None:
+    assert keeps_values(column(before), column(after), LAX)
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGED)
+def test_values_may_change(before: str, after: str) -> None:
+    assert not keeps_values(column(before), column(after), LAX)
+
+
+def test_no_rows_and_many_alike() -> None:
+    old, new = column("VARCHAR(9)"), column("INT")
+    assert convert(pa.array([], pa.string()), old, new, STRICT).to_pylist() == []
+    many = pa.array(["7", None] * 5000, pa.string())
+    assert convert(many, old, new, STRICT).to_pylist() == [7, None] * 5000
+    assert convert(many[3:5], old, new, STRICT).to_pylist() == [None, 7]
