@@ -39,21 +39,18 @@ class HeadStart:
         """Stages groups one after the other, until the batch is there. Raises what staging does:
         nobody has to listen, it is said again when the group is staged in its turn.
 
-        Statements are passed over, as if done: what is staged is what the log says of rows, and
-        where it doesn't say all (binlog_row_metadata=MINIMAL) a table that is not there yet is an
-        error. A statement that stops the applier stops it before what was staged behind it."""
+        It ends at a statement: what rows behind it mean is known when it has been carried out."""
         self._forget()
         self._batch_is_there.clear()
         planner = Planner(self._apply)
         batch = planner.batch(records)
         group = planner.group(batch, 0)
-        while group is not None:
-            if group.with_rows:
-                known = replace(group, executed=executed, idempotent=idempotent)
-                staged = self._stage(known)
-                planner.observe(group, staged.changes)
-                if len(self._staged) == _GROUPS or self._batch_is_there.is_set():
-                    return
+        while group is not None and group.with_rows:
+            known = replace(group, executed=executed, idempotent=idempotent)
+            staged = self._stage(known)
+            planner.observe(group, staged.changes)
+            if len(self._staged) == _GROUPS or self._batch_is_there.is_set():
+                return
             executed = executed.union(group.gtids)
             group = planner.group(batch, group.last)
 

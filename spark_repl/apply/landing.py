@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ..crash_points import reach
 from ..errors import DecodeError, LogError, SparkReplError
 from ..observe.worker_status import APPLYING, STAGING
+from ..relay.record import Kind
 from ..runtime.retry import Retries, disk_full, temporary
 from ..write.row_fault import RowFault
 from .lanes import Lanes
@@ -99,6 +100,8 @@ class Landing:
         self._retries.run(lambda: self._statements.apply(record, cut), slot=group.slot)
         reach("after_statement")
         self._status.count(statements=1)
+        if record["kind"] == Kind.DDL_ROWS:
+            self._count(self._write(group.of_rows()))
         self._publish(group, cut)
 
     def _land_rows(self, dispatched: Dispatched, staging: Future[StagedGroup]) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..control.cut import Cut
 from ..crash_points import reach
-from ..gtid import GtidSet
-from ..schedule.stops import copied, left_out, replayed
+from ..schedule.stops import copied, left_out
 
 if TYPE_CHECKING:
     from ..control.copies import CatchUp
@@ -42,7 +41,8 @@ class LowWaterMark:
         self._log, self._tracking, self._store = log, tracking, store
         self._catch_up, self._retries = catch_up, retries
         self.executed, self.position = point.executed, point.position
-        self._before = point.executed if point.renewed else GtidSet()  # another log brought them
+        # Another log may have brought them, also where a cut was published in this one since.
+        self._before = point.executed
         self._replayed_to, self._by_hand = point.replayed_to, point.by_hand
         self._ended: list[Branch] = []  # since the last cut
 
@@ -51,11 +51,10 @@ class LowWaterMark:
         return records[int(np.searchsorted(records["end"], self.position, "right")) :]
 
     def not_there(self, records: Records) -> Records:
-        """The records, those made empty that all tables have by other ways: from another log, from
-        a copy, or by what was applied before a copy began."""
-        if self._log.history.renewed:  # what it held takes its slot, and changes nothing
-            records, _ = left_out(records, self._before)
-        return copied(replayed(records, self._replayed_to), self._catch_up.copied)
+        """The records, those made empty that all tables have by other ways: from another log, or
+        from a copy. Statements that were carried out before stay: they say what names mean."""
+        records, _ = left_out(records, self._before)  # they take their slots, and change nothing
+        return copied(records, self._catch_up.copied)
 
     def count(self, group: Group) -> int:
         """How many transactions of the group the tables did not have."""

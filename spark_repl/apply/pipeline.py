@@ -28,6 +28,7 @@ from ..position import RelayPosition
 from ..relay.record import holding
 from ..schedule.group import XA_PARTS, Group, Records
 from ..write.row_fault import RowFault
+from ..write.table_changes import TableChanges
 from .commit_order import CommitOrder
 from .landing import Dispatched, Landing
 from .lanes import GROUPS_AHEAD
@@ -85,7 +86,7 @@ class Pipeline:
         self._landing = Landing(
             self._staging,
             writer,
-            Statements(tracking, applied),
+            Statements(tracking, applied, TableChanges(tracking, writer.workers), self._catch_up),
             self.mark,
             self._order,
             self._xa,

@@ -75,8 +75,7 @@ def resume(tracking: Tracking, relay_path: str) -> tuple[AppliedLog, ResumePoint
     cuts, stands = control.cuts(), standing(control)
     cut, copy = stands.begin, stands.copy
     tracking.load(cut)
-    known = [table.position for table in tracking.tables.values()] + [one.position for one in cuts]
-    highest = max(known, default=0)
+    highest = max([tracking.highest, *(one.position for one in cuts)])
     relay, (history, index) = look(
         relay_path, lambda files: indexed(files, resolve(control, files, cut, highest), folder)
     )

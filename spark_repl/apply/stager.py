@@ -88,7 +88,7 @@ class Stager:
             cascades=group.cascades,
             forms=self._tracking.options.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
-            known={t.name: t.definition for t in list(self._tracking.tables.values())},
+            known=self._tracking.logged_definitions(),
         )
         began = time.perf_counter()
         try:
@@ -141,7 +141,7 @@ class Stager:
 
     def _held(self, executed: GtidSet) -> Iterable[tuple[str, GtidSet]]:
         """What tables hold by GTID, of another log or from a copy."""
-        return [*self._tracking.ahead.items(), *self.catch_up.held(executed).items()]
+        return [*self._tracking.ahead().items(), *self.catch_up.held(executed).items()]
 
     @property
     def task_retries(self) -> int:

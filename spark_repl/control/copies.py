@@ -174,22 +174,7 @@ def _shows(cut: Cut, copy: Copy) -> bool:
     return cut.at > copy.at and (not copy.paths or not shown.isdisjoint(copy.paths.values()))
 
 
-def current_paths(control: Control) -> dict[str, str]:
-    """Table -> path: as it was created, or as a copy that is done has replaced it."""
-    paths: dict[str, str] = {}
-    rows = [*control.rows("table"), *control.rows(KIND)]
-    for row in sorted(rows, key=lambda row: row["at"]):
-        if row["kind"] == KIND:
-            copy = Copy.of(row)
-            if copy.is_done and not copy.error and not copy.shown:  # noted later: nothing new
-                paths = {**(paths if copy.behind else {}), **copy.paths}
-        else:
-            table = json.loads(row["detail"])
-            paths[table["name"]] = table["path"]
-    return paths
-
-
-def shown_paths(control: Control) -> frozenset[str]:
+def consistent_paths(control: Control) -> frozenset[str]:
     """Paths of copied tables past their high-water mark: each of their rows is known."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
@@ -250,6 +235,10 @@ class CatchUp:
         if self._copy is None or not self.active(executed):
             return frozenset()
         return self._copy.bounds.keys() - self._copy.exact.keys()
+
+    def copies(self, executed: GtidSet) -> Container[str]:
+        """Tables that are not consistent yet."""
+        return self._copy.bounds if self._copy and self.active(executed) else ()
 
     def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
         """The GTID sets of tables that were read as of one moment: they can't be applied twice."""

@@ -7,8 +7,10 @@ local where the target is on an object store.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -113,6 +115,10 @@ class Layout:
         """A file whose time is when it was first seen that nothing names the table."""
         return os.path.join(self.state, "replaced", path)
 
-    def keys(self, path: str) -> str:
-        """Folder of the key index of one table."""
-        return os.path.join(self.state, "keys", path)
+    def keys(self, path: str, key: Sequence[str] = ()) -> str:
+        """Folder of the key index of one table, by the names that the key's columns have in the
+        data files; without them that of all its indexes."""
+        folder = os.path.join(self.state, "keys", path)
+        if not key:
+            return folder
+        return os.path.join(folder, hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16])

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from ..ddl.effect import Effect, Statement
 from ..ddl.lower_names import fold, folded
+from ..ddl.statement import Effect, Statement
 from ..errors import SchemaError, StatementError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 KIND, KEY = "names", "lower_case_table_names"
 ASK = -1
 _HINT = (
@@ -71,7 +72,8 @@ class NameCase:
             others = [other for other in present if other != name and fold(other) == fold(name)]
             if not others or name in present:
                 continue
-            if statement.effect == Effect.CREATE_TABLE and not statement.if_not_exists:
+            creates = statement.effect in _CREATES and name == statement.tables[0]
+            if creates and not statement.if_not_exists:
                 self._conclude(0, name)  # elsewhere that had been an error
                 return
             raise StatementError(

@@ -1,15 +1,16 @@
-"""Replaced tables: folders that nothing names any more, as a copy took their place or failed."""
+"""Replaced tables: folders that nothing names any more, as the table was dropped, a copy took its
+place, or failed."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
 from typing import TYPE_CHECKING
 
 from ..delta import storage
-from .copies import KIND, Copy, current_paths, standing
+from .copies import standing
+from .table_paths import made_behind, shown_paths, used_paths
 
 if TYPE_CHECKING:
     from .control import Control
@@ -18,16 +19,14 @@ if TYPE_CHECKING:
 
 def replaced_paths(control: Control) -> set[str]:
     """Paths, relative to the target, of tables that no cut shows and nobody writes to."""
-    copies = [Copy.of(row) for row in control.rows(KIND)]
-    paths = {json.loads(row["detail"])["path"] for row in control.rows("table")}
-    paths.update(path for copy in copies for path in copy.paths.values())
-    in_use = set(current_paths(control).values())
-    cuts, copy = control.cuts(), standing(control).copy
-    if copy:
-        in_use.update(copy.paths.values())
-        cuts += [copy.behind] if copy.behind else []
+    cuts, stands = control.cuts(), standing(control)
+    in_use = {row.path for row in made_behind(control, stands.cut)}
+    in_use.update(shown_paths(control, stands.cut).values())
+    if stands.copy:
+        in_use.update(stands.copy.paths.values())
+        cuts += [stands.copy.behind] if stands.copy.behind else []
     in_use.update(version.path for cut in cuts for version in cut.tables.values())
-    return paths - in_use
+    return used_paths(control) - in_use
 
 
 def remove_replaced(control: Control, layout: Layout, hours: int) -> list[str]:

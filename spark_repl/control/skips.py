@@ -18,7 +18,8 @@ from ..delta.log_replay import Action, commits_after
 from ..delta.storage import names
 from ..errors import TargetError
 from ..gtid import GtidSet
-from .copies import current_paths, standing
+from .copies import standing
+from .table_paths import current_paths
 
 if TYPE_CHECKING:
     from .control import Control

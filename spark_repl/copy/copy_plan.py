@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..control import name_case
 from ..control.control import Control
-from ..control.copies import Copy, current_paths, last_copy, record_copy, standing
+from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
+from ..control.table_paths import used_paths
 from ..ddl.lower_names import fold
 from ..errors import SourceError, TargetError
 from ..gtid import GtidSet
@@ -124,10 +125,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         }
     finally:
         connection.close()
-    used = {
-        *current_paths(control).values(),
-        *(last.paths.values() if (last := last_copy(control)) else ()),
-    }
+    used = used_paths(control)
     paths = {
         t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
         for t in tables

@@ -176,12 +176,11 @@ class FirstCopy:
     def _target(self, source: SourceTable, copy: Copy) -> tuple[Table, int]:
         """The Delta table, made if need be, and how many chunks it has."""
         name, behind = source.definition.name, copy.behind
-        table = self.tracking.create(
+        table = self.tracking.create_copy(
             source.definition,
-            complete=False,
-            position=behind.position if behind else 0,
-            user_metadata=user_metadata(behind, self.control.channel) if behind else "{}",
-            copied_to=copy.paths[name],
+            copy.paths[name],
+            behind.position if behind else 0,
+            user_metadata(behind, self.control.channel) if behind else "{}",
         )
         if table.definition != self.tracking.options.forms.apply(source.definition):
             raise TargetError(

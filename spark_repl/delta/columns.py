@@ -76,11 +76,12 @@ def literally(path: str) -> str:
 def schema_json(schema: pa.Schema) -> str:
     """The schemaString of a new table. NOT NULL is the source's, but for dates: a zero date may
     become NULL (zero_dates = "null")."""
-    fields = [field_json(f.with_nullable(f.nullable or _is_moment(f.type))) for f in schema]
+    fields = [field_json(f.with_nullable(f.nullable or is_moment(f.type))) for f in schema]
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def _is_moment(kind: pa.DataType) -> bool:
+def is_moment(kind: pa.DataType) -> bool:
+    """Whether values are dates or moments, which may become NULL whatever the source says."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
@@ -180,6 +181,8 @@ def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """``array`` as ``kind``, fields of a struct by their order, whatever their names."""
     if array.type == kind:
         return array
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), kind)
     if is_variant(kind):
         return as_type(array, kind)
     if pa.types.is_struct(kind):
@@ -263,6 +266,18 @@ def open_file(folder: str, path: str) -> pq.ParquetFile:
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=ahead)
 
 
+def stored_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    """The columns of a data file, by the names that they have in it. One that the table got behind
+    the file has no type there: all are NULL."""
+    return _columns_of(file.read(columns=list(names)), names, file.metadata.num_rows)
+
+
+def _columns_of(read: pa.Table, names: Sequence[str], rows: int) -> list[pa.ChunkedArray]:
+    there = set(read.column_names)
+    missing = pa.chunked_array([pa.nulls(rows)])
+    return [read.column(name) if name in there else missing for name in names]
+
+
 def read_rows(
     folder: str, path: str, physical: Sequence[str], rows: npt.NDArray[np.int64]
 ) -> list[pa.Array]:
@@ -282,4 +297,4 @@ def read_rows(
     ]
     back = pa.array(np.argsort(order, kind="stable"))
     table = pa.concat_tables(parts).take(back).combine_chunks()
-    return [pa.concat_arrays(table.column(name).chunks) for name in physical]
+    return [one_chunk(column) for column in _columns_of(table, physical, len(rows))]

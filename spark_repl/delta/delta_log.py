@@ -122,25 +122,35 @@ class DeltaLog(TableLog):
     def create(
         self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
-        metadata = {
-            "id": str(uuid.uuid4()),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": new.schema_string,
-            "partitionColumns": list(new.partition_columns),
-            "configuration": new.configuration,
-            "createdTime": int(time.time() * 1000),
-        }
+        metadata = metadata_action(new, str(uuid.uuid4()))
         transaction = self._log(folder).startTransaction()
         if int(transaction.readVersion()) >= 0:
             raise ConcurrentChangeError("somebody has made the table meanwhile", file=folder)
         transaction.readTxn().addOne(app)
-        transaction.updateMetadata(self._action({"metaData": metadata}), False)
+        transaction.updateMetadata(self._action(metadata), False)
         self._commit(folder, transaction, [], app, position, user_metadata)
 
     def commit(
         self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
     ) -> int:
         transaction = self._begin(planned, app)
+        return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
+
+    def alter(
+        self,
+        planned: Snapshot,
+        new: NewTable,
+        actions: list[Action],
+        app: str,
+        position: int,
+        user_metadata: str,
+    ) -> int:
+        transaction = self._begin(planned, app)
+        metadata = metadata_action(new, planned.metadata_id)
+        try:
+            transaction.updateMetadata(self._action(metadata), False)
+        except Py4JJavaError as error:
+            raise translate(error, planned.folder) from error
         return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
@@ -208,6 +218,19 @@ class DeltaLog(TableLog):
 
     def _action(self, action: Action) -> Any:
         return self._package.actions.Action.fromJson(json.dumps(action))
+
+
+def metadata_action(new: NewTable, identity: str) -> Action:
+    """The ``metaData`` action of a table whose id is ``identity``."""
+    metadata = {
+        "id": identity,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": new.schema_string,
+        "partitionColumns": list(new.partition_columns),
+        "configuration": new.configuration,
+        "createdTime": int(time.time() * 1000),
+    }
+    return {"metaData": metadata}
 
 
 def _check_release(jvm: Any) -> None:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from .log_replay import Action
 
 log = logging.getLogger(__name__)
+
+Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""what a worker makes of the batches of its rows"""
 
 _SESSION_APP = "spark.databricks.delta.write.txnAppId"
 _SESSION_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -132,7 +136,47 @@ class PublicLog(TableLog):
         return replace(previous, version=version)
 
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
+        live = log_replay.live_files(snapshot.folder, snapshot.version)
+        if live is None:
+            with opened(snapshot.folder, snapshot.version) as table:
+                paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+            live = {path: {"path": path} for path in paths}
+        return live
+
+    def alter(
+        self,
+        planned: Snapshot,
+        new: NewTable,
+        actions: list[Action],
+        app: str,
+        position: int,
+        user_metadata: str,
+    ) -> int:
         raise _only_direct()
+
+    def overwrite(
+        self,
+        planned: Snapshot,
+        schema_string: str,
+        rows: Rows | None,
+        app: str,
+        position: int,
+        user_metadata: str,
+    ) -> int:
+        """Commits other columns and what ``rows`` makes of the table's, batch by batch on the
+        executors (None: no rows are left), with the position; returns the version."""
+        session = self._session(app, position, user_metadata)
+        fields = [_plain(field) for field in json.loads(schema_string)["fields"]]
+        schema = StructType.fromJson({"type": "struct", "fields": fields})
+        if rows is None:
+            frame = session.createDataFrame([], schema)
+        else:
+            reader = session.read.format("delta").option("versionAsOf", planned.version)
+            frame = reader.load(planned.folder).mapInArrow(rows, schema)
+        with told_apart(planned.folder):
+            writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", True)
+            writer.partitionBy(*planned.partition_columns).save(planned.folder)
+        return self.version(planned.folder)
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         raise _only_direct()
@@ -215,6 +259,14 @@ def _only_direct() -> SetupError:
 
 def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    """A field of a schemaString without what column mapping says of it, and without NOT NULL."""
+    kind = field["type"]
+    if isinstance(kind, dict) and kind["type"] == "struct":
+        kind = {**kind, "fields": [_plain(inner) for inner in kind["fields"]]}
+    return {**field, "type": kind, "nullable": True, "metadata": {}}
 
 
 def _physical(field: dict[str, Any]) -> dict[str, Any]:

@@ -109,6 +109,19 @@ class TableLog(ABC):
         """
 
     @abstractmethod
+    def alter(
+        self,
+        planned: Snapshot,
+        new: NewTable,
+        actions: list[Action],
+        app: str,
+        position: int,
+        user_metadata: str,
+    ) -> int:
+        """Commits other columns, or properties, with what happens to files and with the position;
+        returns the version. Raises as ``commit``."""
+
+    @abstractmethod
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         """Commits other files with the same rows; returns the version. Raises as ``commit``."""
 

@@ -103,6 +103,13 @@ class Group:
         records = self.records
         return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
+    def of_rows(self) -> Group:
+        """The rows of a statement that has some (CREATE TABLE ... SELECT), as those of a
+        transaction."""
+        records = self.records.copy()
+        records["kind"] = Kind.ROWS
+        return replace(self, records=records)
+
     def count_before(self, position: str | None) -> int:
         """How many transactions stand before the one that holds ``position`` (FILE:OFFSET)."""
         if position is None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..relay.log import RelayLog
 
 Records = npt.NDArray[Any]
-_STATEMENTS = (Kind.QUERY, Kind.DDL_ROWS)
 
 _FORMS = "before-gtids:SET, after-gtids:SET, source:FILE:POS or relay:FILE:POS"
 _PLACE = re.compile(r"(.+):(\d+)")
@@ -131,16 +130,6 @@ def copied(records: Records, held: GtidSet) -> Records:
         kind = records["kind"]
         kind[hits & (kind == Kind.XA_COMMIT)] = Kind.XA_ROLLBACK
         kind[hits & ~np.isin(kind, (Kind.XA_PREPARE, Kind.XA_ROLLBACK))] = Kind.EMPTY
-    return records
-
-
-def replayed(records: Records, position: int) -> Records:
-    """The records where only copied tables are behind ``position``: statements up to there have
-    been carried out."""
-    hits = (records["end"] <= position) & np.isin(records["kind"], _STATEMENTS)
-    if hits.any():
-        records = records.copy()
-        records["kind"][hits] = Kind.EMPTY
     return records
 
 

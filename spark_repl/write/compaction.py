@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from ..delta import deletion_vector
-from ..delta.columns import Columns, one_chunk, open_file, with_type
+from ..delta.columns import Columns, one_chunk, open_file, stored_columns, with_type
 from ..delta.log_replay import Action
 from ..delta.statistics import loosened, row_count
 from .commit import removed
@@ -47,7 +47,8 @@ class CompactTask:
 
     @property
     def index(self) -> KeyIndex:
-        return KeyIndex(self.index_folder, self.folder, list(self.key))
+        types = [self.schema.types[self.columns.physical.index(name)] for name in self.key]
+        return KeyIndex(self.index_folder, self.folder, list(self.key), types)
 
     @classmethod
     def of(cls, table: Table, index_folder: str, files: tuple[LiveFile, ...]) -> CompactTask:
@@ -141,10 +142,10 @@ def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> 
     """The rows of one file that its deletion vector does not mark, nor ``gone``."""
     gone = gone or BitMap()
     with open_file(task.folder, file.path) as parquet:
-        stored = parquet.read(columns=list(task.columns.physical))
+        stored = stored_columns(parquet, task.columns.physical)
     arrays = [
-        with_type(one_chunk(stored.column(name)), field.type)
-        for name, field in zip(task.columns.physical, task.schema, strict=True)
+        with_type(one_chunk(column), field.type)
+        for column, field in zip(stored, task.schema, strict=True)
     ]
     rows = pa.Table.from_arrays(arrays, names=list(task.columns.physical))
     if file.vector is not None:

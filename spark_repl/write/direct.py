@@ -99,7 +99,13 @@ def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
 
 def _index(task: WriteTask) -> KeyIndex:
     chosen = task.key or range(len(task.columns.names))
-    return KeyIndex(task.index_folder, task.folder, [task.columns.physical[i] for i in chosen])
+    types = task.definition.arrow_schema().types
+    return KeyIndex(
+        task.index_folder,
+        task.folder,
+        [task.columns.physical[i] for i in chosen],
+        [types[i] for i in chosen],
+    )
 
 
 def _complete(

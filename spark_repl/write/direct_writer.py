@@ -47,7 +47,7 @@ class DirectWriter:
         for table in tables.values():
             if table.has_vectors:
                 continue
-            keys = self._tracking.layout.keys(table.path)
+            keys = self._tracking.key_folder(table)
             for path, rows in marked_rows(per_table[table.name]).items():
                 old = self._tracking.commits.action(table, path)
                 size += old["size"]

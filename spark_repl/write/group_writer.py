@@ -46,7 +46,7 @@ class GroupWriter:
     threads, for different tables."""
 
     def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
-        self._tracking, self._commits, self._workers = tracking, tracking.commits, workers
+        self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
         direct = config.apply.writer == "direct"
         self._writer = _writer(tracking, workers, direct=direct)
         self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
@@ -98,8 +98,8 @@ class GroupWriter:
         reach("planned")
         begins()
         rows = sum(_rows(task.parts) for task in tasks)
-        here = self._workers.is_small(rows=rows)
-        written = self._workers.run(self._writer.task, tasks, here=here)
+        here = self.workers.is_small(rows=rows)
+        written = self.workers.run(self._writer.task, tasks, here=here)
         try:
             if not _faults(written):
                 written = self._writer.finish(tables, written)
@@ -194,9 +194,12 @@ class GroupWriter:
                 )
             if name not in parts:
                 continue
-            check_definition(table, definition)
             held.enter_context(table.lock)
             self._commits.refresh(table)
+            if _names_key(table, definition):
+                log.warning("%s: its rows are told apart by another key now", name)
+                self._tracking.take_key(table, definition.primary_key, before)
+            check_definition(table, definition)
             tables[name] = table
         return tables
 
@@ -208,7 +211,7 @@ class GroupWriter:
     ) -> list[WriteTask]:
         """The group's write tasks, the heaviest first."""
         rows = sum(_rows(pieces) for pieces in parts.values())
-        share = rows // (self._workers.count + 1)
+        share = rows // (self.workers.count + 1)
         tasks = [
             task
             for name, table in tables.items()
@@ -230,7 +233,7 @@ class GroupWriter:
             WriteTask(
                 table.name,
                 table.folder,
-                layout.keys(table.path),
+                self._tracking.key_folder(table),
                 table.columns,
                 table.definition.primary_key,
                 tuple(pieces),
@@ -296,6 +299,14 @@ def _writer(tracking: Tracking, workers: Workers, *, direct: bool) -> Writer:
     from .merge import MergeWriter  # and pandas with it
 
     return MergeWriter(workers.spark, tracking.commits)
+
+
+def _names_key(table: Table, logged: TableDefinition) -> bool:
+    """Whether the log names another key of a table that may have no PRIMARY KEY: the server picks a
+    UNIQUE index then, and no statement says which."""
+    if table.definition.has_primary or logged.primary_key == table.definition.primary_key:
+        return False
+    return table.columns.fits(logged.arrow_schema())
 
 
 def check_definition(table: Table, logged: TableDefinition) -> None:

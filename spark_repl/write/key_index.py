@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,15 @@ import pyarrow as pa
 from ..binlog.kernels.jit import jit, jit_allocating, larger
 from ..decode.key_hash import NULL_HASH, hash_binary
 from ..delta import storage
-from ..delta.columns import Columns, equal, flat_parts, one_chunk, open_file, write_file
+from ..delta.columns import (
+    Columns,
+    equal,
+    flat_parts,
+    one_chunk,
+    open_file,
+    stored_columns,
+    write_file,
+)
 
 _SUFFIX = ".npy"
 """Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
@@ -99,8 +107,16 @@ def _mix(total: Any, value: Any) -> None:
 class KeyIndex:
     """The index files of one table, ``<folder>/<data file>.npy``: int64[2, rows], hash and row."""
 
-    def __init__(self, folder: str, table_folder: str, key_columns: list[str]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        table_folder: str,
+        key_columns: list[str],
+        key_types: Sequence[pa.DataType] = (),
+    ) -> None:
+        """``key_types``: of columns that a file may lack, as it is older than they are."""
         self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
+        self._types = key_types
 
     def _path(self, data_file: str) -> str:
         return os.path.join(self.folder, _name(data_file))
@@ -142,8 +158,13 @@ class KeyIndex:
 
     def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
         with open_file(self.table_folder, data_file) as file:
-            table = file.read(columns=self.key_columns)
-        return [table.column(name) for name in self.key_columns]
+            stored = stored_columns(file, self.key_columns)
+        return [self._typed(number, column) for number, column in enumerate(stored)]
+
+    def _typed(self, number: int, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        if not pa.types.is_null(column.type):
+            return column
+        return pa.chunked_array([pa.nulls(len(column), self._types[number])])
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
         """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""

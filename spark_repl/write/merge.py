@@ -102,13 +102,16 @@ class MergeWriter:
 
     def _session(self, table: Table) -> SparkSession:
         with self._lock:
-            if table.name not in self._sessions:
-                self._sessions[table.name] = session = self._spark.newSession()
+            if table.path not in self._sessions:
+                self._sessions[table.path] = session = self._spark.newSession()
                 session.conf.set(*_BROADCAST)
                 session.conf.set(*ALONE)
-                if table.definition.primary_key:
-                    session.conf.set(*_NO_COPY)
-            return self._sessions[table.name]
+            session = self._sessions[table.path]
+        if table.definition.primary_key:  # which ALTER TABLE may give or take
+            session.conf.set(*_NO_COPY)
+        else:
+            session.conf.unset(_NO_COPY[0])
+        return session
 
     def _net(self, table: Table, written: Sequence[Written]) -> DataFrame:
         session = self._session(table)

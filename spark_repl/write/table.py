@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..control.cut import TableVersion
+from ..ddl.renamed import rename
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -56,9 +57,21 @@ class Table:
     position: int
     columns: Columns
     files: LiveFiles | None = field(default=None, repr=False)
+    logged: TableDefinition | None = None
+    """what the log's rows are at the place that is applied, where the table is ahead of it"""
     pending: int | None = None
     """position of a commit of ours whose outcome is not known yet: it may be in the log"""
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def definition_in_log(self) -> TableDefinition:
+        """What the log's rows of the table are, at the place that is applied."""
+        return self.logged or self.definition
+
+    def rename(self, name: str) -> None:
+        """Gives the table another name (db.table); its folder, rows and log stay."""
+        self.name, self.definition = name, rename(self.definition, name)
+        self.logged = self.logged and rename(self.logged, name)
 
     @property
     def key_columns(self) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ class Upkeep:
         with table.lock:
             planned = self.commits.live(table)
         live = planned.adds
-        keys, tasks, size = self.tracking.layout.keys(table.path), [], 0
+        keys, tasks, size = self.tracking.key_folder(table), [], 0
         for paths in choose(table.folder, live, self._enough):
             files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
             tasks.append(CompactTask.of(table, keys, files))

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.apply.replica import Replica
 from spark_repl.apply.stager import Stager
-from spark_repl.errors import LogError, StatementError
+from spark_repl.errors import LogError
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.worker_status import APPLYING, STAGING
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
@@ -104,23 +104,8 @@ def test_another_group_is_staged_anew(log, target, reads):
     assert rows(target, A) == [(1, "x"), (2, "x")]
 
 
-def test_statements_are_passed_over(log, target, reads):
-    """A new target's log begins with them; what follows is staged before its table is there."""
-    log.transaction(insert(A, (1, "x")))
-    log.ddl(B.create)
-    log.transaction(insert(B, (7, "y")), insert(A, (2, "x")))
-    with applier(log.folder, target) as found:
-        coordinator = found.coordinator
-        coordinator.begin_ahead(found.index)
-        coordinator._pipeline._staging._thread.submit(lambda: None).result()
-        assert reads == [1, 1]
-        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
-        assert reads == [1, 1]
-    assert rows(target, A) == [(1, "x"), (2, "x")]
-    assert rows(target, B) == [(7, "y")]
-
-
-def test_a_statement_that_stops_stops_before_them(log, target, reads):
+def test_it_ends_at_a_statement(log, target, reads):
+    """What rows behind it mean is known when it has been carried out."""
     grown(log, target)
     log.ddl("TRUNCATE TABLE t.a")
     log.transaction(insert(A, (1, "again")))
@@ -129,10 +114,10 @@ def test_a_statement_that_stops_stops_before_them(log, target, reads):
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
         coordinator._pipeline._staging._thread.submit(lambda: None).result()
+        assert reads == [3]
+        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
         assert reads == [3, 1]
-        with pytest.raises(StatementError):
-            coordinator.apply(found.index.slice(coordinator.position, found.index.end))
-    assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
+    assert rows(target, A) == [(1, "again")]
 
 
 def test_what_goes_wrong_then_is_met_in_its_turn(log, target, reads, monkeypatch):

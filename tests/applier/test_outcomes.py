@@ -96,9 +96,8 @@ def test_a_rewrite_that_may_still_land_keeps_its_files(log, target, rewrites):
     six_inserts(log)
     with applier(log.folder, target, group_max_transactions=1) as found:
         tried = rewrites(unknown)
-        table = found.tracking.tables
         found.coordinator.apply(found.index.slice(0, found.index.end))
-        assert table["t.a"].position == found.index.end
+        assert found.tracking.tables["t.a"].position == found.index.end
     assert kept and tried[0]
     # Groups have taken its version since; who asked before that had to leave the files.
     folder, paths = str(target / "t" / "a"), tried[0]

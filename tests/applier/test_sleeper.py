@@ -46,11 +46,7 @@ def apply(one: Replica) -> None:
 
 
 def go_on(sleeper: Replica) -> FencedError | None:
-    """It stages what comes next, tries to commit the statement before it, and ends."""
-    coordinator = sleeper.coordinator
-    coordinator.begin_ahead(sleeper.index)
-    coordinator._pipeline._staging._thread.submit(lambda: None).result()
-    assert list(Path(sleeper.tracking.layout.state, "staging").rglob("group-*"))
+    """It tries to carry out the statement that comes next, and ends."""
     try:
         apply(sleeper)
     except FencedError as error:

@@ -73,7 +73,7 @@ def test_calls_fail_time_out_or_land_unanswered(
     for key in range(12):
         log.transaction(insert(a, (key, "x")), insert(b, (key, "x")))
     target = tmp_path / "lake"
-    print(_through_faults(log.folder, target, 5, faulty, 80, 1))
+    print(_through_faults(log.folder, target, 4, faulty, 40, 1))
     for table in (a, b):
         assert_rows(spark, target, table, [(key, "x") for key in range(12)])
     assert_applied_once(target)

@@ -103,8 +103,10 @@ ROOMS: dict[str, Room] = {
     ),
     "ddl": Room(
         ("ddl/effect.py", "ddl/create_table.py", "ddl/alter_table.py", "ddl/sql_tokens.py",
-         "ddl/foreign_keys.py", "ddl/lower_names.py"),
-        ("unit/ddl/test_ddl_parts.py", "unit/ddl/test_sql_tokens.py", "unit/ddl/test_ddl.py",
+         "ddl/foreign_keys.py", "ddl/lower_names.py", "ddl/altered.py", "ddl/altered_keys.py",
+         "ddl/arrangement.py", "ddl/keys.py", "ddl/columns.py", "ddl/origins.py"),
+        ("unit/ddl/test_ddl_parts.py", "unit/ddl/test_alter.py", "unit/ddl/test_sql_tokens.py",
+         "unit/ddl/test_ddl.py",
          "unit/decode/test_cascades.py", "unit/ddl/test_name_case.py",
          "unit/ddl/test_create_select.py",
          "property/test_ddl.py"),

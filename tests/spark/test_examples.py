@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.runtime.user_cache import cache_folder
-from tests.spark.test_jobs import TRANSACTIONS, assert_bank
+from tests.spark.lab import assert_server_state_elsewhere
+from tests.spark.test_jobs import TRANSACTIONS
 from tests.support.examples import ALL, ROOT, of_language
 
 PYTHON = {block.page for block in of_language("python")}
@@ -60,7 +61,7 @@ def test_python_runs(
 
 def test_commands_run(spark: SparkSession, bank: Path, here: Path) -> None:
     said = bash(here, "README.md bash 2")
-    assert_bank(spark, bank, here / "lake")
+    assert_server_state_elsewhere(here / "lake", bank / "expected")
     assert f"transactions: {TRANSACTIONS}\n" in said
 
 
@@ -75,4 +76,4 @@ def test_the_job_under_spark_submit(spark: SparkSession, bank: Path, here: Path)
     places = {"HOME": str(here / "home"), "SPARK_REPL_CACHE": ""}
     said = bash(here, "docs/getting-started.md bash 2", **places)
     assert f"{TRANSACTIONS} transactions, now at bank-bin.000002:" in said
-    assert_bank(spark, bank, here / "lake")
+    assert_server_state_elsewhere(here / "lake", bank / "expected")

@@ -169,7 +169,7 @@ def test_vacuum_removes_what_nobody_needs_and_its_key_index(
     log.transaction(insert(A, (1, "one")))
     log.transaction(insert(A, (2, "two")))
     run(spark, log.folder, target, group_max_transactions=1)
-    folder, keys = target / "t" / "a", target / "_repl" / "keys" / "t" / "a"
+    folder, (keys,) = target / "t" / "a", (target / "_repl" / "keys" / "t" / "a").iterdir()
     orphan = folder / "part-of-a-dead-attempt.zstd.parquet"
     orphan.write_bytes(b"x")
     (keys / f"{orphan.name}.npy").write_bytes(b"x")

@@ -30,21 +30,17 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.crash_points import listening
 from spark_repl.delta import log_replay, storage
-from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.delta_log import DeltaLog, metadata_action
 from spark_repl.delta.log_replay import Action, read_commit
 from spark_repl.delta.new_file import new_file
 from spark_repl.delta.partitions import MATERIALIZED
 from spark_repl.delta.reader import read
+from spark_repl.delta.schema_change import ColumnIds, has_mapping
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.applier_status import Result
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import Table
-
-_PROTOCOL = {
-    "minReaderVersion": 3, "minWriterVersion": 7,
-    "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"],
-}  # fmt: skip
 
 
 class LocalDelta(DeltaLog):
@@ -84,12 +80,7 @@ class LocalDelta(DeltaLog):
     def create(
         self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
     ) -> None:
-        metadata = {
-            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
-            "schemaString": new.schema_string, "configuration": new.configuration,
-            "partitionColumns": list(new.partition_columns),
-        }  # fmt: skip
-        actions = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+        actions = [{"protocol": _protocol(new)}, metadata_action(_numbered(new), str(uuid.uuid4()))]
         put(folder, 0, actions, app, position, user_metadata)
 
     def commit(
@@ -101,8 +92,38 @@ class LocalDelta(DeltaLog):
         CRASHES("after_put")
         return done
 
+    def alter(
+        self, planned: Snapshot, new: NewTable, actions: list[Action], app: str, position: int,
+        user_metadata: str,
+    ) -> int:  # fmt: skip
+        asked = "delta.feature."
+        configuration = {k: v for k, v in new.configuration.items() if not k.startswith(asked)}
+        plain = replace(new, configuration=configuration)
+        protocol = [{"protocol": _protocol(new)}] if plain != new else []
+        changed = [*protocol, metadata_action(plain, planned.metadata_id), *actions]
+        return self.commit(planned, changed, app, position, user_metadata)
+
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         return put(planned.folder, planned.version + 1, actions)
+
+
+def _protocol(new: NewTable) -> dict[str, Any]:
+    features = ["deletionVectors"]
+    features += ["columnMapping"] if has_mapping(new.configuration) else []
+    features += ["timestampNtz"] if "timestamp_ntz" in new.schema_string else []
+    return {
+        "minReaderVersion": 3, "minWriterVersion": 7,
+        "readerFeatures": features, "writerFeatures": features,
+    }  # fmt: skip
+
+
+def _numbered(new: NewTable) -> NewTable:
+    """The table's columns with ids and physical names, as Delta gives them, where it has them."""
+    configuration = dict(new.configuration)
+    ids, schema = ColumnIds(configuration), json.loads(new.schema_string)
+    schema["fields"] = [ids.given(field) for field in schema["fields"]]
+    ids.keep(configuration)
+    return replace(new, schema_string=json.dumps(schema), configuration=configuration)
 
 
 def _path(folder: str, version: int) -> str:
@@ -237,6 +258,15 @@ def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def cuts(target: Path | str) -> list[Cut]:
     return Control(Layout(str(target)).control).cuts()
+
+
+def at_cut(target: Path | str, cut: Cut) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of every table that a cut shows, sorted, by the table's name."""
+    shown = {}
+    for name, at in cut.tables.items():
+        found = read(f"{target}/{at.path}", at.version)
+        shown[name] = sorted((tuple(row.values()) for row in found.to_pylist()), key=_order)
+    return shown
 
 
 def rows_at_cuts(target: Path | str, table: Table) -> list[list[tuple[Any, ...]]]:

@@ -17,18 +17,18 @@ from spark_repl.control.copies import (
     CatchUp,
     Copy,
     check_log,
-    current_paths,
+    consistent_paths,
     first_cut,
     last_copy,
     note_shown,
     record_copy,
-    shown_paths,
     standing,
 )
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.history import History
 from spark_repl.control.layout import Layout
 from spark_repl.control.replaced import remove_replaced, replaced_paths
+from spark_repl.control.table_paths import current_paths
 from spark_repl.copy import copy_plan
 from spark_repl.errors import HistoryError
 from spark_repl.gtid import GtidSet
@@ -79,7 +79,7 @@ def test_a_copy_of_one_table_stands_until_a_cut_shows_it(control: Control) -> No
     assert catch_up.active(gtids(8)) and not catch_up.active(gtids(9))
     assert "t.a" in catch_up.tables(gtids(8)) and "t.b" not in catch_up.tables(gtids(8))
     assert "t.a" not in catch_up.tables(gtids(9))
-    assert not shown_paths(control)
+    assert not consistent_paths(control)
     note_shown(control)
     found = last_copy(control)
     assert found and not found.shown, "no cut shows it yet"
@@ -87,7 +87,7 @@ def test_a_copy_of_one_table_stands_until_a_cut_shows_it(control: Control) -> No
     catch_up.cut_published(control)
     found = last_copy(control)
     assert found and found.shown
-    assert standing(control).copy is None and shown_paths(control) == {"t/a@2"}
+    assert standing(control).copy is None and consistent_paths(control) == {"t/a@2"}
 
 
 @pytest.mark.parametrize("noted", [True, False])

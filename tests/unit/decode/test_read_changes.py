@@ -87,7 +87,8 @@ def test_minimal_metadata_gives_what_full_metadata_gives() -> None:
 @pytest.mark.parametrize(
     ("statements", "words"),
     [
-        (["ALTER TABLE types.integers ADD COLUMN c INT"], "no statement seen so far does"),
+        (["ALTER TABLE types.integers ADD COLUMN c INT"], "column c is LONG by the statements"),
+        (["ALTER TABLE types.integers DROP COLUMN c"], "no statement seen so far does"),
         (["DROP TABLE types.integers"], "no statement seen so far does"),
         (["RENAME TABLE types.x TO types.integers"], "no statement seen so far does"),
         (["CREATE TABLE types.integers (id int)"], "the log has 13 columns"),

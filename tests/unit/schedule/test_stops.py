@@ -15,7 +15,7 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Kind
-from spark_repl.schedule.stops import Until, copied, due_in, left_out, replayed
+from spark_repl.schedule.stops import Until, copied, due_in, left_out
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.dump_stream import receive
 
@@ -162,15 +162,6 @@ def test_left_out_keeps_the_slot(made, tmp_path):
     changed = np.flatnonzero(left["kind"] != records["kind"])
     assert changed.tolist() == [2]
     assert left["kind"][2] == Kind.EMPTY
-
-
-def test_replayed_statements_are_not_carried_out_again(made, tmp_path):
-    records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records
-    assert records["kind"][0] == Kind.QUERY
-    again = replayed(records, int(records["end"][0]))
-    assert np.flatnonzero(again["kind"] != records["kind"]).tolist() == [0]
-    assert again["kind"][0] == Kind.EMPTY
-    assert replayed(records, int(records["end"][0]) - 1) is records
 
 
 def test_what_a_copy_holds_is_empty_but_for_branches(made, tmp_path):

@@ -1,0 +1,85 @@
+"""Which folder the table of each name is.
+
+A cut says it for its place in the log; behind the cut the statements do, in their order: RENAME and
+DROP TABLE write nothing but the next cut, so that a crash before it changes nothing. A table that
+is made leaves a row with its path, before it is made: whoever makes it again, behind a crash, finds
+what was begun. No path is given twice.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .copies import KIND as COPY
+from .copies import Copy, standing
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from .control import Control
+    from .cut import Cut
+
+_KIND = "table"
+MADE_BY_ROWS = ""
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A table that was made, or was to be. ``made_by``: the statement, by its GTID or else its
+    position; MADE_BY_ROWS of a table that the log does not create."""
+
+    name: str
+    path: str
+    position: int
+    made_by: str
+    at: datetime
+
+
+def announce(control: Control, name: str, path: str, position: int, made_by: str) -> None:
+    """Records that the table is going to be made; the caller owns the target."""
+    detail = {"name": name, "path": path, "made_by": made_by}
+    control.write(_KIND, position=position, detail=json.dumps(detail))
+
+
+def _announced(control: Control) -> list[Announced]:
+    rows = [(row, json.loads(row["detail"])) for row in control.rows(_KIND)]
+    return [
+        Announced(d["name"], d["path"], row["position"], d.get("made_by", MADE_BY_ROWS), row["at"])
+        for row, d in rows
+    ]
+
+
+def made_behind(control: Control, cut: Cut | None) -> list[Announced]:
+    """The tables that were announced behind ``cut``, and behind the beginning of a copy of all
+    tables that no cut shows yet."""
+    copy, behind = standing(control).copy, cut.position if cut else -1
+    rows = [row for row in _announced(control) if row.position >= behind]
+    if copy is not None and copy.behind is None:
+        assert copy.at is not None
+        rows = [row for row in rows if row.at > copy.at]
+    return rows
+
+
+def shown_paths(control: Control, cut: Cut | None) -> dict[str, str]:
+    """Table -> path, at the cut, or as a copy that is done, and that no cut shows yet, has it."""
+    copy = standing(control).copy
+    paths = {name: version.path for name, version in cut.tables.items()} if cut else {}
+    if copy is not None and copy.is_done:
+        return {**(paths if copy.behind else {}), **copy.paths}
+    return paths
+
+
+def current_paths(control: Control) -> dict[str, str]:
+    """Table -> path, at the newest cut and behind it, as far as tables have been made there."""
+    cut = standing(control).cut
+    behind = {row.name: row.path for row in made_behind(control, cut)}
+    return {**behind, **shown_paths(control, cut)}
+
+
+def used_paths(control: Control) -> set[str]:
+    """Every path that was ever given to a table of this channel."""
+    copies = [Copy.of(row) for row in control.rows(COPY)]
+    paths = {path for copy in copies for path in copy.paths.values()}
+    return paths.union(row.path for row in _announced(control))

@@ -1,0 +1,79 @@
+"""A table's schemaString behind ALTER TABLE: columns that stay keep their data, whatever is said of
+them, and new ones get an id and a physical name that no file has yet."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from .columns import field_json, is_moment
+from .table_log import NewTable, Snapshot
+
+_ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+_MAX_ID, _MODE = "delta.columnMapping.maxColumnId", "delta.columnMapping.mode"
+# Features that Delta asks for by name, before a table that has none may get a column of the type.
+_FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
+
+
+def has_mapping(configuration: Mapping[str, str]) -> bool:
+    """Whether a column's data is found by another name than the column's."""
+    return configuration.get(_MODE, "none") != "none"
+
+
+def altered(
+    before: Snapshot, wanted: pa.Schema, kept: Sequence[int | None], partitions: Sequence[str]
+) -> NewTable:
+    """The table's metadata with the columns ``wanted``. ``kept`` [columns]: the number of the
+    column before whose data it is, None of a new one; ``partitions``: names of the columns that it
+    is partitioned by, as they are now."""
+    fields = json.loads(before.schema_string)["fields"]
+    configuration = dict(before.configuration)
+    ids = ColumnIds(configuration)
+    made = []
+    for field, number in zip(wanted, kept, strict=True):
+        nullable = field.nullable or is_moment(field.type)
+        if number is None:
+            new = ids.given(field_json(field))
+        else:
+            new = {**fields[number], "name": field.name}
+        made.append({**new, "nullable": nullable})
+    features = {feature for field in made for feature in _needs(field["type"])}
+    for feature in sorted(features - before.features):
+        configuration[f"delta.feature.{feature}"] = "supported"
+    ids.keep(configuration)
+    schema = json.dumps({"type": "struct", "fields": made})
+    return NewTable(schema, configuration, tuple(partitions))
+
+
+class ColumnIds:
+    """Gives ids and physical names to columns and to what is nested in them."""
+
+    def __init__(self, configuration: Mapping[str, str]) -> None:
+        self._mapped = has_mapping(configuration)
+        self._last = int(configuration.get(_MAX_ID, "0"))
+
+    def given(self, field: dict[str, Any]) -> dict[str, Any]:
+        if not self._mapped:
+            return field
+        self._last += 1
+        metadata = {_ID: self._last, _PHYSICAL: f"col-{uuid.uuid4()}"}
+        return {**field, "type": self._inside(field["type"]), "metadata": metadata}
+
+    def _inside(self, kind: Any) -> Any:
+        if isinstance(kind, dict) and kind["type"] == "struct":
+            return {**kind, "fields": [self.given(field) for field in kind["fields"]]}
+        if isinstance(kind, dict) and kind["type"] == "array":
+            return {**kind, "elementType": self._inside(kind["elementType"])}
+        return kind
+
+    def keep(self, configuration: dict[str, str]) -> None:
+        if self._mapped:
+            configuration[_MAX_ID] = str(self._last)
+
+
+def _needs(kind: Any) -> set[str]:
+    return {_FEATURES[kind]} if isinstance(kind, str) and kind in _FEATURES else set()

@@ -1,0 +1,266 @@
+"""TableChanges: what statements do to tables that are there: one Delta commit, position in it.
+
+ALTER TABLE goes one of two ways: *metadata only*, where every value stays (names, order, new
+columns that are NULL, types that Delta keeps in the same way), or as a *rewrite* of all data files
+by the workers. Either is one commit, and a table that has it says so by its position, so that a
+statement which is carried out again behind a crash finds what it has done.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..crash_points import reach
+from ..ddl.alteration import Altered, Kept
+from ..delta import partitions
+from ..delta.columns import Columns
+from ..delta.public_log import PublicLog
+from ..delta.schema_change import altered as altered_metadata
+from ..delta.schema_change import has_mapping
+from ..errors import StatementError
+from .altered_rows import (
+    AlteredRows,
+    AlterTask,
+    alter_file,
+    forbids_null,
+    keeps_rows,
+    unknown_rows,
+)
+from .commit import removed
+from .compaction import CompactTask
+from .discard import discard
+from .table_commits import Outcome
+from .tracking import Tracking, user_metadata
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..control.cut import Cut
+    from ..ddl.session import Session
+    from ..delta.log_replay import Action
+    from ..delta.public_log import Rows
+    from ..delta.table_log import NewTable
+    from ..runtime.workers import Workers
+    from .table import Table
+    from .written import LiveFile, Written
+
+log = logging.getLogger(__name__)
+
+METADATA, REWRITE = "metadata only", "rewrite"
+UNKNOWN_ROWS = (
+    "the log does not say what the rows become: copy the table behind this statement"
+    " (spark-repl snapshot --table), or mend it by hand and leave the statement out (spark-repl"
+    " skip)"
+)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What one commit does, with actions of ours or by Delta's writer (``rows``). ``files``: those
+    that were made for it."""
+
+    new: NewTable | None = None
+    actions: Sequence[Action] = ()
+    files: Sequence[str] = ()
+    rows: Rows | None = None
+
+
+class TableChanges:
+    """Changes tables one at a time, when nothing else is under way."""
+
+    def __init__(self, tracking: Tracking, workers: Workers) -> None:
+        self._tracking, self._workers = tracking, workers
+
+    def is_empty(self, table: Table) -> bool:
+        """Whether the table has no data file, so that there is no row of which anything had to be
+        known."""
+        with table.lock:
+            self._tracking.commits.refresh(table)
+            return not self._tracking.commits.live_files(table)
+
+    def truncate(self, table: Table, cut: Cut) -> None:
+        """Takes all rows out of the table."""
+
+        def plan() -> _Change:
+            now_ms = int(time.time() * 1000)
+            live = self._tracking.commits.live(table).adds.values()
+            actions = [{"remove": removed(add, now_ms)} for add in live] if self._direct else ()
+            return _Change(actions=actions)
+
+        self._commit(table, cut, plan)
+
+    def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> str:
+        """Gives the table its new columns, and its rows theirs; returns the way it went. Raises
+        StatementError where the log does not say what rows become."""
+        way, before = METADATA, table.definition
+
+        def plan() -> _Change:
+            nonlocal way
+            files: Sequence[LiveFile] = self._tracking.commits.live_files(table)
+            if files and (reason := unknown_rows(altered)):
+                raise StatementError(reason, table=table.name, hint=UNKNOWN_ROWS)
+            if not self._direct and files:
+                way, rows = REWRITE, AlteredRows(before, altered, session)
+                return _Change(_metadata(table, altered), rows=rows)
+            if keeps_rows(before, altered, session) and _finds_columns(table, altered):
+                # A NULL in a row that is marked is one all the same, for who reads the file.
+                files = [file for file in files if file.vector and forbids_null(before, altered)]
+            if not files:
+                return _Change(_metadata(table, altered))
+            way = REWRITE
+            return self._rewrite(table, altered, session, files)
+
+        self._commit(table, cut, plan, altered.definition)
+        return way
+
+    @property
+    def _direct(self) -> bool:
+        return self._tracking.delta.direct
+
+    def _rewrite(
+        self, table: Table, altered: Altered, session: Session, files: Sequence[LiveFile]
+    ) -> _Change:
+        new = _metadata(table, altered)
+        written = self._rewritten(table, altered, session, new, files)
+        now_ms = int(time.time() * 1000)
+        action = self._tracking.commits.action
+        gone = [path for part in written for path in part.gone]
+        actions: list[Action] = [{"remove": removed(action(table, p), now_ms)} for p in gone]
+        actions += [{"add": add} for part in written for add in part.adds]
+        return _Change(new, actions, [path for part in written for path in part.files])
+
+    def _rewritten(
+        self,
+        table: Table,
+        altered: Altered,
+        session: Session,
+        new: NewTable,
+        files: Sequence[LiveFile],
+    ) -> list[Written]:
+        columns = Columns.of(new.schema_string, new.partition_columns)
+        folder = self._tracking.key_folder(table)
+        after = replace(table, definition=altered.definition, columns=columns, logged=None)
+        to = CompactTask.of(after, self._tracking.key_folder(after), ())
+        tasks = [
+            AlterTask(
+                CompactTask.of(table, folder, (file,)), to, table.definition, altered, session
+            )
+            for file in files
+        ]
+        live = self._tracking.commits.live(table).adds
+        size = sum(int(live[file.path]["size"]) for file in files)
+        log.warning("%s: %d files are written anew, %d bytes", table.name, len(files), size)
+        return self._workers.run(alter_file, tasks, here=self._workers.is_small(file_bytes=size))
+
+    def _commit(
+        self,
+        table: Table,
+        cut: Cut,
+        plan: Callable[[], _Change],
+        definition: TableDefinition | None = None,
+    ) -> None:
+        """Commits what ``plan`` makes of the table as it is, unless the table has it. Raises what
+        may pass when it did not land, or nobody knows."""
+        commits, tracking = self._tracking.commits, self._tracking
+        with table.lock:
+            commits.refresh(table)
+            if not tracking.has(table, cut):
+                with commits.files_there([table]):
+                    change = plan()
+                if definition is not None:
+                    kept = tracking.definitions
+                    kept.record(table.path, definition, cut.position, cut.group)
+                reach("planned_statement")
+                self._try(table, cut, change)
+            if definition is not None:
+                columns, partitioned = (
+                    table.snapshot.schema_string,
+                    table.snapshot.partition_columns,
+                )
+                table.columns = Columns.of(columns, partitioned)
+                table.definition, table.logged = definition, None
+
+    def _try(self, table: Table, cut: Cut, change: _Change) -> None:
+        commits, planned, position = self._tracking.commits, table.snapshot, cut.position
+        table.pending = position
+        try:
+            version = self._send(table, cut, change)
+        except Exception:
+            if commits.settle(table, position) is not Outcome.LANDED:
+                discard(table.folder, change.files, tried_behind=planned.version)
+                raise
+            log.warning("%s: a statement's commit landed whose answer was lost", table.name)
+            return
+        if not self._direct:
+            commits.merged(table, position)
+            return
+        snapshot = commits.delta.snapshot(table.folder, version)
+        assert snapshot is not None
+        table.take(snapshot, position)
+
+    def _send(self, table: Table, cut: Cut, change: _Change) -> int:
+        delta, planned, app = self._tracking.delta, table.snapshot, self._tracking.commits.app
+        metadata = user_metadata(cut, self._tracking.control.channel)
+        if isinstance(delta, PublicLog):
+            schema = change.new.schema_string if change.new else planned.schema_string
+            return delta.overwrite(planned, schema, change.rows, app, cut.position, metadata)
+        actions = list(change.actions)
+        if change.new is None:
+            return delta.commit(planned, actions, app, cut.position, metadata)
+        return delta.alter(planned, change.new, actions, app, cut.position, metadata)
+
+
+def _metadata(table: Table, altered: Altered) -> NewTable:
+    return altered_metadata(
+        table.snapshot,
+        altered.definition.arrow_schema(),
+        _kept(table.definition, altered),
+        _partitions(table, altered),
+    )
+
+
+def _kept(before: TableDefinition, altered: Altered) -> list[int | None]:
+    """For each column the number of the one before whose data it is; None: its data is new."""
+    return [
+        origin.number
+        if isinstance(origin, Kept)
+        and before.columns[origin.number].arrow_type == column.arrow_type
+        else None
+        for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
+    ]
+
+
+def _finds_columns(table: Table, altered: Altered) -> bool:
+    """Whether the data files' columns are found by what they are called then: with column mapping
+    always; without it where none gets another name, and none goes, whose name might come again."""
+    if has_mapping(table.snapshot.configuration):
+        return True
+    kept = _kept(table.definition, altered)
+    names = [
+        (table.definition.columns[number].name, column.name)
+        for number, column in zip(kept, altered.definition.columns, strict=True)
+        if number is not None
+    ]
+    return len(names) == len(table.definition.columns) and all(a == b for a, b in names)
+
+
+def _partitions(table: Table, altered: Altered) -> list[str]:
+    """The names that the columns have now by which the table is partitioned. Raises StatementError
+    where one goes, or changes its type."""
+    names = []
+    for name in table.columns.partitions:
+        number = table.columns.names.index(name)
+        kept = _kept(table.definition, altered)
+        if number not in kept:
+            raise StatementError(
+                f"column {name} goes, or changes its type, by which the table is partitioned",
+                table=table.name,
+                hint="target.partition_by names it: copy the table anew without it (spark-repl"
+                " snapshot --table)",
+            )
+        names.append(altered.definition.columns[kept.index(number)].name)
+    partitions.check(altered.definition, tuple(names))
+    return names

@@ -1,0 +1,69 @@
+"""Statements that change tables, on a real server: behind each of them the target's tables are the
+server's, columns, order and every value."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spark_repl.control.layout import Layout
+from spark_repl.delta.reader import read
+from spark_repl.demo.expected import differences
+from tests.support.local_delta import cuts, run
+
+from .schema_load import SchemaLoad, State
+from .server import Server
+
+_SHOWN = 20  # differences that a failing test names
+
+
+def assert_equal(target: Path, states: dict[int, State]) -> int:
+    """Every cut shows what the server had there. Returns how many there were."""
+    shown = cuts(target)
+    for cut in shown:
+        number = int(cut.gtid_executed.rsplit(":")[-1].rsplit("-")[-1])
+        if number not in states:
+            continue
+        wrong = []
+        want = states[number]
+        assert set(cut.tables) == set(want), cut.gtid_executed
+        for name, at in cut.tables.items():
+            columns, rows = want[name]
+            found = read(Layout(str(target)).table(at.path), at.version)
+            got = [tuple(row.values()) for row in found.to_pylist()]
+            wrong += [f"{name}: {d}" for d in differences(found.column_names, got, columns, rows)]
+        assert not wrong, f"{cut.gtid_executed}: {wrong[:_SHOWN]}"
+    return len(shown)
+
+
+def apply_random_statements(
+    server: Server, folder: Path, seed: int, statements: int, *, mapping: bool
+) -> None:
+    server.query("RESET BINARY LOGS AND GTIDS", "DROP DATABASE IF EXISTS d")
+    load = SchemaLoad(server, seed)
+    try:
+        load.run(statements)
+    finally:
+        load.close()
+    log, target = folder / "log", folder / "lake"
+    log.mkdir()
+    for path in server.data.glob("binlog.0*"):
+        shutil.copy(path, log)
+    assert run(log, target, group_max_transactions=3, keys={"column_mapping": mapping})
+    assert assert_equal(target, load.states) > statements
+
+
+@pytest.mark.parametrize(("seed", "mapping"), [(1, True), (2, False)])
+def test_random_statements(shared_server: Server, tmp_path: Path, seed: int, mapping: bool) -> None:
+    apply_random_statements(shared_server, tmp_path, seed, 100, mapping=mapping)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mapping", [True, False])
+@pytest.mark.parametrize("seed", range(11, 19))
+def test_many_random_statements(
+    shared_server: Server, tmp_path: Path, seed: int, mapping: bool
+) -> None:
+    apply_random_statements(shared_server, tmp_path, seed, 250, mapping=mapping)

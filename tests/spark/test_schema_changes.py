@@ -1,0 +1,65 @@
+"""Statements that change tables, through Delta's own log, with either writer, and on a runtime of
+which only public APIs are known; read by Spark, at old cuts too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_repl import cut
+from spark_repl.delta import delta_log
+from tests.spark.lab import cuts, run
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+
+A = Table("a")
+WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
+REAL = Table("b", (("n", "double"), ("id", "int")), (1,))
+
+
+def changed(log: LogWriter) -> None:
+    log.transaction(insert(A, (1, "x"), (2, "y")))
+    log.ddl("ALTER TABLE t.a ADD COLUMN n INT FIRST, RENAME COLUMN v TO w")
+    log.transaction(update(WIDER, ((None, 1, "x"), (5, 1, "xx"))), insert(WIDER, (6, 3, "z")))
+    log.ddl("ALTER TABLE t.a MODIFY n DOUBLE, DROP COLUMN w, RENAME TO t.b")
+    log.transaction(insert(REAL, (0.5, 4)))
+    log.ddl("CREATE TABLE t.a LIKE t.b")
+    log.ddl("RENAME TABLE t.a TO t.x, t.b TO t.a, t.x TO t.b")
+    log.transaction(insert(REAL, (1.5, 9)))
+    log.ddl("TRUNCATE TABLE t.b")
+
+
+def shown(spark: SparkSession, target: Path, number: int) -> dict[str, Any]:
+    """Rows by table at the cut behind a transaction of the log."""
+    last = [one for one in cuts(target) if one.gtid_executed.endswith((f"-{number}", f":{number}"))]
+    at = cut(spark, str(target), at=last[-1].gtid_executed)
+    return {
+        name: (at.table(name).columns, sorted(map(tuple, at.table(name).collect()), key=repr))
+        for name in at.tables
+    }
+
+
+@pytest.mark.parametrize("writer", ["direct", "merge", "public"])
+def test_tables_change(
+    spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if writer == "public":
+        monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
+    changed(log)
+    kind = "" if writer == "public" else writer
+    run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+    assert shown(spark, target, 3) == {"t.a": (["id", "v"], [(1, "x"), (2, "y")])}
+    assert shown(spark, target, 4) == {"t.a": (["n", "id", "w"], [(None, 1, "x"), (None, 2, "y")])}
+    assert shown(spark, target, 5) == {
+        "t.a": (["n", "id", "w"], [(5, 1, "xx"), (6, 3, "z"), (None, 2, "y")])
+    }
+    rows = [(0.5, 4), (5.0, 1), (6.0, 3), (None, 2)]
+    assert shown(spark, target, 7) == {"t.b": (["n", "id"], rows)}
+    swapped = shown(spark, target, 9)
+    assert swapped == {"t.a": (["n", "id"], rows), "t.b": (["n", "id"], [])}
+    assert shown(spark, target, 10)["t.b"] == (["n", "id"], [(1.5, 9)])
+    assert shown(spark, target, 11) == {"t.a": (["n", "id"], rows), "t.b": (["n", "id"], [])}
+    run(spark, log.folder, target, writer=kind)
+    assert shown(spark, target, 11)["t.a"] == (["n", "id"], rows), "nothing is done twice"
