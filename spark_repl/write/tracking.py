@@ -28,7 +28,7 @@ from ..control.table_paths import (
 )
 from ..ddl.lower_names import fold, folded_definition
 from ..ddl.renamed import rename
-from ..delta import features
+from ..delta import features, storage
 from ..delta.columns import Columns
 from ..delta.log_replay import last_user_metadata
 from ..errors import TargetError
@@ -68,11 +68,13 @@ class Tracking:
         self._consistent: frozenset[str] = frozenset()
         self._decided = False  # then any table may have keys that no log holds
         self._ahead: dict[str, GtidSet] = {}  # by path
+        self._used: set[str] = set()  # paths, as far as they were given when it was loaded
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
         self.definitions.load()
         self.names.load()
+        self._used = used_paths(self.control)
         own = self.names.of
         changed = {own(json.loads(row["detail"])["name"]) for row in self.control.rows(FOREIGN)}
         self._consistent = consistent_paths(self.control)
@@ -232,10 +234,8 @@ class Tracking:
         if _DEFINITION not in properties or position is None:
             raise TargetError(
                 "the Delta table at this path was not made by this channel",
-                table=name,
-                file=snapshot.folder,
-                hint="move it away, or use another target",
-            )
+                table=name, file=snapshot.folder, hint="move it away, or use another target",
+            )  # fmt: skip
         features.check(snapshot, direct=self.options.direct, table=name)
         return Table(
             name,
@@ -299,15 +299,17 @@ class Tracking:
         return table
 
     def _new_path(self, definition: TableDefinition) -> str:
-        used = used_paths(self.control)
         path = Layout.path_of(definition.database, definition.table)
+        if path not in self._used and not storage.exists(self.layout.table(path)):
+            self._used.add(path)  # without a look at all that the control table holds
+            return path
+        used = used_paths(self.control)
         if path not in used and self.delta.snapshot(self.layout.table(path)) is not None:
             raise TargetError(
                 "there is a Delta table already that this channel did not make",
-                table=definition.name,
-                file=self.layout.table(path),
+                table=definition.name, file=self.layout.table(path),
                 hint="move it away, or use another target",
-            )
+            )  # fmt: skip
         return self.layout.fresh_path(definition.database, definition.table, used)
 
     def _make(
