@@ -65,6 +65,7 @@ package: setup
 
 soak: setup
 	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak
+	SPARK_REPL_STRIDE=2 $(BIN)/python -m pytest tests/applier -m "not soak" -k "crash_at_any or cut_off or ignore_drop or additive_only"
 
 mutants: setup
 	$(BIN)/python -m tests.mutants

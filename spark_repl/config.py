@@ -7,6 +7,7 @@ together in one ConfigError; an unknown key is a fault that names the nearest kn
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import config_rules as rules
+from .config_faults import together
 from .errors import ConfigError
 
 
@@ -44,9 +46,10 @@ class Source:
     server_id: int = _key(4711, rules.integer(1, 2**32 - 1))
     hosts: tuple[str, ...] = _key((), rules.hosts)
     tls: str = _key(
-        "preferred",
-        rules.choice("disabled", "preferred", "required", "verify_ca", "verify_identity"),
+        "",
+        rules.choice("", "disabled", "preferred", "required", "verify_ca", "verify_identity"),
     )
+    """"": as ``source/account`` decides by ``tls_ca`` and the host"""
     tls_ca: str = _key("", rules.ANY)
     tls_cert: str = _key("", rules.ANY)
     tls_key: str = _key("", rules.ANY)
@@ -59,8 +62,10 @@ class Source:
     connect_retry_count: int = _key(100, rules.integer(1))
     semi_sync: bool = _key(False, rules.flag)
     on_purged: str = _key("stop", rules.choice("stop", "snapshot"))
+    cascades: str = _key("emulate", rules.choice("emulate", "refuse"))
     without_cascades: tuple[str, ...] = _key((), rules.tables)
     lower_case_table_names: int = _key(-1, rules.integer(-1, 2))
+    system_time_zone: str = _key("", rules.time_zone)
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,10 @@ class Target:
     on_foreign_change: str = _key(
         "stop", rules.choice("stop", "accept", "copy"), done=("stop", "accept")
     )
+    every_cut_hours: int = _key(1, rules.integer(1, 876000))
+    minute_cut_hours: int = _key(24, rules.integer(1, 876000))
     cut_retention_hours: int = _key(168, rules.integer(1, 876000))
+    commit_retention_hours: int = _key(24, rules.integer(1, 876000))
     compact_files: int = _key(16, rules.integer(0, 100000))
     vacuum_hours: int = _key(24, rules.integer(0, 876000))
 
@@ -109,14 +117,46 @@ class Apply:
     writer: str = _key("", rules.choice("direct", "merge", ""))
     """"": the best that the runtime has"""
     delay_s: int = _key(0, rules.integer(0, 2**31 - 1))
+    max_latency_ms: int = _key(0, rules.integer(0, 86400000))
+    max_commits_per_hour: int = _key(0, rules.integer(0, 3600000))
     preserve_commit_order: bool = _key(True, rules.flag)
     transaction_retries: int = _key(10, rules.integer(0))
     exec_mode: str = _key("strict", rules.choice("strict", "idempotent"))
     xa_age_limit_s: int = _key(86400, rules.integer(1))
+    on_unknown_rows: str = _key("copy", rules.choice("copy", "stop"))
     on_error: str = _later("stop", rules.choice("stop", "quarantine"))
     group_max_transactions: int = _key(100000, rules.integer(1))
     group_max_rows: int = _key(1000000, rules.integer(1))
     group_max_bytes: int = _key(268435456, rules.integer(1))
+
+
+@dataclass(frozen=True)
+class Ddl:
+    """What statements do that change tables."""
+
+    policy: tuple[str, ...] = _key((), rules.policies)
+    online_tools: str = _key("tables", rules.choice("tables", "alter"))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """MySQL's replication filter rules: which databases and tables are applied."""
+
+    do_db: tuple[str, ...] = _key((), rules.databases)
+    ignore_db: tuple[str, ...] = _key((), rules.databases)
+    do_table: tuple[str, ...] = _key((), rules.tables)
+    ignore_table: tuple[str, ...] = _key((), rules.tables)
+    wild_do_table: tuple[str, ...] = _key((), rules.tables)
+    wild_ignore_table: tuple[str, ...] = _key((), rules.tables)
+
+
+@dataclass(frozen=True)
+class Observe:
+    """What the applier says of itself: metrics over HTTP, and how its log is written."""
+
+    listen: str = _key("", rules.listen)
+    token_file: str = _key("", rules.ANY)
+    log_format: str = _key("text", rules.choice("text", "json"))
 
 
 @dataclass(frozen=True)
@@ -132,6 +172,9 @@ class Config:
     relay: Relay = field(default_factory=Relay)
     target: Target = field(default_factory=Target)
     apply: Apply = field(default_factory=Apply)
+    ddl: Ddl = field(default_factory=Ddl)
+    filters: Filters = field(default_factory=Filters)
+    observe: Observe = field(default_factory=Observe)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
@@ -145,7 +188,7 @@ class Config:
                 _take(top, _TOP[name], name, value, faults)
             else:
                 faults.append(_unknown(name))
-        faults += _together(top)
+        faults += together({name: top.get(name, section()) for name, section in _SECTIONS.items()})
         if faults:
             raise _error("is not a valid configuration", faults, file)
         return cls(**top)
@@ -170,8 +213,8 @@ class Config:
             value = getattr(getattr(self, section) if section else self, key)
             done = item.metadata["done"]
             if done is not None and value not in done:
-                shown = "" if key.startswith("password") else f" = {_toml(value)}"
-                allowed = " or ".join(_toml(choice) for choice in done)
+                shown = "" if key.startswith("password") else f" = {toml(value)}"
+                allowed = " or ".join(toml(choice) for choice in done)
                 faults.append(f"{name}{shown} is not supported by this version yet, only {allowed}")
         if faults:
             raise _error("asks for what this version does not do", faults, None)
@@ -182,6 +225,9 @@ _SECTIONS: dict[str, type] = {
     "relay": Relay,
     "target": Target,
     "apply": Apply,
+    "ddl": Ddl,
+    "filters": Filters,
+    "observe": Observe,
 }
 _TOP: dict[str, Field[Any]] = {f.name: f for f in fields(Config) if f.name not in _SECTIONS}
 # Every key by its dotted name.
@@ -192,16 +238,20 @@ _KEYS: dict[str, Field[Any]] = _TOP | {
 
 def load(path: str | Path) -> Config:
     """Reads a TOML file. Raises ConfigError for a file that can't be read and for every fault."""
+    return Config.from_mapping(read_values(path), file=str(path))
+
+
+def read_values(path: str | Path) -> dict[str, Any]:
+    """What a TOML file says, unchecked. Raises ConfigError for one that can't be read."""
     try:
         with open(path, "rb") as file:
-            values = tomllib.load(file)
+            return tomllib.load(file)
     except OSError as error:
         raise ConfigError(
             f"can't read the configuration: {error.strerror}", file=str(path)
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"the configuration is not TOML: {error}", file=str(path)) from error
-    return Config.from_mapping(values, file=str(path))
 
 
 def _section(name: str, values: Any, faults: list[str]) -> Any:
@@ -231,26 +281,6 @@ def _take(
     into[declared.name] = declared.default
 
 
-def _together(config: Mapping[str, Any]) -> list[str]:
-    """The faults of keys that do not go together."""
-    target, apply = config.get("target", Target()), config.get("apply", Apply())
-    faults = _connecting(config.get("source", Source()))
-    if target.json_as == "variant" and apply.writer == "merge":
-        faults.append('target.json_as = "variant" needs apply.writer = "direct"')
-    return faults
-
-
-def _connecting(source: Source) -> list[str]:
-    ways = ("password", "password_env", "password_file", "password_command")
-    given = [f"source.{way}" for way in ways if getattr(source, way)]
-    faults = [f"only one of {', '.join(given)} may be given"] if len(given) > 1 else []
-    if source.hosts and not source.auto_position:
-        faults.append("source.hosts needs source.auto_position: only GTIDs are the same everywhere")
-    if bool(source.tls_cert) != bool(source.tls_key):
-        faults.append("source.tls_cert and source.tls_key belong together")
-    return faults
-
-
 def _unknown(key: str, section: str = "") -> str:
     """Names the nearest key of the same section, else one so called in another, else any here."""
     name = f"{section}.{key}" if section else key
@@ -264,16 +294,25 @@ def _unknown(key: str, section: str = "") -> str:
     return f"unknown key {name}; the nearest is {near[0]}"
 
 
-def _toml(value: Any) -> str:
+def toml(value: Any) -> str:
+    """A value as TOML has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+        return "[" + ", ".join(toml(item) for item in value) + "]"
+    # JSON's escapes are TOML's, but for DEL, which TOML has escaped.
+    return (
+        json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        if isinstance(value, str)
+        else str(value)
+    )
 
 
 def _error(what: str, faults: list[str], file: str | None) -> ConfigError:
     if len(faults) == 1:
-        return ConfigError(faults[0], file=file)
-    count = f"{len(faults)} faults; this {what}"
-    return ConfigError(count + "".join(f"\n  - {fault}" for fault in faults), file=file)
+        error = ConfigError(faults[0], file=file)
+    else:
+        listed = "".join(f"\n  - {fault}" for fault in faults)
+        error = ConfigError(f"{len(faults)} faults; this {what}{listed}", file=file)
+    error.faults = tuple(faults)
+    return error

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 Rule = Callable[[Any], str | None]
 _PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
+_OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")
+POLICIES = ("apply", "additive_only", "stop", "ignore_drop")
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
 
 
@@ -63,6 +67,34 @@ def hosts(value: Any) -> str | None:
     return None
 
 
+def listen(value: Any) -> str | None:
+    """ "host:port", or "" for none."""
+    wanted = 'must be "host:port", or ""'
+    if not isinstance(value, str):
+        return f"{wanted}, not {value!r}"
+    if not value:
+        return None
+    match = _HOST_PORT.fullmatch(value)
+    return None if match and int(match.group(2)) <= 65535 else wanted
+
+
+def host_port(value: str) -> tuple[str, int]:
+    """The two parts of a ``listen`` that is no ""; an IPv6 address without its brackets."""
+    host, _, port = value.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_local(value: str) -> bool:
+    """Whether nobody but this machine reaches that ``listen``."""
+    host = host_port(value)[0]
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def tables(value: Any) -> str | None:
     wanted = 'must be a list of "db.table"'
     if not isinstance(value, list | tuple):
@@ -70,6 +102,14 @@ def tables(value: Any) -> str | None:
     wrong = [
         entry for entry in value if not isinstance(entry, str) or not all(entry.partition("."))
     ]
+    return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
+
+
+def databases(value: Any) -> str | None:
+    wanted = "must be a list of databases' names"
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    wrong = [entry for entry in value if not isinstance(entry, str) or not entry]
     return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
 
 
@@ -93,6 +133,36 @@ def partitions(value: Any) -> str | None:
             return f"{wanted}, each column once, but holds {entry!r}"
     twice = next((name for name in names if names.count(name) > 1), None)
     return f"names {twice} twice" if twice else None
+
+
+def time_zone(value: Any) -> str | None:
+    wanted = 'must be a time zone: "+02:00", "UTC" or "Europe/Berlin"'
+    if not isinstance(value, str):
+        return f"{wanted}, not {value!r}"
+    if not value or _OFFSET.fullmatch(value):
+        return None
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return f"{wanted}, not {value!r}"
+    return None
+
+
+def policed(entry: Any) -> tuple[str, str] | None:
+    """(pattern, policy) of "db.table: policy"; None for anything else."""
+    if not isinstance(entry, str):
+        return None
+    pattern, _, policy = (part.strip() for part in entry.rpartition(":"))
+    database, _, table = pattern.partition(".")
+    return (pattern, policy) if database and table and policy in POLICIES else None
+
+
+def policies(value: Any) -> str | None:
+    wanted = f'must be a list of "db.table: policy" with one of {", ".join(POLICIES)}'
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    wrong = [entry for entry in value if policed(entry) is None]
+    return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
 
 
 ANY = text(r".*", "a string")

@@ -27,6 +27,7 @@ POINTS = (
     "after_statement",
     "compacted",
     "after_compaction",
+    "replaced_removed",
     "xa_keeping",
     "xa_kept",
     "xa_forget",

@@ -82,6 +82,15 @@ class StatementError(SparkReplError):
     """A logged statement or transaction kind that this version does not apply."""
 
 
+class SettingError(StatementError):
+    """A statement whose outcome the target's settings have no place for (zero_dates, partition_by,
+    a policy): a copy of the table has none either."""
+
+
+class StaleCopyError(StatementError):
+    """A statement has changed a table while its copy was read: the applier goes on without it."""
+
+
 class Unconvertible(StatementError):
     """A column's change of type whose outcome for its values the log doesn't tell."""
 
@@ -106,6 +115,16 @@ class PurgedError(SourceError):
     """The source no longer has what is needed: a new copy helps (``on_purged``)."""
 
 
+class NoTableError(SourceError):
+    """The source has no table of that name, or not any more; ``executed``: when it was asked."""
+
+    executed = ""
+
+    def as_of(self, executed: object) -> NoTableError:
+        self.executed = str(executed)
+        return self
+
+
 class FormatError(SparkReplError):
     """Something of ours on disk was written by a later version, in a format unknown to this one."""
 
@@ -116,6 +135,13 @@ class HistoryError(SparkReplError):
 
 class TargetError(SparkReplError):
     """A target table was changed, restored or removed by somebody else, or can't be written."""
+
+
+class GivenUpError(TargetError):
+    """A temporary error that came once more than it is tried again; its number is that error's."""
+
+    workers: tuple[int, ...] = ()
+    """whose transactions failed, from 0"""
 
 
 class CommitOrderError(SparkReplError):
@@ -141,6 +167,9 @@ class JvmEndedError(SparkReplError):
 
 class ConfigError(SparkReplError):
     """Bad usage or configuration; the command line exits with 2."""
+
+    faults: tuple[str, ...] = ()
+    """each fault of a configuration, where there may be several"""
 
 
 class SetupError(SparkReplError):

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from . import __version__
 from .errors import FormatError
 
+KEYS = ("format", "written_by")
+"""what ``stamp`` adds"""
 _STAMP = re.compile(r'(?:, ?)?"format": (\d+), "written_by": "([^"]*)"\}\s*$')
+
+_PARTS = r'"format": (?P<number>\d+), "written_by": "(?P<by>[^"]*)"\}\s*$'
+_TAIL_BYTES = 256
 
 
 def check(number: int, known: int, what: str, file: object = None, by: str = "") -> None:
@@ -40,3 +48,14 @@ def unstamp(text: str, known: int, what: str, file: object = None) -> str:
         return text
     check(int(match[1]), known, what, file, match[2])
     return text[: match.start()] + "}"
+
+
+def check_all(texts: pa.ChunkedArray, known: int, what: str, file: object = None) -> None:
+    """Raises FormatError when one of many objects bears a number above ``known``: their ends are
+    looked at alone."""
+    ends = pc.binary_slice(texts.cast(pa.binary()), -_TAIL_BYTES)
+    found = pc.extract_regex(ends, _PARTS)
+    for number in pc.struct_field(found, "number").unique().drop_null().to_pylist():
+        if int(number) > known:
+            who = found.filter(pc.equal(pc.struct_field(found, "number"), number))[0]["by"]
+            check(int(number), known, what, file, who.as_py().decode(errors="replace"))

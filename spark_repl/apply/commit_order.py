@@ -24,6 +24,14 @@ _TURNED_AWAY = (
 )
 
 
+def turned_away(*, ends_branch: bool = False) -> CommitOrderError:
+    """What is said of a transaction behind one that failed: 3030, or 3197 where it was to end an XA
+    branch."""
+    if ends_branch:
+        return CommitOrderError(_XA_RETRY, number=3197)
+    return CommitOrderError(_TURNED_AWAY, number=3030)
+
+
 class CommitOrder:
     """A queue of slots. ``dispatch`` is the coordinator's; the rest may be called by any thread.
 
@@ -56,8 +64,7 @@ class CommitOrder:
                 self._turn.wait_for(lambda: self._head == slot or self._failed is not None)
                 self._on_wait(slot, False)
             if self._failed is not None and self._failed < slot:
-                said = (_XA_RETRY, 3197) if ends_branch else (_TURNED_AWAY, 3030)
-                raise CommitOrderError(said[0], number=said[1])
+                raise turned_away(ends_branch=ends_branch)
 
     def done(self, slot: int) -> None:
         """The slot's group has landed (or held nothing): the next one may commit."""

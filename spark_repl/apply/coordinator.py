@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from ..crash_points import reach
 from ..errors import CommitOrderError
-from ..observe.applier_status import DELAYED, WAITING_FOR_WORK, ApplierStatus
+from ..observe.applier_status import DELAYED, PACED, WAITING_FOR_WORK, ApplierStatus
 from ..runtime.retry import Stopped
 from ..schedule.planner import Planner
 from ..schedule.stops import Until, due_in, left_out
+from .pace import Pace
 
 if TYPE_CHECKING:
     from ..config import Apply
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..relay.index import TransactionIndex
     from ..schedule.group import Group, Records
     from .applied_log import AppliedLog
+    from .gaps import Gaps
     from .landing import Dispatched
     from .pipeline import Pipeline
 
@@ -39,8 +41,8 @@ _LOOKED_AT = 5
 class Coordinator:
     """Applies transactions of one log to one target. Not thread-safe: one batch at a time.
 
-    ``skip``: transactions to leave out, ``until``: where to end; ``stopping`` ends it after the
-    group that is being committed, from any thread.
+    ``gaps``: what tables have beyond others; ``skip``: transactions to leave out, ``until``: where
+    to end; ``stopping`` ends it after the group that is being committed, from any thread.
     """
 
     def __init__(
@@ -51,14 +53,20 @@ class Coordinator:
         status: ApplierStatus,
         stopping: threading.Event,
         *,
+        gaps: Gaps,
         skip: GtidSet,
         until: Until | None = None,
     ) -> None:
         self._apply, self._applied, self._pipeline, self._status = apply, applied, pipeline, status
         self.stopping, self._skip, self._until = stopping, skip, until
-        self.reached_until = False
+        self._gaps, self.reached_until = gaps, False
         self._planner = Planner(apply)
+        shown = pipeline.mark.cut_before
+        self.pace = Pace(apply, shown.at if shown else None)
         self._wait_seconds = 0.0
+        self._fills_gaps = apply.preserve_commit_order and not gaps.by_copy
+        if gaps.are_open and (self._fills_gaps or (until and until.is_after_gaps)):
+            self._say_gaps()
 
     @property
     def executed(self) -> GtidSet:
@@ -78,13 +86,29 @@ class Coordinator:
         if not len(records):
             return
         records, wrong = self._pipeline.begin(records)
-        self._run(records)
-        if self.stopping.is_set():
-            return
+        for part in self._apart(records):
+            if len(part):
+                self._run(part)
+            if self.stopping.is_set():
+                return
         if wrong is not None:
             raise wrong  # everything before it has landed
         self.end_by_hand()
         self._status.state(WAITING_FOR_WORK, "")
+
+    def _apart(self, records: Records) -> list[Records]:
+        """With commit order what fills gaps is brought to one cut before anything behind it is
+        applied."""
+        first = self._gaps.take(records) if self._fills_gaps and self._gaps.are_open else None
+        return [records] if first is None else [records[:first], records[first:]]
+
+    def _say_gaps(self) -> None:
+        said = (
+            f"{', '.join(self._gaps.tables)}: ahead of the last cut: up to {self._gaps.end} the"
+            " other tables are brought there first"
+        )
+        log.warning("%s", said)
+        self._status.warns([said])
 
     def apply_at_start(self, records: Records) -> None:
         """The same of records that no batch of the stream will bring."""
@@ -103,6 +127,8 @@ class Coordinator:
             while group is not None and not self.stopping.is_set():
                 if not self._due(group):
                     break
+                if group.with_rows:
+                    self.pace.begin_group()
                 reach("before_stage")
                 dispatched, landing = self._pipeline.dispatch(group)
                 self._learn(dispatched)
@@ -127,7 +153,7 @@ class Coordinator:
     def begin_ahead(self, index: TransactionIndex) -> None:
         """Has the first groups of what a stream will bring staged, while the stream is started.
         Only where the records are taken as they are in the log."""
-        if self._until or self._skip or self._apply.delay_s:
+        if self._until or self._skip or self._apply.delay_s or self._gaps.are_open:
             return
         most = self._apply.group_max_transactions * _LOOKED_AT
         self._pipeline.begin_ahead(index.slice(self.position, index.end, most))
@@ -140,7 +166,9 @@ class Coordinator:
         """Also where no batch comes that would say so. Looks at the log anew."""
         if self._until is not None and not self.reached_until:
             index = self._applied.refresh()
-            if self._until.met(index, self.position, self.executed, self._applied.relay):
+            if self._until.is_after_gaps:
+                self.reached_until = not self._gaps.are_open
+            elif self._until.met(index, self.position, self.executed, self._applied.relay):
                 self.reached_until = True
         return self.reached_until
 
@@ -149,8 +177,7 @@ class Coordinator:
         mark = self._pipeline.mark
         records = mark.behind(records)
         if self._until is not None:
-            relay, base = self._applied.relay, self._applied.base
-            most = self._until.take(records, self.executed, relay, base)
+            most = self._until_of(records, self._until)
             if most is not None:
                 records = records[:most]
                 self.reached_until = True
@@ -158,24 +185,38 @@ class Coordinator:
         self._status.count(skipped=skipped)
         return records
 
+    def _until_of(self, records: Records, until: Until) -> int | None:
+        """How many of the records come before the stop; None when it is not among them."""
+        if until.is_after_gaps:
+            return self._gaps.take(records)
+        return until.take(records, self.executed, self._applied.relay, self._applied.base)
+
     def _due(self, group: Group) -> bool:
-        """Waits until the group is ``delay_s`` old; False when stop() came first."""
+        """Waits until the group is ``delay_s`` old, and far enough from the one before; False when
+        stop() came first."""
         left = due_in(group.records, self._apply.delay_s)
         if left > 0:
             self._status.state(DELAYED, str(group.gtids))
-            return not self.stopping.wait(left)
+            if self.stopping.wait(left):
+                return False
+        if group.with_rows and self.pace.until_group() > 0:
+            self._status.state(PACED, str(group.gtids))
+            return self.pace.wait(self.pace.until_group, self.stopping.is_set)
         return True
 
     def _learn(self, dispatched: Dispatched) -> None:
         """Corrects the estimate before the next group is cut, by what this one was found to hold.
-        It costs no time: one group is staged at a time."""
-        if dispatched.staged is None:
+        It costs no time: one group is read at a time. Where a worker tries again nobody waits."""
+        if dispatched.begun is None:
             return
         began = time.perf_counter()
-        failed = dispatched.staged.exception() is not None
+        failed = dispatched.begun.exception() is not None
         self._wait_seconds += time.perf_counter() - began
-        if not failed:  # else raised in its turn, when it lands
-            self._planner.observe(dispatched.group, dispatched.staged.result().changes)
+        if failed:  # raised in its turn, when it lands
+            return
+        changes = dispatched.begun.result().changes
+        if changes is not None:
+            self._planner.observe(dispatched.group, changes)
 
     def keep_branches(self, keep: bool) -> None:
         """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
@@ -190,4 +231,5 @@ class Coordinator:
         """Returns when nothing is under way any more. ``error``: what ended it, for the status."""
         self.stopping.set()  # a group that waits for a full disk waits no longer
         self._pipeline.close()
-        self._status.stopped(error)
+        ahead = self._pipeline.mark.ahead().items()
+        self._status.stopped(error, {name: self._applied.name_of(at) for name, at in ahead})

@@ -18,7 +18,8 @@ from ..schedule.planner import Planner
 if TYPE_CHECKING:
     from ..config import Apply
     from ..gtid import GtidSet
-    from ..schedule.group import Group, Records, StagedGroup
+    from ..schedule.group import Group, Records
+    from .reading import Reading
     from .stager import Stager
 
 # Beyond these the batch is there; each takes room below ``_repl/staging``.
@@ -31,13 +32,13 @@ class HeadStart:
 
     def __init__(self, stager: Stager, apply: Apply) -> None:
         self._stager, self._apply = stager, apply
-        self._staged: deque[StagedGroup] = deque()
+        self._read: deque[Reading] = deque()
         self._lock = threading.Lock()
         self._batch_is_there = threading.Event()
 
     def begin(self, records: Records, executed: GtidSet, idempotent: Container[str]) -> None:
-        """Stages groups one after the other, until the batch is there. Raises what staging does:
-        nobody has to listen, it is said again when the group is staged in its turn.
+        """Stages groups one after the other, until the batch is there. What can't be read is
+        forgotten: it is said when the group is staged in its turn.
 
         It ends at a statement: what rows behind it mean is known when it has been carried out."""
         self._forget()
@@ -47,35 +48,42 @@ class HeadStart:
         group = planner.group(batch, 0)
         while group is not None and group.with_rows:
             known = replace(group, executed=executed, idempotent=idempotent)
-            staged = self._stage(known)
+            reading = self._stager.read(self._stager.ready(known))
+            if not self._keep(reading):
+                return
+            staged = reading.whole()
+            self._stager.learn(staged)
             planner.observe(group, staged.changes)
-            if len(self._staged) == _GROUPS or self._batch_is_there.is_set():
+            if len(self._read) == _GROUPS or self._batch_is_there.is_set():
                 return
             executed = executed.union(group.gtids)
             group = planner.group(batch, group.last)
 
-    def _stage(self, group: Group) -> StagedGroup:
-        staged = self._stager.stage(self._stager.ready(group))
-        self._stager.learn(staged)
+    def _keep(self, reading: Reading) -> bool:
+        """Whether the group is there, so that the next one may be read. Where a worker is to try
+        again, that is done on the group's way, and counted."""
+        if not reading.is_worth_a_retry:
+            self._stager.drop(reading)
+            return False
         with self._lock:
-            self._staged.append(staged)
-        return staged
+            self._read.append(reading)
+        return reading.is_whole
 
     def has(self, group: Group) -> bool:
         """Whether this very group is there: ``take`` gives it at once, in any thread."""
         self._batch_is_there.set()
         with self._lock:
-            return bool(self._staged) and self._staged[0].group.reads_as(group)
+            return bool(self._read) and self._read[0].group.reads_as(group)
 
-    def take(self, group: Group) -> StagedGroup | None:
+    def take(self, group: Group) -> Reading | None:
         """What was staged of this very group, once; whose it is then."""
         if not self.has(group):
             self._forget()
             return None
         with self._lock:
-            return replace(self._staged.popleft(), group=group)
+            return replace(self._read.popleft(), group=group)
 
     def _forget(self) -> None:
         with self._lock:
-            while self._staged:
-                self._stager.drop(self._staged.popleft())
+            while self._read:
+                self._stager.drop(self._read.popleft())

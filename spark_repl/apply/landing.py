@@ -8,20 +8,23 @@ cuts keep the order.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
-from ..errors import DecodeError, LogError, SparkReplError
+from ..errors import GivenUpError, LogError, SparkReplError
 from ..observe.worker_status import APPLYING, STAGING
 from ..relay.record import Kind
 from ..runtime.retry import Retries, disk_full, temporary
 from ..write.row_fault import RowFault
 from .lanes import Lanes
+from .restaging import Restaging
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -29,10 +32,14 @@ if TYPE_CHECKING:
     from ..schedule.group import Group, StagedGroup
     from ..write.group_writer import GroupWriter
     from .commit_order import CommitOrder
+    from .logged import Done
     from .low_water_mark import LowWaterMark
+    from .reading import Completion
     from .staging import Staging
     from .statements import Statements
     from .xa_parts import XaParts
+
+log = logging.getLogger(__name__)
 
 
 def _nothing() -> None:
@@ -41,12 +48,34 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Dispatched:
-    """A group on its way. ``staged``: what the workers make of it, None of a statement;
-    ``writing``: set when its files begin to be written, or never will be."""
+    """A group on its way. ``begun``: each worker has tried once to read it, ``staged``: what they
+    make of it; None of a statement. ``writing``: set when the next group may be read: its files
+    begin to be written, or never will be, or a worker waits before it tries again."""
 
     group: Group
+    writing: Event
+    begun: Future[Completion] | None = None
     staged: Future[StagedGroup] | None = None
-    writing: Event = field(default_factory=Event)
+
+
+def _say_group(group: Group, cut: Cut, transactions: int, *, is_cut: bool) -> None:
+    """The one line of a group at level INFO, with its end here and on the source."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    source = cut.source
+    places = {
+        "relay_position": str(source.get("relay", "")),
+        "source_position": f"{source['file']}:{source['position']}" if source.get("file") else "",
+    }
+    log.info(
+        "applied %d transactions, %s: relay log %s, source %s%s",
+        transactions, group.gtids, places["relay_position"],
+        places["source_position"] or "not known", ", shown by a cut" if is_cut else "",
+        extra={
+            **places, "gtids": str(group.gtids), "transactions": transactions, "is_cut": is_cut,
+            "slot": group.slot,
+        },
+    )  # fmt: skip
 
 
 class Landing:
@@ -66,6 +95,7 @@ class Landing:
         self._staging, self._writer, self._statements = staging, writer, statements
         self._mark, self._order, self._xa = mark, order, xa
         self._status, self._retries = status, retries
+        self._cascading = staging.cascading(mark)
         self._lanes = None if order.preserved else Lanes(self._write_part)
 
     def entered(self, staged: StagedGroup) -> None:
@@ -97,12 +127,19 @@ class Landing:
         cut = self._mark.cut(group)
         record = group.records[0]
         reach("before_statement")
-        self._retries.run(lambda: self._statements.apply(record, cut), slot=group.slot)
+        began = time.perf_counter()
+        done = self._retries.run(lambda: self._statements.apply(record, cut), slot=group.slot)
+        self._say_done(done, str(group.gtids), time.perf_counter() - began)
         reach("after_statement")
         self._status.count(statements=1)
         if record["kind"] == Kind.DDL_ROWS:
             self._count(self._write(group.of_rows()))
         self._publish(group, cut)
+
+    def _say_done(self, done: Done, gtid: str, seconds: float) -> None:
+        of = f" {done.tables}" if done.tables else ""
+        log.info("%s%s: %s, %.3f s: %s", gtid, of, done.way, seconds, done.text)
+        self._status.statement(gtid, done.way, done.tables, seconds=seconds, statement=done.text)
 
     def _land_rows(self, dispatched: Dispatched, staging: Future[StagedGroup]) -> None:
         group = dispatched.group
@@ -112,7 +149,7 @@ class Landing:
                 self._bring(dispatched, staged)
             finally:
                 self._staging.drop(staged)
-        except (RowFault, DecodeError, LogError) as fault:
+        except (RowFault, LogError) as fault:
             self._order.wait(group.slot)
             self._land_prefix(group, fault)
             raise
@@ -145,37 +182,46 @@ class Landing:
         checked: Callable[[], None] = _nothing,
     ) -> StagedGroup:
         """Brings the group, or one ``table``'s part of it, into the tables, retries and all; it is
-        staged (anew) where it isn't yet, or an attempt failed temporarily; what is staged here is
-        dropped here. Returns what was written. ``begins``, ``checked``: see ``GroupWriter.write``.
+        staged where it isn't yet, and anew where an attempt failed temporarily, by the workers
+        whose changes a table lacks. Returns what was written. ``begins``, ``checked``: see
+        ``GroupWriter.write``.
         """
-        known = staged
+        parts = Restaging(self._staging, group, staged)
 
         def attempt() -> StagedGroup:
-            nonlocal known
-            known = whole = known or self._staging.again(group)
+            whole = parts.all()
             part = whole.of_table(table) if table else whole
             self._says(group, APPLYING)
             try:
-                self._writer.write(part, self._mark.cut(group), begins=begins, checked=checked)
+                with self._cascading.followed(part) as followed:
+                    cut = self._mark.cut(group)
+                    self._writer.write(followed, cut, begins=begins, checked=checked)
             except Exception as error:
-                if temporary(error) or disk_full(error):
-                    self._staging.drop(whole)
-                    known = None
+                if temporary(error):
+                    parts.lose(self._mark.lacking(part.tables, group.end))
+                elif disk_full(error):
+                    parts.drop()
                 raise
             return whole
 
         try:
-            return self._retries.run(attempt, slot=group.slot)
+            return self._retries.run(
+                attempt, slot=group.slot, failed=lambda: parts.lost, lane=table or ""
+            )
+        except GivenUpError as error:
+            lacking = self._mark.lacking([table] if table else parts.tables, group.end)
+            error.at(table=next(iter(lacking), None))
+            raise
         finally:
-            if known is not None and known is not staged:
-                self._staging.drop(known)
+            parts.close()
 
     def _land_prefix(self, group: Group, fault: SparkReplError) -> None:
         """Lands what stands before the transaction that failed: the committed set is a prefix."""
         count = group.count_before(fault.position)
         if not count:
             return
-        part = group.first(count, self._retries.run(lambda: self._xa.prefix(group.xa, count)))
+        xa = self._retries.run(lambda: self._xa.prefix(group.xa, count), slot=group.slot)
+        part = group.first(count, xa)
         try:
             written = self._write(part)
         except RowFault as earlier:  # one that the later change of its row had hidden
@@ -197,6 +243,7 @@ class Landing:
         self._status.task_retries(self._staging.task_retries)
         zero_dates = sum(part.zero_dates for part in staged.by_worker)
         self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
+        self._status.changed(staged.changes_by_table)
 
     def _publish(
         self, group: Group, cut: Cut, *, already: int = 0, transactions: int | None = None
@@ -208,7 +255,9 @@ class Landing:
         self._status.count(
             transactions=transactions, groups=1, already=already, waves=group.waves, cuts=is_cut
         )
+        self._status.landed(group.records["commit_time"], is_cut=is_cut)
         self._status.applied(group.slot, group.shares, cut.position)
+        _say_group(group, cut, transactions, is_cut=is_cut)
 
     def _says(self, group: Group, state: str) -> None:
         self._status.works(group.slot, group.shares, state, str(group.gtids))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from ..control.cut import Cut
 from ..crash_points import reach
+from ..relay.source_place import SourcePlace
 from ..schedule.stops import copied, left_out
 
 if TYPE_CHECKING:
@@ -21,13 +24,16 @@ if TYPE_CHECKING:
     from .applied_log import AppliedLog
     from .resume import ResumePoint
 
+log = logging.getLogger(__name__)
+
 # XA branches ended by hand at one place: fewer than any transaction has bytes.
 _BY_HAND_MAX = 50
 
 
 class LowWaterMark:
     """Moves over whole groups, in log order. ``executed``: all that is in the tables, ``position``:
-    packed end of the last transaction that every table has."""
+    packed end of the last transaction that every table has; ``cut_before``: the last cut,
+    ``behind_cut``: the groups behind it, None while a copy catches up and nobody keeps them."""
 
     def __init__(
         self,
@@ -41,10 +47,18 @@ class LowWaterMark:
         self._log, self._tracking, self._store = log, tracking, store
         self._catch_up, self._retries = catch_up, retries
         self.executed, self.position = point.executed, point.position
+        self._shown = point.shown
         # Another log may have brought them, also where a cut was published in this one since.
         self._before = point.executed
         self._replayed_to, self._by_hand = point.replayed_to, point.by_hand
         self._ended: list[Branch] = []  # since the last cut
+        self.cut_before = point.cut
+        self.behind_cut: list[Group] | None = [] if point.copy is None else None
+
+    @property
+    def place(self) -> SourcePlace | None:
+        """Where it stands on the source."""
+        return SourcePlace.of(self._log.source_of(self.position)) if self.position else None
 
     def behind(self, records: Records) -> Records:
         """The records that lie behind the mark."""
@@ -68,6 +82,7 @@ class LowWaterMark:
         is ahead, so that no place is behind all, and where too many were ended at this place."""
         end = self.position + 1 + self._by_hand
         ahead = any(table.position > end for table in self._tracking.tables.values())
+        ahead = ahead or self._tracking.beyond.exceeds(self.executed, self.place)
         return None if not self.position or ahead or self._by_hand == _BY_HAND_MAX else end
 
     def has_begun(self, position: int) -> bool:
@@ -84,6 +99,7 @@ class LowWaterMark:
             {},
             prepared=tuple(branch.to_json() for branch in group.xa.prepared),
             group=str(group.gtids),
+            begin=self._log.source_before(group.start),
         )
 
     def advance(self, group: Group, cut: Cut, transactions: int, *, still: bool) -> bool:
@@ -97,8 +113,14 @@ class LowWaterMark:
         self._by_hand = self._by_hand + 1 if cut.position < group.end else 0
         tables = sorted(dict(self._tracking.tables).items())
         # After a crash a table may be ahead: until the others have caught up there is no cut.
-        behind = self._catch_up.active(self.executed) or self._tracking.is_ahead(self.executed)
+        copied = self._catch_up.active(self.executed)
+        behind = copied or self._tracking.beyond.exceeds(self.executed, SourcePlace.of(cut.source))
+        # Nor before the newest cut, where the applier went back: the next start would find that.
+        behind = behind or not self._shown.issubset(self.executed)
         if not still or behind or any(table.position > group.end for _, table in tables):
+            # A copy that catches up may take a million groups.
+            kept = None if copied or not still else self.behind_cut
+            self.behind_cut = None if kept is None else [*kept, group]
             return False
         counts = {
             "transactions": transactions,
@@ -109,14 +131,36 @@ class LowWaterMark:
         # A cut whose answer was lost is found, not written twice (``Control.write``); without it
         # the tables have their positions themselves, and the next group's shows them.
         reach("before_cut")
-        self._publish(replace(cut, tables=versions, counts=counts))
-        self._store.forget(self._ended)
-        self._ended = []
+        waiting = dict(self._tracking.waiting)
+        cut = replace(cut, tables=versions, counts=counts, waiting=waiting)
+        self._publish(cut, group.slot)
+        self.cut_before, self.behind_cut = cut, []
+        self._forget()
         reach("after_cut")
         return True
 
-    def _publish(self, cut: Cut) -> None:
+    def lacking(self, tables: Iterable[str], position: int) -> list[str]:
+        """Those of the tables that have not what lies before the packed position."""
+        known = self._tracking.tables
+        return [name for name in tables if name not in known or known[name].position < position]
+
+    def ahead(self) -> dict[str, int]:
+        """The tables that hold more than the last cut shows -> their packed positions."""
+        shown = self.cut_before.position if self.cut_before else 0
+        tables = sorted(dict(self._tracking.tables).items())
+        return {name: one.position for name, one in tables if one.position > shown}
+
+    def _forget(self) -> None:
+        """Bytes that can't be removed now are removed behind the next cut, or at the next start."""
+        try:
+            self._store.forget(self._ended, self._tracking.settle)
+            self._ended = []
+        except OSError as error:
+            log.warning("%d XA branches that have ended are kept: %s", len(self._ended), error)
+
+    def _publish(self, cut: Cut, slot: int) -> None:
         if self._replayed_to:  # it shows the copy: no earlier one is needed again
             self._store.keep_all, self._replayed_to = False, 0
-        self._retries.run(lambda: self._tracking.control.publish(cut))
+        self._log.hold(cut.position)
+        self._retries.run(lambda: self._tracking.control.publish(cut), slot=slot)
         self._catch_up.cut_published(self._tracking.control)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,19 +18,22 @@ import numpy as np
 from ..decode.changes import EveryTable
 from ..errors import (
     CommitOrderError,
-    DecodeError,
+    GivenUpError,
     LogError,
     RowError,
     SparkReplError,
     StatementError,
+    TargetError,
 )
 from ..gtid import GtidSet
+from ..observe.worker_status import STAGING
 from ..position import RelayPosition
-from ..relay.record import holding
+from ..relay.record import gtid_name, holding
+from ..runtime.retry import Stopped
 from ..schedule.group import XA_PARTS, Group, Records
 from ..write.row_fault import RowFault
 from ..write.table_changes import TableChanges
-from .commit_order import CommitOrder
+from .commit_order import CommitOrder, turned_away
 from .landing import Dispatched, Landing
 from .lanes import GROUPS_AHEAD
 from .low_water_mark import LowWaterMark
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from ..config import Apply
     from ..observe.applier_status import ApplierStatus
     from ..runtime.retry import Retries
-    from ..schedule.branches import Branch
+    from ..schedule.branches import Branch, XaGroup
     from ..write.group_writer import GroupWriter
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
@@ -75,7 +79,7 @@ class Pipeline:
         self._applied, self._control, self._apply = applied, control, apply
         self._status, self._retries = status, retries
         self._stager, self._catch_up = stager, stager.catch_up
-        self._xa = XaParts.of(control, tracking.layout, point.cut, keep_all=point.takes_in_a_copy)
+        self._xa = XaParts.of(tracking, point.cut, keep_all=point.takes_in_a_copy)
         self.mark = LowWaterMark(applied, tracking, self._xa.store, self._catch_up, point, retries)
         self._staging = Staging(
             stager, apply, status, retries,
@@ -86,7 +90,13 @@ class Pipeline:
         self._landing = Landing(
             self._staging,
             writer,
-            Statements(tracking, applied, TableChanges(tracking, writer.workers), self._catch_up),
+            Statements(
+                tracking,
+                applied,
+                TableChanges(tracking, writer.workers, status.rewrites),
+                self._catch_up,
+                copies=point.copies,
+            ),
             self.mark,
             self._order,
             self._xa,
@@ -115,20 +125,39 @@ class Pipeline:
             self._staging.begin_ahead(records, executed, self._idempotent(executed))
 
     def dispatch(self, group: Group) -> tuple[Dispatched, Future[None]]:
-        """The group on its way, and its end, which raises what stops the applier."""
-        slot = self._order.dispatch()
-        xa = self._retries.run(lambda: self._xa.enter(group.records, self._branches))
+        """The group on its way, and its end, which raises what stops the applier. Raises that where
+        a branch that it leaves prepared can't be kept."""
+        slot, writing = self._order.dispatch(), Event()
         known = replace(
             self._stager.ready(group),
             slot=slot,
-            xa=xa,
             idempotent=self._idempotent(self.mark.executed),
             executed=self._dispatched,
         )
+        self._retries.ways.begin(slot, known.shares, writing.set)
+        known = replace(known, xa=self._entered(known))
         self._dispatched = self._dispatched.union(known.gtids)
-        staged = self._staging.submit(known) if known.with_rows else None
-        dispatched = Dispatched(known, staged)
+        dispatched = Dispatched(known, writing)
+        if known.with_rows:
+            dispatched = Dispatched(known, writing, *self._staging.submit(known))
+        if not self._order.preserved:
+            writing.set()  # the tables are written beside what is read
         return dispatched, self._threads.submit(self._land, dispatched)
+
+    def _entered(self, group: Group) -> XaGroup:
+        """What the group does to XA branches; the ones that it leaves prepared are kept."""
+        if self._branches:
+            self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
+        try:
+            return self._retries.run(
+                lambda: self._xa.enter(group.records, self._branches), slot=group.slot
+            )
+        except BaseException as error:
+            self._order.fail(group.slot)
+            self._retries.ways.end(group.slot)
+            if isinstance(error, SparkReplError):
+                raise self._named(error, group) from error
+            raise
 
     def _idempotent(self, executed: GtidSet) -> Container[str]:
         copied = self._catch_up.tables(executed)
@@ -140,29 +169,62 @@ class Pipeline:
             self._landing.land(dispatched)
         except CommitOrderError as error:
             log.warning("%s: %s", group.gtids, error)
-            self._status.failed(group.shares, error)
+            self._status.turned_away(group.shares, error)
             raise
         except SparkReplError as error:
             self._order.fail(group.slot)
             raise self._named(error, group) from error
-        except BaseException:
+        except BaseException as error:
             self._order.fail(group.slot)
+            if isinstance(error, Exception) and not isinstance(error, Stopped):
+                self._status.failed(group.slot, group.shares, error)
             raise
         finally:
             dispatched.writing.set()
+            self._retries.ways.end(group.slot)
         self._order.done(group.slot)
 
     def _named(self, error: SparkReplError, group: Group) -> SparkReplError:
         """Names the transaction: its GTID, file and position; or the owner that fences us off."""
         workers = list(group.shares)
         single = len(group.records) == 1 or error.position is not None
-        if isinstance(error, (RowFault, DecodeError, LogError, StatementError)) and single:
+        if isinstance(error, GivenUpError):
+            workers = self._given_up(error, group)
+        elif isinstance(error, (RowFault, LogError, StatementError)) and single:
             at = holding(group.records, error.position)
             self._applied.placed(error, group.records[at])
             workers = [int(group.worker[at])]
+            behind = {int(worker) for worker in group.worker[at + 1 :]} - {workers[0]}
+            self._status.turned_away(behind, turned_away())
+        if isinstance(error, TargetError):
+            self._tell_ahead(error)
         error = self._control.named(error)
-        self._status.failed(workers, error)
+        self._status.failed(group.slot, workers, error)
         return error
+
+    def _given_up(self, error: GivenUpError, group: Group) -> list[int]:
+        """Says what was tried in vain as MySQL does, of the last transaction that the failed worker
+        has of the group; returns whose transactions failed."""
+        workers = [worker for worker in error.workers if worker in group.shares]
+        if not self.mark.ahead():  # nothing of the group is in a table
+            self._status.turned_away(group.shares.keys() - set(workers), turned_away())
+        first = min(workers, default=0)
+        record = group.records[np.flatnonzero(group.worker == first)[-1]]
+        self._applied.placed(error, record)
+        file, _, offset = self._applied.name_of(int(record["end"])).partition(":")
+        error.message = (
+            f"Worker {first + 1} failed executing transaction '{gtid_name(record)}' at relay log"
+            f" {file}, end_log_pos {offset}; {error.message}"
+        )
+        return workers
+
+    def _tell_ahead(self, error: TargetError) -> None:
+        """Delta has no transaction over several tables: what some have got stays there."""
+        if ahead := self.mark.ahead():
+            error.message += (
+                f"; ahead of the last cut: {', '.join(ahead)}: the next start brings all tables"
+                " there, and publishes no cut before"
+            )
 
     def end_by_hand(self) -> None:
         """Ends the XA branches that somebody has decided about, behind all that is in the tables.
@@ -181,10 +243,13 @@ class Pipeline:
             # Where some tables have its rows it can't be taken back.
             xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(end))
             group = self._stager.ready(Group.of_branch(branch, position, end, xa, executed))
+            self._retries.ways.begin(group.slot, group.shares, lambda: None)
             try:
                 self._landing.end_by_hand(group, position)
             except RowError as error:
                 raise _by_hand(branch, error) from error
+            finally:
+                self._retries.ways.end(group.slot)
             log.warning("XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid)
 
     def keep_branches(self, keep: bool) -> None:

@@ -20,22 +20,30 @@ from ..control.owner import succeed
 from ..decode.stage import stage
 from ..delta.delta_log import DeltaLog
 from ..delta.public_log import open_table_log
-from ..errors import FormerOwnerError, SparkReplError
+from ..errors import FormerOwnerError, SparkReplError, StaleCopyError
 from ..observe.applier_status import ApplierStatus, Counters, Result
+from ..observe.endpoint import Endpoint
+from ..observe.metrics import metrics
+from ..observe.status import status as looked
 from ..position import RelayPosition
 from ..relay.log import open_log
-from ..runtime.retry import Retries, Stopped
+from ..runtime.parts import remove_dead_parts
+from ..runtime.private_files import make_folder
+from ..runtime.retry import Retries, Retry, Stopped
 from ..runtime.workers import Workers
+from ..write.emulated import emulate
 from ..write.group_writer import GroupWriter
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .checkpoint import resume_offset
 from .coordinator import Coordinator
+from .gaps import Gaps
 from .pipeline import Pipeline
 from .resume import resume, show_copy
 from .spark_source import MySQLRelaySource
 from .stager import Stager
 from .stream import RelayStream
+from .stream_listener import StreamListener
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -43,9 +51,12 @@ if TYPE_CHECKING:
     from ..delta.table_log import TableLog
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
+    from ..write.cascade_task import Cascaded, CascadeTask
     from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
+
+_NOT_COPIED = "no cut shows the tables until they are copied, by run or by snapshot --table"
 
 OnGroup = Callable[[Counters, int], None]
 
@@ -58,6 +69,8 @@ class Parts:
     delta_log: Callable[[SparkSession], TableLog] = DeltaLog
     stage: Callable[[StageTask], Staged] = stage
     """a worker's part of reading a group"""
+    emulate: Callable[[CascadeTask], Cascaded] = emulate
+    """and of following what foreign keys have done with it"""
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,7 @@ class Opened:
     coordinator: Coordinator
     retries: Retries
     checkpoint: str
+    status: ApplierStatus
 
 
 class Replica:
@@ -76,7 +90,8 @@ class Replica:
 
     ``apply()`` ends at the log's end, with ``follow=True`` when ``stop()`` is called. Owns the
     target from ``start()`` to ``close()``; use it as a context manager. ``on_group`` is told of
-    each group that has landed: what was counted so far, and its packed end.
+    each group that has landed: what was counted so far, and its packed end. ``copies``: whether
+    tables are copied beside it that wait for that (``copy.recopy``).
     """
 
     def __init__(
@@ -87,9 +102,11 @@ class Replica:
         *,
         take_over: bool = False,
         until: Until | None = None,
+        copies: bool = False,
         parts: Parts | None = None,
     ) -> None:
         config.check_supported()
+        self._copies = copies and config.apply.on_unknown_rows == "copy"
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until = take_over, until
@@ -97,6 +114,7 @@ class Replica:
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
         self._opened: Opened | None = None
+        self._endpoint: Endpoint | None = None
         self._beside: SparkReplError | None = None
         self._stop, self._copied = threading.Event(), threading.Event()
         self._late_at: tuple[int, ...] | None = None  # the tables, when one was found last
@@ -115,8 +133,11 @@ class Replica:
     def start(self) -> None:
         """Opens the log, claims the target, reads the tables' positions.
 
-        Raises LogError, FencedError, HistoryError, TargetError.
+        Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
+        be served as they are to be.
         """
+        if self.config.observe.listen:
+            self._endpoint = Endpoint(self.config.observe)
         relay = open_log(self._relay_path)
         if self._until is not None:
             self._until.check(relay)
@@ -126,30 +147,51 @@ class Replica:
             self._control = control = Control(self._layout.control, self.config.channel)
             control.claim(take_over=self._take_over)
             succeed(self._layout.checkpoint(control.epoch), inherit=not control.took_over)
+            remove_dead_parts(*self._layout.written_to(control.epoch))
             self._open(control)
         registered.result()
+        if self._endpoint is not None:
+            self._endpoint.serve(self._metrics)
+
+    def _metrics(self) -> str:
+        """What the endpoint answers: of the same look that `status --metrics` takes, but for the
+        tables' own logs, which are asked for nothing."""
+        target, control = self.config.target, self._control
+        found = looked(
+            target.path, self._relay_path, target.state_path, control=control, each_table=False
+        )
+        return metrics(found)
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""
         delta, self.config = open_table_log(self.spark, self.config, self._parts.delta_log)
         config = self.config
+        make_folder(self._layout.keys(""))
         options = replace(TableOptions.of(config), direct=config.apply.writer == "direct")
         tracking = Tracking(self._layout, control, delta, options)
-        applied, point = resume(tracking, self._relay_path)
+        applied, point = resume(tracking, self._relay_path, copies=self._copies)
+        applied.hold(point.position)
+        if tracking.waiting and not self._copies:
+            log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
         status = ApplierStatus(
-            self._layout.status, config, control.epoch, self.counters, self._on_group
-        )
+            self._layout.status, config, control.epoch, self.counters, self._on_group,
+            applied.ahead,
+        )  # fmt: skip
+        status.stands_at(point.position)
         stopping = threading.Event()
         retries = Retries(config.apply.transaction_retries, stopping, status.transient)
         workers = self._parts.workers(self.spark, config.apply.workers)
-        stager = Stager(config, applied, tracking, workers, self._parts.stage, CatchUp(point.copy))
+        parts, catch_up = self._parts, CatchUp(point.copy)
+        stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
         writer = GroupWriter(tracking, workers, config)
         pipeline = Pipeline(config.apply, applied, tracking, point, status, retries, stager, writer)
         coordinator = Coordinator(
-            config.apply, applied, pipeline, status, stopping, skip=point.skip, until=self._until
-        )
+            config.apply, applied, pipeline, status, stopping,
+            gaps=Gaps(tracking, applied, pipeline.mark, catch_up.until(point.executed)),
+            skip=point.skip, until=self._until,
+        )  # fmt: skip
         checkpoint = self._layout.checkpoint(control.epoch)
-        self._opened = Opened(tracking, applied, coordinator, retries, checkpoint)
+        self._opened = Opened(tracking, applied, coordinator, retries, checkpoint, status)
         show_copy(point, applied, tracking)
 
     @property
@@ -181,6 +223,9 @@ class Replica:
                 self._run(follow=follow)
             except FormerOwnerError as error:
                 late = error
+            except StaleCopyError as error:  # it is given up already
+                log.warning("%s", error)
+                self._copied.set()
             if self._stop.is_set() or (late is None and not self._copied.is_set()):
                 break
             if late is not None:
@@ -207,6 +252,7 @@ class Replica:
             opened.retries,
             lambda: self._stop.is_set() or self._copied.is_set(),
             group_bytes=self.config.apply.group_max_bytes,
+            listener=StreamListener(opened.status) if self._endpoint else None,
         )
         opened.coordinator.end_by_hand()
         self._catch_up(opened)
@@ -286,11 +332,15 @@ class Replica:
     def close(self, error: BaseException | None = None) -> None:
         """Gives the target back: another applier, also in this process, may start on it. ``error``
         is what ended the run, for the status."""
+        if self._endpoint is not None:
+            self._endpoint.close()
+            self._endpoint = None
         if self._opened is not None:
             self._opened.coordinator.close(error)
+            self._opened.applied.close()
         if self._control is not None:
             self._control.release()
 
 
-def _unnoted(error: BaseException, attempt: int, slot: int) -> None:
+def _unnoted(retry: Retry) -> None:
     """No group is tried again: the log alone says so."""

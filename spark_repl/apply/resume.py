@@ -1,19 +1,22 @@
 """Resume: what an applier that starts reads, in which order, and where it goes on (WL#3970).
 
 1. The control table says on what the target stands: the newest cut, and a copy that no cut shows
-   yet. A finished copy of some tables takes the applier back to the cut behind which it was begun.
+   yet. A finished copy of some tables takes the applier back to the cut behind which it was begun,
+   unless a statement changed one of them meanwhile (``copy_check``).
 2. Each table's own log says its position: that is the truth. A table may be ahead of the cut, by
    the groups that were being committed when the last process ended.
 3. The relay log is opened and told from other logs by the fingerprints of its files. If it is the
    one that was applied before, packed positions count; if not (``renewed``), its positions begin
-   above all others, and GTIDs alone say what the target has.
+   above all others. Where it holds the place of the source at which the cut stands (file and
+   position, of the same file), it is applied from there; else GTIDs alone say what the target has.
 4. The log must go on where the target stands: a gap, another server's log, or a log without GTIDs
    that can't be compared is a HistoryError, before anything is applied.
 5. Applying begins behind the cut, for all tables. A table passes over what its own position, or
-   with a renewed log its GTID set, shows that it has; no cut is published until the others have it.
+   with a renewed log its last commit's place of the source or GTID set, shows that it has; no cut
+   is published until the others have it.
 
 Nothing is written here but what the next start would find in the same way: that a copy was shown,
-and the fingerprints of files.
+or can't be used, and the fingerprints of files.
 """
 
 from __future__ import annotations
@@ -22,12 +25,21 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..control.by_hand import skipped
 from ..control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
-from ..control.history import check_continuity, indexed, record, resolve
+from ..control.history import (
+    check_continuity,
+    goes_on_at,
+    indexed,
+    is_anonymous,
+    record,
+    resolve,
+)
 from ..gtid import GtidSet
-from ..position import RelayPosition
 from ..relay.look import look
+from ..relay.source_place import SourcePlace
 from .applied_log import AppliedLog, LogView
+from .copy_check import changed_meanwhile, give_up_stale
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -42,7 +54,8 @@ class ResumePoint:
     of the last transaction that every table has; ``ahead``: where the tables are that a copy has
     not replaced (0: where all are); ``renewed``: the log is another one than before, so GTIDs alone
     count; ``by_hand``: XA branches that were ended by hand at ``position``; ``skip``: what somebody
-    wants left out; ``cut``: the one that it goes on from, ``copy``: the one that no cut shows yet.
+    wants left out; ``cut``: the one that it goes on from, ``copy``: the one that no cut shows yet;
+    ``shown``: what the newest cut holds; ``copies``: whether somebody copies tables that wait.
     """
 
     executed: GtidSet
@@ -53,6 +66,8 @@ class ResumePoint:
     skip: GtidSet = field(default_factory=GtidSet)
     cut: Cut | None = None
     copy: Copy | None = None
+    shown: GtidSet = field(default_factory=GtidSet)
+    copies: bool = False
 
     @property
     def replayed_to(self) -> int:
@@ -65,30 +80,40 @@ class ResumePoint:
         return bool(self.copy and self.copy.behind)
 
 
-def resume(tracking: Tracking, relay_path: str) -> tuple[AppliedLog, ResumePoint]:
+def resume(
+    tracking: Tracking, relay_path: str, *, copies: bool = False
+) -> tuple[AppliedLog, ResumePoint]:
     """Loads the tables, opens the log, and says where to go on. The caller owns the target.
 
     Raises LogError, HistoryError, TargetError, SchemaError; FencedError when it doesn't.
     """
     control, folder = tracking.control, tracking.layout.index
     note_shown(control)
-    cuts, stands = control.cuts(), standing(control)
+    stands = standing(control)
     cut, copy = stands.begin, stands.copy
     tracking.load(cut)
-    highest = max([tracking.highest, *(one.position for one in cuts)])
+    last = control.last_cut()
+    highest = max(tracking.highest, last.position if last else 0)
     relay, (history, index) = look(
         relay_path, lambda files: indexed(files, resolve(control, files, cut, highest), folder)
     )
-    executed = check_continuity(history, relay, index, cut)
+    applied = AppliedLog(relay_path, folder, control, LogView(relay, history, index))
+    begin = _begin(applied, cut, copied=copy is not None)
+    executed, begun = begin.executed, begin.position
     record(control, history)
-    begun = 0 if cut is None or history.renewed else cut.position
-    if cut is not None and history.renewed:
-        first = RelayPosition(history.base + relay.files[0].number, 0)
-        tracking.find_ahead(cut, first.packed)
+    if copy is not None and give_up_stale(copy, applied, tracking, copies=copies):
+        return resume(tracking, relay_path, copies=copies)
+    if history.renewed and (cut is not None or copy is None):
+        tracking.find_ahead(cut, applied.start, begin.place, by_place=begin.by_place)
     if copy is not None and copy.behind is None:
         check_log(copy, executed, relay_path)
         executed = copy.start
         history = replace(history, renewed=True)  # what it holds goes by GTID
+        applied = AppliedLog(relay_path, folder, control, LogView(relay, history, index))
+        if copies:
+            for name, why in changed_meanwhile(copy, applied, tracking).items():
+                log.warning("%s waits for a new copy: %s", name, why.reason)
+                tracking.wait(name, why)
     elif cut is None and executed:
         log.warning("the log begins in mid-history: %s counts as executed", executed)
     point = ResumePoint(
@@ -97,11 +122,40 @@ def resume(tracking: Tracking, relay_path: str) -> tuple[AppliedLog, ResumePoint
         ahead=stands.cut.position if stands.cut and stands.cut is not cut else 0,
         renewed=history.renewed,
         by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
-        skip=control.skipped(),
+        skip=skipped(control),
         cut=cut,
         copy=copy,
+        shown=GtidSet.parse(stands.cut.gtid_executed) if stands.cut else GtidSet(),
+        copies=copies,
     )
-    return AppliedLog(relay_path, folder, control, LogView(relay, history, index)), point
+    return applied, point
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """Where a log is applied from: behind ``executed``, which ends at the packed ``position``.
+    ``place``: what that is on the source, where it counts; ``by_place``: it alone does."""
+
+    executed: GtidSet
+    position: int = 0
+    place: SourcePlace | None = None
+    by_place: bool = False
+
+
+def _begin(applied: AppliedLog, cut: Cut | None, *, copied: bool) -> _Begin:
+    """Raises HistoryError. Of a copy it is known by GTID alone what it holds."""
+    relay, history, index = applied.relay, applied.history, applied.index
+    if history.renewed and not copied:
+        if cut is None:
+            anonymous = is_anonymous(index)
+            return _Begin(relay.previous_gtids(), 0, applied.first_place(), anonymous)
+        found = goes_on_at(applied.find, relay, index, cut)
+        if found is not None:
+            executed, place = GtidSet.parse(cut.gtid_executed), SourcePlace.of(cut.source)
+            log.warning("another relay log: it goes on at %s of the source", place)
+            return _Begin(executed, found, place, True)
+    executed = check_continuity(history, relay, index, cut)
+    return _Begin(executed, 0 if cut is None or history.renewed else cut.position)
 
 
 def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> None:
@@ -112,5 +166,6 @@ def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> No
         return
     versions = {name: table.version() for name, table in tracking.tables.items()}
     shown = point.cut or first_cut(applied.relay, applied.history, point.executed, versions)
-    tracking.control.publish(replace(shown, tables=dict(sorted(versions.items()))))
+    waiting, tables = dict(tracking.waiting), dict(sorted(versions.items()))
+    tracking.control.publish(replace(shown, tables=tables, waiting=waiting))
     catch_up.cut_published(tracking.control)

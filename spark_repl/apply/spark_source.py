@@ -6,7 +6,9 @@
 Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
 the transaction index; default the user's cache), ``start`` (packed position to begin behind;
 default the log's beginning), ``base`` (added to file numbers, see control/history),
-``maxBytesPerTrigger``.
+``maxBytesPerTrigger``, ``lease`` (default true: a purge of the relay log spares the file where the
+stream is, for as long as it runs), ``waitMs`` (how long an offset is waited for at the log's end,
+default 100: so an idle stream asks ten times a second, and sees at once what is published).
 
 Offsets are asked for in a process of their own and partitions are read in others: what they share
 is the log and its index on disk, never an attribute. So each looks whether an offset is a place of
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,13 +33,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..errors import ConfigError
-from ..position import START
+from ..errors import ConfigError, LogError
+from ..position import OFFSET_BITS, START
 from ..relay.gtid_column import gtid_column
 from ..relay.index import TransactionIndex, build_index
+from ..relay.lease import Lease
 from ..relay.look import look
 from ..relay.place import Place
 from ..relay.record import Kind
+from ..relay.waiting import EndWatch
 from ..runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:
@@ -47,6 +52,7 @@ SCHEMA = (
     " kind string, length long, commit_time timestamp"
 )
 _BATCH_ROWS = 1 << 16
+_WAIT_MS = 100
 _KINDS = np.array([kind.name for kind in sorted(Kind)])
 _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 
@@ -85,32 +91,54 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.start = int(given.get("start", START.packed))
         self.base = int(given.get("base", "0"))
         self.max_bytes = int(given.get("maxbytespertrigger", "0"))
+        self.leases = given.get("lease", "true").lower() != "false"
+        self.wait_s = int(given.get("waitms", _WAIT_MS)) / 1000
         self.final: int | None = None
+        self._lease = Lease()
+        here = Path(self.path)
+        self._watch = EndWatch(here if here.is_dir() else here.parent)
         self._known: TransactionIndex | None = None
 
     def _index(self, *places: Place) -> TransactionIndex:
         return self._look(*places)[1]
 
-    def _look(self, *places: Place) -> tuple[RelayLog, TransactionIndex]:
+    def _look(
+        self, *places: Place, lease: Lease | None = None
+    ) -> tuple[RelayLog, TransactionIndex]:
         def see(log: RelayLog) -> TransactionIndex:
             for place in places:
                 place.check(log, self.base)
+            if places and self.leases:
+                first = min(place.position for place in places)
+                (lease or self._lease).hold(log, (first >> OFFSET_BITS) - self.base)
             return build_index(
                 log, self.index_folder, self.base, complete=False, known=self._known,
                 up_to_damage=True,
             )  # fmt: skip
 
-        log, index = look(self.path, see)
+        try:
+            log, index = look(self.path, see)
+        except LogError:
+            self._lease.release()  # it reads no further, and what it held may be another log's
+            raise
         self._known = index
         return log, index
 
     def initialOffset(self) -> dict[str, Any]:
         def place(log: RelayLog) -> Place:
             if self.start == START.packed:
-                return Place.beginning(log, self.base)
-            return Place.at(self.start, log, self.base)
+                first = Place.beginning(log, self.base)
+            else:
+                first = Place.at(self.start, log, self.base)
+            if self.leases:
+                self._lease.hold(log, (first.position >> OFFSET_BITS) - self.base)
+            return first
 
         return look(self.path, place)[1].to_offset()
+
+    def stop(self) -> None:
+        self._lease.release()
+        self._watch.close()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
@@ -134,6 +162,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = Place.of(start)
         log, index = self._look(begin)
         end = self._end(index) if self.final is None else self.final
+        if end <= begin.position and self._waits(log) and self._watch.wait(self.wait_s):
+            log, index = self._look(begin)
+            end = self._end(index)
         if end <= begin.position:
             if index.damage:
                 raise index.damage
@@ -146,12 +177,18 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = int(records["end"][last])
         return Place.at(end, log, self.base).to_offset()
 
+    def _waits(self, log: RelayLog) -> bool:
+        """Whether something may come at any moment. The end that was looked at last is read before
+        the log is: what was published since is seen at once."""
+        return bool(log.log_id) and self.final is None and self.wait_s > 0
+
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return [RelaySlice(Place.of(start), Place.of(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RelaySlice)
-        index = self._index(partition.start, partition.end)
+        with Lease() as lease:
+            _, index = self._look(partition.start, partition.end, lease=lease)
         records = index.slice(partition.start.position, partition.end.position)
         for at in range(0, len(records), _BATCH_ROWS):
             yield to_batch(records[at : at + _BATCH_ROWS])

@@ -6,7 +6,7 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,12 @@ import numpy as np
 from ..control.owner import succeed
 from ..ddl.lower_names import fold
 from ..decode.cascades import Cascades, unknown_refusal
-from ..schedule.group import Group, StagedGroup
+from ..decode.unapplied import KnownTables, Unapplied
+from ..relay.source_place import SourcePlace
+from ..runtime.workers import all_of
 from ..schedule.planner import shared_out
 from ..schedule.tasks import Mask, stage_tasks
+from .reading import Reading
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from ..decode.staged import Staged, StageTask
     from ..gtid import GtidSet
     from ..runtime.workers import Workers
+    from ..schedule.group import Group, StagedGroup
+    from ..write.ahead import Held
+    from ..write.cascade_task import Cascaded, CascadeTask
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
 
@@ -33,8 +39,8 @@ _SHARD_BYTES = 8 << 20
 
 class Stager:
     """Staged groups lie below the owner's staging folder, each in its own; tiny ones nowhere.
-    ``stage`` is a worker's part, ``catch_up`` what tables have from a first copy, ``seconds`` what
-    reading has taken.
+    ``stage`` and ``emulate`` are a worker's parts, ``catch_up`` what tables have from a first copy,
+    ``seconds`` what reading has taken.
 
     The keys of a table are cut into shards where the last group changed fewer tables than there
     are workers.
@@ -47,10 +53,14 @@ class Stager:
         tracking: Tracking,
         workers: Workers,
         stage: Callable[[StageTask], Staged],
+        emulate: Callable[[CascadeTask], Cascaded],
         catch_up: CatchUp,
     ) -> None:
-        self._log, self._tracking, self._workers, self._stage = log, tracking, workers, stage
+        self.tracking, self.workers = tracking, workers
+        self._log, self._stage, self.emulate = log, stage, emulate
         self.catch_up, self._without_cascades = catch_up, config.source.without_cascades
+        order = config.apply.preserve_commit_order
+        self._emulated = config.source.cascades == "emulate" and order
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
@@ -62,42 +72,69 @@ class Stager:
     def ready(self, group: Group) -> Group:
         """The group shared out, one worker has all of a tiny one, and with what is known of foreign
         keys now."""
-        known = self._tracking.foreign_keys()
-        small = self._workers.is_small(log_bytes=group.length)
+        known = self.tracking.foreign_keys()
+        small = self.workers.is_small(log_bytes=group.length)
         return replace(
-            shared_out(group, 1 if small else self._workers.count),
-            cascades=Cascades.of(known, self._without_cascades),
+            shared_out(group, 1 if small else self.workers.count),
+            cascades=Cascades.of(known, self._without_cascades, emulated=self._emulated),
         )
 
-    def stage(self, group: Group) -> StagedGroup:
-        """Reads the group, as it is shared out, from its first position to its last. Raises
-        LogError, DecodeError, OSError: nothing is left of it then."""
-        here = self._workers.is_small(log_bytes=group.length)
-        folder = None if here else self._new_folder()
+    def read(self, group: Group, workers: Container[int] | None = None) -> Reading:
+        """Has the group read once, as it is shared out, from its first position to its last; of
+        ``workers`` alone where they are named. What a worker could not read stands in its place."""
+        here = self.workers.is_small(log_bytes=group.length)
+        folder = None if here else self._folder_name()
         skip = self._skip(group)
         already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
-        split = group.length > _SHARD_BYTES and self._tables < self._workers.count
-        tasks = stage_tasks(
+        split = group.length > _SHARD_BYTES and self._tables < self.workers.count
+        tasks = self._tasks(group, skip, self.workers.count if split else 1, folder)
+        tasks = [task for task in tasks if workers is None or task.worker in workers]
+        return Reading(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
+
+    def read_again(self, task: StageTask) -> Staged:
+        """One worker's spans, from start to end, for which it has failed before. Raises LogError,
+        DecodeError, OSError."""
+        (staged,) = all_of(self._outcomes([task]))
+        return staged
+
+    def _outcomes(self, tasks: Sequence[StageTask]) -> list[Staged | Exception]:
+        folder = tasks[0].folder if tasks else None
+        began = time.perf_counter()
+        try:
+            if folder is not None:
+                os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            return [error] * len(tasks)
+        outcomes = self.workers.outcomes(self._stage, tasks, here=folder is None)
+        self.seconds += time.perf_counter() - began
+        return outcomes
+
+    def _tasks(
+        self, group: Group, skip: dict[str, Mask], shards: int, folder: str | None
+    ) -> list[StageTask]:
+        left_out = self.tracking.left_out()
+        unapplied = Unapplied(frozenset(left_out), self.tracking.filters.now)
+        known = {**self.tracking.logged_definitions(), **left_out}
+        return stage_tasks(
             self._log.relay,
             self._log.base,
             group,
             skip,
-            shards=self._workers.count if split else 1,
+            shards=shards,
             folder=folder,
             idempotent=group.idempotent,
             cascades=group.cascades,
-            forms=self._tracking.options.forms,
+            forms=self.tracking.options.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
-            known=self._tracking.logged_definitions(),
+            known=KnownTables(known, unapplied, group.cascades.keys),
+            wider=self.tracking.wider_definitions(),
+            leftover=self.tracking.leftover(),
+            left_out=unapplied,
         )
-        began = time.perf_counter()
-        try:
-            parts = self._workers.run(self._stage, tasks, here=here)
-        except Exception:
-            _remove(folder)
-            raise
-        self.seconds += time.perf_counter() - began
-        return StagedGroup(group, parts, folder, already)
+
+    def whole(self, group: Group) -> list[StageTask]:
+        """The group as one worker would read it, with what each table has of it."""
+        return self._tasks(shared_out(group, 1), self._skip(group), 1, None)
 
     def check_cascades(self, staged: StagedGroup) -> None:
         """Groups are asked about in the order of the log. Raises DecodeError for the first change
@@ -106,10 +143,10 @@ class Stager:
         for part in staged.by_worker:
             for name, at in part.referred.items():
                 referred[name] = min(at, referred.get(name, at))
-            self._unannounced |= part.definitions.keys() - self._tracking.tables.keys()
+            self._unannounced |= part.definitions.keys() - self.tracking.tables.keys()
         if not referred:
             return
-        known = {fold(name): keys for name, keys in self._tracking.foreign_keys().items()}
+        known = {fold(name): keys for name, keys in self.tracking.foreign_keys().items()}
         names = self._unannounced.union(staged.group.cascades.unknown)
         if unknown := sorted(name for name in names if known.get(fold(name)) is None):
             name, at = min(referred.items(), key=lambda item: item[1])
@@ -119,36 +156,49 @@ class Stager:
         """How many tables a group had: the next one is likely to have as many."""
         self._tables = max(1, len({name for part in staged.by_worker for name in part.changes}))
 
-    def _new_folder(self) -> str:
-        # Retries stage in a thread of their own: one step gives one number to one group.
-        folder = os.path.join(self._folder, f"group-{next(self._numbers)}")
+    def new_folder(self) -> str:
+        """A folder below the owner's staging folder, for a group."""
+        folder = self._folder_name()
         os.makedirs(folder, exist_ok=True)
         return folder
+
+    def _folder_name(self) -> str:
+        # Retries stage in a thread of their own: one step gives one number to one group.
+        return os.path.join(self._folder, f"group-{next(self._numbers)}")
 
     def _skip(self, group: Group) -> dict[str, Mask]:
         """Which transactions each table has already (invariant 3): only after a crash are any."""
         records, masks = group.records, dict[str, Mask]()
-        for table in list(self._tracking.tables.values()):
+        for table in list(self.tracking.tables.values()):
             if table.position > group.start:
                 mask = records["end"] <= table.position
                 if mask.any():
                     masks[table.name] = mask
-        for name, gtids in self._held(group.executed):
-            mask = gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
+        for name, held in self._held(group.executed):
+            if isinstance(held, SourcePlace):
+                mask = np.arange(len(records)) < self._log.count_up_to(records, held)
+            else:
+                mask = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
             if mask.any():
                 masks[name] = mask | masks.get(name, mask)
         return masks
 
-    def _held(self, executed: GtidSet) -> Iterable[tuple[str, GtidSet]]:
-        """What tables hold by GTID, of another log or from a copy."""
-        return [*self._tracking.ahead().items(), *self.catch_up.held(executed).items()]
+    def begins_within(self, held: Held, group: Group) -> bool:
+        """Whether a table that has ``held`` has more than what is before the group."""
+        if isinstance(held, SourcePlace):
+            return bool(self._log.count_up_to(group.records[:1], held))
+        return not held.issubset(group.executed)
+
+    def _held(self, executed: GtidSet) -> Iterable[tuple[str, Held]]:
+        """What tables hold by GTID or place, of another log or from a copy."""
+        return [*self.tracking.ahead().items(), *self.catch_up.held(executed).items()]
 
     @property
     def task_retries(self) -> int:
-        return self._workers.task_retries
+        return self.workers.task_retries
 
     @staticmethod
-    def drop(staged: StagedGroup) -> None:
+    def drop(staged: StagedGroup | Reading) -> None:
         """Removes what was staged of a group."""
         _remove(staged.folder)
 

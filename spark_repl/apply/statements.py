@@ -8,46 +8,47 @@ what it changes of a table that is there is one commit of that table (``write.ta
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..ddl.alteration import Altered, Kept
-from ..ddl.altered import alter
+from ..binlog.definition import SYSTEM_SCHEMAS
+from ..control.copies import last_copy
+from ..control.cut import Waiting
+from ..control.system_time_zone import recorded
 from ..ddl.effect import classify_in
 from ..ddl.foreign_keys import named
-from ..ddl.referring import with_parent, with_referenced
+from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.session import Session
-from ..ddl.statement import Effect, Statement
+from ..ddl.statement import Effect
+from ..ddl.table_options import OF_OTHERS
+from ..ddl.way import Way
 from ..decode.staged import same_shape
-from ..errors import SchemaError, StatementError
+from ..errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
-from ..position import OFFSET_BITS, OFFSET_MASK
-from ..relay.record import Flag, Kind
-from ..relay.statement import read_statement
-from ..write.altered_rows import without_zero_dates
-from ..write.table_changes import UNKNOWN_ROWS
-from ..write.tracking import Tracking, user_metadata
+from ..position import OFFSET_BITS
+from ..relay.record import Kind
+from ..write.own_metadata import user_metadata
+from .alterations import Alterations, refused_by_policy
+from .copy_check import give_up
+from .filtered import FilteredStatements
+from .logged import Done, Logged, before, shortened
+from .read_logged import concerned, has_failed, read_query
+from .tool_tables import ToolTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from ..binlog.definition import ForeignKey, TableDefinition
     from ..binlog.events.event import Query
     from ..control.copies import CatchUp
     from ..control.cut import Cut
-    from ..ddl.actions import Alteration
-    from ..relay.log import RelayLog
     from ..write.table import Table
     from ..write.table_changes import TableChanges
+    from ..write.tracking import Tracking
     from .applied_log import AppliedLog
-
-    ForeignKeys = tuple[ForeignKey, ...]
 
 log = logging.getLogger(__name__)
 
-_TEXT_MAX = 200
-_UNKNOWN_TABLE = 1051
 _WHY = {
     Kind.STATEMENT: "the transaction changes rows by statements (binlog_format is not ROW)",
     Kind.INCIDENT: "the incident LOST_EVENTS occurred on the source",
@@ -56,105 +57,194 @@ _HINT = "copy the tables anew behind this transaction, into an empty target"
 _CATCHING_UP = "wait with it until the copy is shown, or copy the table again behind this statement"
 
 
-@dataclass(frozen=True)
-class _Logged:
-    """A statement with what surrounds it. ``cut``: what a cut behind it says; ``inline_keys``:
-    whether the source makes foreign keys of REFERENCES among a column's attributes."""
-
-    statement: Statement
-    query: Query
-    cut: Cut
-    inline_keys: bool
-
-    @property
-    def text(self) -> str:
-        flat = " ".join(self.query.text.split())
-        return flat if len(flat) <= _TEXT_MAX else flat[:_TEXT_MAX] + "..."
-
-    @property
-    def name(self) -> str:
-        """What tells the statement from others: its GTID, or where it ends."""
-        return self.cut.group or str(self.cut.position)
-
-
 class Statements:
     """Applies one statement after the other."""
 
     def __init__(
-        self, tracking: Tracking, applied: AppliedLog, changes: TableChanges, catch_up: CatchUp
+        self,
+        tracking: Tracking,
+        applied: AppliedLog,
+        changes: TableChanges,
+        catch_up: CatchUp,
+        *,
+        copies: bool = False,
     ) -> None:
+        """``copies``: whether somebody copies the tables that wait for it."""
         self._tracking, self._log, self._changes = tracking, applied, changes
-        self._catch_up = catch_up
+        self._catch_up, self._copies = catch_up, copies
         self._forms = tracking.options.forms
+        self._alterations = Alterations(tracking, changes)
+        self._tools = ToolTables(tracking, self._alterations)
+        self._filtered = FilteredStatements(tracking, copies=copies)
 
-    def apply(self, record: Any, cut: Cut) -> None:
+    def apply(self, record: Any, cut: Cut) -> Done:
         """Carries out the one statement of an index record; ``cut`` is behind it. Of CREATE TABLE
-        ... SELECT it makes the table, without the rows that the record has, too. Raises
-        StatementError for what can't be applied, before anything of it is done."""
+        ... SELECT it makes the table, without the rows that the record has, too. Says what has
+        been done. Raises StatementError for what can't be applied, before anything is done."""
         kind, relay, base = Kind(int(record["kind"])), self._log.relay, self._log.base
         if kind in _WHY:
             number = 13119 if kind == Kind.INCIDENT else 0
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
-        query = _read(record, relay, base)
-        statement = classify_in(query.text, Session.of(query))
-        if query.error and not (
-            query.error == _UNKNOWN_TABLE and statement.effect == Effect.DROP_TABLE
-        ):
+        query = read_query(record, relay, base)
+        session = self._session(query)
+        statement = classify_in(query.text, session)
+        if has_failed(query, statement):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
-            return
-        statement = self._tracking.names.statement(statement, self._tracking.tables)
+            return Done(Way.NOTHING, shortened(query.text))
+        names = [*self._tracking.tables, *self._tracking.waiting]
+        statement = self._tracking.names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
-        logged = _Logged(statement, query, cut, source.has_inline_keys)
-        self._check_copied(logged)
-        self._carry_out(logged)
+        logged = Logged(statement, query, cut, source, session)
+        way, left = self._filtered.take(logged)
+        if way is None:
+            self._check_copied(left)
+            way = self._way(left)
+        return Done(way, logged.text, ", ".join(statement.tables))
 
-    def _carry_out(self, logged: _Logged) -> None:
+    def _session(self, query: Query) -> Session:
+        """The session of a statement; what SYSTEM is on the source is asked where it counts."""
+        if query.time_zone != "SYSTEM":
+            return Session.of(query)
+        zone = self._tracking.options.system_time_zone or recorded(self._tracking.control)
+        return Session.of(query, zone)
+
+    def _way(self, logged: Logged) -> Way:
+        if _is_systems(logged):
+            return Way.LEFT_OUT
+        try:
+            way, left = self._tools.take(logged)
+            return way or self._carry_out(left)
+        except SettingError:
+            raise
+        except StatementError as error:
+            if not self._copies or not logged.statement.tables:
+                raise
+            if any(self._policy(name) is not Policy.APPLY for name in logged.statement.tables):
+                raise  # what the policy keeps, no copy has
+            self._wait(logged, f"{error.message}: {logged.text}")
+            return Way.COPY
+
+    def _wait(self, logged: Logged, reason: str) -> None:
+        """Has the tables wait for a copy whose rows the log does not tell from here on."""
+        statement, alteration, cut = logged.statement, logged.statement.alteration, logged.cut
+        names = set(statement.tables)
+        renamed = alteration.renamed if alteration else ""
+        for name in sorted(names - {renamed}):
+            log.warning("%s waits for a copy: %s", name, reason)
+            self._tracking.wait(name, Waiting(reason, logged.name))
+        if alteration and renamed:
+            self._alterations.rename(alteration.table, renamed, cut)
+
+    def _carry_out(self, logged: Logged) -> Way:
         match logged.statement.effect:
             case Effect.NO_EFFECT if not logged.statement.alteration:
-                return
+                return Way.NOTHING
             case Effect.CREATE_TABLE | Effect.CREATE_SELECT:
-                self._create(logged)
+                return self._create(logged)
             case Effect.CREATE_LIKE:
-                self._create_like(logged)
-            case Effect.DROP_TABLE:
-                self._tracking.drop(logged.statement.tables, logged.cut.position)
-            case Effect.DROP_DATABASE:
-                database = logged.statement.database
-                tables = self._tracking.foreign_keys()
-                names = [name for name in tables if name.startswith(f"{database}.")]
-                self._tracking.drop(names, logged.cut.position)
+                return self._create_like(logged)
+            case Effect.DROP_TABLE | Effect.DROP_DATABASE:
+                return self._drop(logged)
             case Effect.TRUNCATE_TABLE:
-                if table := self._tracking.tables.get(logged.statement.tables[0]):
-                    self._changes.truncate(table, logged.cut)
+                return self._truncate(logged)
             case Effect.RENAME_TABLE:
-                for before, after in logged.statement.renames:
-                    self._rename(before, after, logged.cut)
+                return self._rename(logged)
             case Effect.ALTER_TABLE | Effect.NO_EFFECT:
-                self._alter(logged)
+                return self._alterations.apply(logged)
             case _:
                 raise self._refused(logged)
 
-    def _check_copied(self, logged: _Logged) -> None:
+    def _drop(self, logged: Logged) -> Way:
+        names: Iterable[str] = logged.statement.tables
+        if logged.statement.effect is Effect.DROP_DATABASE:
+            prefix = f"{logged.statement.database}."
+            known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
+            names = [name for name in known if name.startswith(prefix)]
+            if odd := sorted(name for name in names if "." in name[len(prefix) :]):
+                raise StatementError(
+                    f"whether {odd[0]} is of the database that goes is not known, as a name has a"
+                    f" dot: {logged.text}",
+                    table=odd[0],
+                    hint="drop the tables on the source first, one by one, and leave the statement"
+                    " out (spark-repl skip --gtid)",
+                )
+        there = [table for table in map(self._tracking.live, names) if table is not None]
+        policies = {table.name: self._policy(table.name) for table in there}
+        for name, policy in policies.items():
+            if policy is Policy.STOP:
+                raise refused_by_policy(logged, name)
+        kept = [table for table in there if policies[table.name] is Policy.IGNORE_DROP]
+        for table in kept:
+            log.warning("%s: policy ignore_drop: the table stays: %s", table.name, logged.text)
+            self._tracking.define(table, replace(table.at_place, dropped=True), logged.cut)
+        tracking = self._tracking  # what stays, also from an earlier DROP, is no live table now
+        gone = [n for n in names if n not in tracking.tables or tracking.live(n) is not None]
+        tracking.drop(gone, logged.cut.position)
+        if kept:
+            return Way.LEFT_OUT
+        return Way.NAMES if there else Way.NOTHING
+
+    def _truncate(self, logged: Logged) -> Way:
+        name, cut = logged.statement.tables[0], logged.cut
+        table, policy = self._tracking.live(name), self._policy(name)
+        if table is None:
+            return Way.NOTHING
+        if policy is Policy.STOP:
+            raise refused_by_policy(logged, name)
+        if policy is Policy.IGNORE_DROP:
+            log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
+            self._tracking.define(table, replace(table.at_place, truncated=True), cut)
+            return Way.LEFT_OUT
+        whole = replace(table.at_place, truncated=False)
+        if not table.at_place.truncated:
+            self._changes.truncate(table, cut)
+        elif self._tracking.has(table, cut):
+            table.logged = whole
+        else:
+            self._changes.truncate(table, cut, whole)
+        return Way.METADATA
+
+    def _rename(self, logged: Logged) -> Way:
+        names: dict[str, str] = {}
+        there = False
+        for old, new in logged.statement.renames:  # a name may come twice: a swap
+            first = names.pop(old, old)
+            names[new] = first
+            if self._tracking.live(first) is not None:
+                there = True
+                if self._policy(first) is Policy.STOP:
+                    raise refused_by_policy(logged, first)
+        for old, new in logged.statement.renames:
+            self._alterations.rename(old, new, logged.cut)
+        return Way.NAMES if there else Way.NOTHING
+
+    def _policy(self, name: str) -> Policy:
+        return self._tracking.options.policies.of_table(name)
+
+    def _check_copied(self, logged: Logged) -> None:
         """Raises StatementError for what changes a table that is catching up with its copy: it was
-        read before the statement or behind it, nobody knows which."""
-        if logged.statement.effect in (Effect.NO_EFFECT, Effect.CREATE_TABLE):
+        read before the statement or behind it, nobody knows which. StaleCopyError where the applier
+        goes on without the copy."""
+        copied = self._catch_up.copies(GtidSet.parse(logged.cut.gtid_executed))
+        names = concerned(logged.statement, self._tracking.tables)
+        found = [name for name in names if name in copied and name not in self._tracking.waiting]
+        if not found:
             return
-        executed = GtidSet.parse(logged.cut.gtid_executed)
-        names = self._concerned(logged.statement)
-        if copied := [name for name in names if name in self._catch_up.copies(executed)]:
+        reason = f"{logged.statement.verb} while the table's copy catches up"
+        copy = last_copy(self._tracking.control)
+        if copy is not None and copy.behind is not None:
+            why = Waiting(reason, logged.name)
+            give_up(self._tracking.control, copy, found[0], why, copies=self._copies)
+            raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(found))
+        if not self._copies:
             raise StatementError(
-                f"{logged.statement.verb} while the table's copy catches up: {logged.text}",
-                table=", ".join(copied),
-                hint=_CATCHING_UP,
+                f"{reason}: {logged.text}", table=", ".join(found), hint=_CATCHING_UP
             )
+        for name in found:
+            log.warning("%s waits for a new copy: %s", name, logged.text)
+            self._tracking.wait(name, Waiting(reason, logged.name))
 
-    def _concerned(self, statement: Statement) -> Iterable[str]:
-        if statement.effect == Effect.DROP_DATABASE:
-            prefix = f"{statement.database}."
-            return [name for name in self._tracking.tables if name.startswith(prefix)]
-        return statement.tables
-
-    def _refused(self, logged: _Logged) -> StatementError:
+    def _refused(self, logged: Logged) -> StatementError:
         statement = logged.statement
         return StatementError(
             f"{statement.verb} can't be applied ({statement.reason}): {logged.text}",
@@ -162,16 +252,28 @@ class Statements:
             hint=_HINT,
         )
 
-    def _create(self, logged: _Logged) -> None:
+    def _create(self, logged: Logged) -> Way:
         statement, cut = logged.statement, logged.cut
-        if statement.if_not_exists and logged.query.made_nothing:
-            return
+        if statement.made_nothing(logged.query):
+            return Way.NOTHING
         name, wanted, keys = statement.tables[0], statement.definition, statement.foreign_keys
+        if name in self._tracking.waiting:
+            return Way.NOTHING  # it is there
+        if statement.engine.upper() in OF_OTHERS:
+            raise SettingError(
+                f"a table of ENGINE={statement.engine} shows rows of others, which the log does not"
+                f" have as its own: {logged.text}",
+                table=name,
+                hint="make it a view on the source, and leave the statement out (spark-repl skip"
+                " --gtid)",
+            )
+        if statement.changes_rows:
+            raise StatementError(f"{_WHY[Kind.STATEMENT]}: {logged.text}", table=name, hint=_HINT)
         if keys:
-            made = [key for key in keys if logged.inline_keys or not key.inline]
+            made = [key for key in keys if logged.source.has_inline_keys or not key.inline]
             keys = named(made, name)
             wanted = wanted and replace(wanted, foreign_keys=keys)
-        known = self._tracking.tables.get(name)
+        known = self._tracking.live(name)
         if known is not None:
             self._check_same(known, logged)
         elif wanted is None:
@@ -180,7 +282,7 @@ class Statements:
                 self._tracking.definitions.expect_keys(name, keys, cut.position)
         else:
             if statement.effect == Effect.CREATE_SELECT:  # its rows come behind it
-                cut = _before(cut)
+                cut = before(cut)
             self._tracking.create(
                 wanted,
                 complete=True,
@@ -188,13 +290,14 @@ class Statements:
                 user_metadata=user_metadata(cut, self._tracking.control.channel),
                 made_by=logged.name,
             )
+        return Way.NAMES
 
-    def _check_same(self, known: Table, logged: _Logged) -> None:
+    def _check_same(self, known: Table, logged: Logged) -> None:
         """Raises SchemaError where a table is there that is not the one of the statement."""
         wanted = logged.statement.definition
         if known.position >= logged.cut.position or logged.statement.if_not_exists:
             return
-        if wanted is None or not same_shape(known.definition, self._forms.apply(wanted)):
+        if wanted is None or not same_shape(known.definition.in_log, self._forms.apply(wanted)):
             raise SchemaError(
                 f"Table '{known.name}' already exists: {logged.text}",
                 table=known.name,
@@ -203,98 +306,28 @@ class Statements:
                 " target",
             )
 
-    def _create_like(self, logged: _Logged) -> None:
+    def _create_like(self, logged: Logged) -> Way:
         statement = logged.statement
-        model = self._tracking.tables.get(statement.like)
+        if self._copies and statement.like in self._tracking.waiting:
+            raise StatementError(f"{statement.like} is not known", table=statement.tables[0])
+        model = self._tracking.live(statement.like)
         if model is None:
             made = replace(statement, reason=f"{statement.like} is not known either")
         else:
             made = replace(statement, definition=like(model.definition_in_log, statement.tables[0]))
-        self._create(replace(logged, statement=made))
-
-    def _alter(self, logged: _Logged) -> None:
-        name, cut = logged.statement.tables[0], logged.cut
-        table, alteration = self._tracking.tables.get(name), logged.statement.alteration
-        assert alteration is not None
-        if table is not None:
-            self._check_exchanged(alteration)
-            before, session = table.definition_in_log, Session.of(logged.query)
-            made = alter(before, alteration, session, inline_keys=logged.inline_keys)
-            made = replace(made, definition=self._forms.apply(made.definition))
-            if self._forms.zero_dates == "null":
-                made = without_zero_dates(made)
-            if _only_defines(before, made):
-                self._tracking.define(table, made.definition, cut)
-            elif self._tracking.has(table, cut):
-                table.logged = made.definition
-            else:
-                way = self._changes.alter(table, made, session, cut)
-                log.info("%s: %s: %s", name, way, logged.text)
-            self._follow_columns(before, made, cut)
-        if alteration.renamed:
-            self._rename(name, alteration.renamed, cut)
-
-    def _check_exchanged(self, alteration: Alteration) -> None:
-        """Raises StatementError where EXCHANGE PARTITION brings rows of another table."""
-        other = self._tracking.tables.get(alteration.exchanged)
-        if other is not None and not self._changes.is_empty(other):
-            raise StatementError(
-                f"which rows are exchanged with {other.name} is not in the log",
-                table=alteration.table,
-                hint=UNKNOWN_ROWS,
-            )
-
-    def _rename(self, before: str, after: str, cut: Cut) -> None:
-        self._tracking.rename(before, after, cut.position)
-        self._follow(lambda keys: with_parent(keys, before, after), cut)
-
-    def _follow_columns(self, before: TableDefinition, made: Altered, cut: Cut) -> None:
-        """Foreign keys that refer to columns which have other names now."""
-        names = {
-            before.columns[origin.number].name: column.name
-            for origin, column in zip(made.origins, made.definition.columns, strict=True)
-            if isinstance(origin, Kept) and before.columns[origin.number].name != column.name
-        }
-        if names:
-            self._follow(lambda keys: with_referenced(keys, before.name, names), cut)
-
-    def _follow(self, change: Callable[[ForeignKeys], ForeignKeys], cut: Cut) -> None:
-        tracking = self._tracking
-        for table in list(tracking.tables.values()):
-            definition = table.definition_in_log
-            keys = definition.foreign_keys
-            if keys and (changed := change(keys)) != keys:
-                tracking.define(table, replace(definition, foreign_keys=changed), cut)
-        for name, keys in tracking.definitions.expected_keys().items():
-            if (changed := change(keys)) != keys:
-                tracking.definitions.expect_keys(name, changed, cut.position)
+        return self._create(replace(logged, statement=made))
 
 
-def _before(cut: Cut) -> Cut:
-    """The cut within the transaction, before what is left of it."""
-    executed = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(cut.group))
-    return replace(cut, position=cut.position - 1, gtid_executed=str(executed), group="")
-
-
-def _only_defines(before: TableDefinition, made: Altered) -> bool:
-    """Whether no column changes, so that the Delta table stays as it is."""
-    after, numbers = made.definition, list(range(len(before.columns)))
-    return (
-        not made.rows_go
-        and [o.number if isinstance(o, Kept) and not o.written else None for o in made.origins]
-        == numbers
-        and all(
-            replace(a, visible=True) == replace(b, visible=True)
-            for a, b in zip(before.columns, after.columns, strict=True)
+def _is_systems(logged: Logged) -> bool:
+    """Whether all tables of the statement are the server's own. Raises StatementError where one
+    comes from there by RENAME, or goes there: its rows are not here, or would be lost."""
+    tables = logged.statement.tables
+    own = [name.partition(".")[0] in SYSTEM_SCHEMAS for name in tables]
+    if any(own) and not all(own) and logged.statement.renames:
+        raise StatementError(
+            f"{logged.statement.verb} between a schema of the server's own and another:"
+            f" {logged.text}",
+            table=", ".join(tables),
+            hint=_HINT,
         )
-    )
-
-
-def _read(record: Any, relay: RelayLog, base: int) -> Query:
-    """The Query event of a record that has one."""
-    file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
-    checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
-    if record["kind"] == Kind.DDL_ROWS:  # among its rows, perhaps compressed with them
-        offset = int(record["position"]) & OFFSET_MASK
-        return read_statement(file.path, offset, checksum=checksum, start=b"CREATE")
-    return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
+    return bool(own) and all(own)

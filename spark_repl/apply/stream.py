@@ -21,6 +21,7 @@ from .checkpoint import forget_foreign
 if TYPE_CHECKING:
     from .applied_log import AppliedLog
     from .coordinator import Coordinator
+    from .stream_listener import StreamListener
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
@@ -32,7 +33,8 @@ class StoppedBetweenGroups(Exception):
 
 class RelayStream:
     """``run`` brings what the log holds to the coordinator. ``is_ending``: whether somebody has
-    asked it to end; asked between batches and about once a second."""
+    asked it to end; asked between batches and about once a second. ``listener`` hears of each
+    batch."""
 
     def __init__(
         self,
@@ -44,12 +46,15 @@ class RelayStream:
         is_ending: Callable[[], bool],
         *,
         group_bytes: int,
+        listener: StreamListener | None = None,
     ) -> None:
         self._spark, self._applied, self._coordinator = spark, applied, coordinator
         self._checkpoint, self._retries, self._is_ending = checkpoint, retries, is_ending
         self._most = group_bytes * _BATCH_GROUPS
+        self._listener = listener
         self._batching = threading.Lock()
         self._error: BaseException | None = None
+        self._over, self._follows = threading.Event(), False
 
     def run(self, *, follow: bool) -> None:
         """Returns when it was asked to end, at ``--until``, or unless ``follow`` at the log's end.
@@ -77,6 +82,7 @@ class RelayStream:
             .option("base", str(base))
             .option("start", str(min(max(self._coordinator.position, low), high)))
             .option("maxBytesPerTrigger", str(self._most))
+            .option("lease", "false")  # the applier itself holds the file where the tables are
             .load()
         )
         writer = source.writeStream.foreachBatch(self._batch)
@@ -85,8 +91,13 @@ class RelayStream:
             writer = writer.trigger(processingTime="0 seconds")
         else:
             writer = writer.trigger(availableNow=True)
+        self._over = over = threading.Event()
+        self._follows = follow
         if not self._is_ending():
             self._coordinator.begin_ahead(self._applied.index)
+        if self._listener is not None:
+            writer = writer.queryName(self._listener.name)
+            self._spark.streams.addListener(self._listener)
         query = writer.start()
         try:
             while not query.awaitTermination(1):
@@ -97,10 +108,13 @@ class RelayStream:
                 raise
             self._error = self._error or self._translated(error)
         finally:
+            over.set()
             with self._batching:  # stopping the query interrupts what a batch asks of the JVM
                 pass
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
                 query.stop()
+                if self._listener is not None:
+                    self._spark.streams.removeListener(self._listener)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
@@ -114,12 +128,19 @@ class RelayStream:
             except BaseException as error:
                 self._error = error
                 raise
+        self._gather()
+
+    def _gather(self) -> None:
+        """Waits for more before the stream asks what is there; not where it is to end."""
+        if self._follows and not self._coordinator.reached_until:
+            pace, over = self._coordinator.pace, self._over
+            pace.wait(pace.until_batch, lambda: over.is_set() or self._is_ending())
 
     def _apply(self, frame: DataFrame) -> None:
         first, last, count = self._retries.run(lambda: extent(frame))
         if not count:
             return
-        records = self._applied.refresh().slice(first, last)
+        records = self._retries.run(self._applied.refresh).slice(first, last)
         if len(records) != count:
             raise LogError(
                 f"the stream says {count} transactions, the log has {len(records)}",
@@ -128,7 +149,9 @@ class RelayStream:
                 hint="was a file replaced while the applier ran?",
             )
         coordinator = self._coordinator
+        coordinator.pace.begin_batch()
         coordinator.apply(records)
+        coordinator.pace.end_batch()
         stopped = coordinator.stopping.is_set() and coordinator.position < last
         if stopped or coordinator.reached_until:
             # Not to be recorded as done by the checkpoint; at the next start it comes again.

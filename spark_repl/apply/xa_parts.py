@@ -15,20 +15,22 @@ from ..binlog.events.xid import DAMAGED, Xid
 from ..control.xa_store import XaStore
 from ..errors import SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
+from ..relay.pieces import Piece, size_of
 from ..relay.record import Flag, Kind, gtid_text
+from ..relay.split import is_split, pieces_of
 from ..relay.statement import read_statement
 from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ..schedule.group import XA_PARTS, Records
 
 if TYPE_CHECKING:
-    from ..control.control import Control
     from ..control.cut import Cut
-    from ..control.layout import Layout
     from ..gtid import GtidSet
+    from ..write.tracking import Tracking
     from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
 
+_NAMED = 20
 COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
 
 
@@ -56,9 +58,11 @@ class XaParts:
         self._said_old: set[int] = set()
 
     @classmethod
-    def of(cls, control: Control, layout: Layout, cut: Cut | None, *, keep_all: bool) -> XaParts:
+    def of(cls, tracking: Tracking, cut: Cut | None, *, keep_all: bool) -> XaParts:
         """The branches that the cut names, with their bytes and what was decided about them.
-        Raises TargetError when bytes are gone, FencedError when another one owns the target now."""
+        Raises TargetError when bytes are gone, FencedError when another one owns the target now,
+        OSError when what shows that others have ended can't be made durable."""
+        control, layout = tracking.control, tracking.layout
         store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
         prepared = [
             Branch.of_json(branch, store.path(branch["position"]))
@@ -68,7 +72,11 @@ class XaParts:
         dropped = {one["position"] for one in decisions if one["action"] == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)
         control.check_owner()  # else another's branches may lie there by now
-        store.clean(prepared)
+        store.clean(prepared, tracking.settle)
+        if prepared:
+            named = ", ".join(str(branch.xid) for branch in prepared[:_NAMED])
+            more = f" and {len(prepared) - _NAMED} more" if len(prepared) > _NAMED else ""
+            log.warning("Found %d prepared XA transactions: %s%s", len(prepared), named, more)
         return cls(store, prepared, decisions)
 
     @property
@@ -140,12 +148,16 @@ class XaParts:
         position = int(record["position"])
         path = applied.relay.file((position >> OFFSET_BITS) - applied.base).path
         start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
+        pieces: tuple[Piece, ...] = ()
+        if is_split(record):
+            pieces = pieces_of(applied.relay, record, applied.base)
+            start, end = 0, size_of(pieces)
         flags = int(record["flags"])
         checksum = bool(flags & Flag.CHECKSUM)
         prepares, compressed = record["kind"] == Kind.XA_PREPARE, bool(flags & Flag.COMPRESSED)
         if prepares and not compressed and not record["query_offset"]:
             raise StatementError("an XA_PREPARE event outside of an XA transaction", hint=DAMAGED)
-        query = read_statement(path, start, checksum=checksum, start=b"XA ")
+        query = read_statement(pieces or path, start, checksum=checksum, start=b"XA ")
         xid = Xid.parse(query.statement)
         if not prepares:
             if xid not in self._seen and xid in self._by_hand:
@@ -155,7 +167,7 @@ class XaParts:
             return None if lenient and xid not in self._seen else self._seen.end(xid)
         branch = Branch(
             xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
-            checksum, compressed, int(record["uncompressed"]),
+            checksum, compressed, int(record["uncompressed"]), pieces,
         )  # fmt: skip
         if not compressed:  # else the index has looked
             _check_prepared(branch)
@@ -203,7 +215,7 @@ class XaParts:
 def _check_prepared(branch: Branch) -> None:
     """Raises StatementError when the XA_PREPARE event is of another XID than its XA START."""
     want = branch.xid.logged
-    with open(branch.path, "rb") as file:
+    with branch.open() as file:
         file.seek(branch.end - CRC_LENGTH * branch.checksum - len(want))
         if file.read(len(want)) != want:
             raise StatementError(

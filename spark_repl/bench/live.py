@@ -22,6 +22,7 @@ from ..runtime.session import build_session
 from ..service.supervisor import Supervisor, wait_for_log
 from ..source.account import password_of
 from ..source.connection import connect, present_gtids
+from .hot_readers import HotReaders
 from .memory import Memory
 
 if TYPE_CHECKING:
@@ -34,27 +35,38 @@ _WARM_UP_S = 20.0
 _SETTLE_S = 2.0
 
 
-def bench_receive(config: Config, mysqlbinlog: str = "", runs: int = 1) -> dict[str, Any]:
+def bench_receive(
+    config: Config, mysqlbinlog: str = "", runs: int = 1, readers: int = 0
+) -> dict[str, Any]:
     """Receives everything that the source still has into a temporary folder; with the path of
-    ``mysqlbinlog`` that one too, by turns. The best of ``runs`` counts.
+    ``mysqlbinlog`` that one too, by turns, and with ``readers`` also with so many processes that
+    follow the log meanwhile. The best of ``runs`` counts.
 
     Raises SourceError, SetupError. Shows up on the source as a replica of its own.
     """
     figures, others = list[dict[str, Any]](), list[float]()
+    beside = list[dict[str, Any]]()
     for _ in range(max(1, runs)):
         if mysqlbinlog:
             others.append(_raw(config, mysqlbinlog))
         figures.append(_receive(config))
+        if readers:
+            beside.append(_receive(config, readers))
     best = min(figures, key=lambda run: run["seconds"])
     if others:
         best["mysqlbinlog_mb_per_s"] = round(best["mb"] / min(others), 1)
+    if beside:
+        met = min(beside, key=lambda run: run["seconds"])
+        ratio = round(best["seconds"] / met["seconds"], 3)
+        best |= {"readers": readers, "with_readers": met, "ratio_with_readers": ratio}
     return best
 
 
-def _receive(config: Config) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
+def _receive(config: Config, readers: int = 0) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, HotReaders(folder, readers, idle=True) as reading:
         executed, purged = present_gtids(config.source)
         receiver = Receiver(config.override({"relay.path": folder}), purged)
+        receiver.writer.told = reading.published
         done: list[float] = []
         watching = threading.Thread(
             target=_watch, args=(receiver, executed.subtract(purged).count(), done), daemon=True
@@ -64,6 +76,7 @@ def _receive(config: Config) -> dict[str, Any]:
         receiver.run()
         watching.join()
         seconds, cpu = done[0] - began, time.process_time() - cpu
+        read = reading.figures()
         size = receiver.writer.total_bytes()
         records = build_index(open_log(folder), os.path.join(folder, "index")).records
     return {
@@ -73,6 +86,7 @@ def _receive(config: Config) -> dict[str, Any]:
         "cpu_s": round(cpu, 3),
         "mb_per_s": round(size / 1e6 / seconds, 1),
         "transactions_per_s": round(len(records) / seconds),
+        **read,
     }
 
 
@@ -114,11 +128,13 @@ def _watch(receiver: Receiver, want: int, done: list[float]) -> None:
     receiver.stop()
 
 
-def bench_steady(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
+def bench_steady(
+    config: Config, config_file: str, seconds: int, readers: int = 0
+) -> dict[str, Any]:
     """How long transactions take from the source's commit to the published end of a relay log,
     under the load that the source has meanwhile. The receiver is a process of its own; it begins
     where the source is, in an empty ``relay.path``. The source dates a commit before its own fsync,
-    which so counts too.
+    which so counts too. With ``readers`` also how long so many processes take to see an end.
 
     Needs the source's clock to be this machine's. Raises SourceError, ConfigError.
     """
@@ -129,7 +145,8 @@ def bench_steady(config: Config, config_file: str, seconds: int) -> dict[str, An
             hint="give a configuration whose relay.path is a new folder",
         )  # fmt: skip
     ends: list[tuple[float, int]] = []  # when an end was seen first, its packed position
-    with Supervisor(config, config_file, "--from-end") as receiver:
+    reading = HotReaders(folder, readers)
+    with reading, Supervisor(config, config_file, "--from-end") as receiver:
         while read_end(folder) is None and receiver.error is None:
             time.sleep(_POLL_S)
         begin = time.time() + _SETTLE_S
@@ -139,12 +156,14 @@ def bench_steady(config: Config, config_file: str, seconds: int) -> dict[str, An
             if end is not None and end.position.packed != last:
                 last = end.position.packed
                 ends.append((time.time(), last))
+                reading.published(end)
             time.sleep(_LOOK_S)
         if receiver.error is not None:
             raise receiver.error
+        read = reading.figures()
     with tempfile.TemporaryDirectory() as index:
         records = build_index(open_log(folder), index).records
-    return _reported(_latencies(_since(records, begin), ends), seconds)
+    return _reported(_latencies(_since(records, begin), ends), seconds) | read
 
 
 def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from .charsets.charset import BINARY
+from .partitioning import Partitioning, partitioning_of
 
 
 class ColumnType(IntEnum):
@@ -134,6 +135,12 @@ class Column:
     detail: str | None = field(default=None, compare=False)
     """what the type's text says and ``meta`` doesn't: ZEROFILL, the digits of FLOAT(M,D), those of
     YEAR, the dimensions of VECTOR; '' none of it, None: not known, as a TABLE_MAP does not say"""
+    kept: bool = False
+    """whether the target alone has it: the source has dropped it, and later rows have NULL there"""
+    logged: Column | None = None
+    """what the log's rows have in its place, where the target keeps a wider column"""
+    compares: int = field(default=0, compare=False)
+    """number of the very collation; 0: not known. ``collation`` may be another of its set"""
 
     @property
     def precision(self) -> int:
@@ -225,10 +232,36 @@ class TableDefinition:
     """the table's default character set or collation; '': not known"""
     indexes: tuple[PlainIndex, ...] | None = field(default=None, compare=False)
     """those that are not unique; None: not known"""
+    dropped: bool = field(default=False, compare=False)
+    """whether the source has dropped the table, which the target keeps"""
+    truncated: bool = field(default=False, compare=False)
+    """whether the target keeps rows that the source has removed by TRUNCATE"""
+    partitioning: Partitioning | None = field(default=None, compare=False)
+    """None: there are no partitions, or nothing is known of them"""
 
     @property
     def name(self) -> str:
         return f"{self.database}.{self.table}"
+
+    @cached_property
+    def in_log(self) -> TableDefinition:
+        """The table as the source has it, and the log's rows, where the target keeps more of it."""
+        columns = tuple(c.logged or c for c in self.columns if not c.kept)
+        if columns == self.columns:
+            return self
+        own = [number for number, column in enumerate(self.columns) if not column.kept]
+        key = tuple(own.index(number) for number in self.primary_key)
+        return replace(self, columns=columns, primary_key=key)
+
+    def with_logged_key(self, key: tuple[int, ...]) -> TableDefinition:
+        """The same with another key, in numbers of the columns that the log's rows have."""
+        own = [number for number, column in enumerate(self.columns) if not column.kept]
+        return replace(self, primary_key=tuple(own[number] for number in key))
+
+    @property
+    def columns_compare(self) -> tuple[int, ...]:
+        """The numbers of the columns' very collations, as far as they are known."""
+        return tuple(column.compares for column in self.columns)
 
     def with_defaults(self, defaults: Iterable[tuple[str, str | None]]) -> TableDefinition:
         """The same with other defaults of columns; ``Column.default`` says what they are."""
@@ -242,22 +275,14 @@ class TableDefinition:
     @classmethod
     def from_json(cls, text: str) -> TableDefinition:
         fields: dict[str, Any] = json.loads(text)
-        columns = (
-            Column(
-                **{
-                    **column,
-                    "literals": tuple(column["literals"]),
-                    "form": Form(column.get("form", "")),
-                }
-            )
-            for column in fields["columns"]
-        )
+        columns = tuple(map(_column_of, fields["columns"]))
         key = tuple(fields["primary_key"])
         keys = foreign_keys_of(fields.get("foreign_keys"))
         return cls(
-            fields["database"], fields["table"], tuple(columns), key, keys,
+            fields["database"], fields["table"], columns, key, keys,
             fields.get("has_primary"), _unique_of(fields.get("unique")), fields.get("charset", ""),
-            _plain_of(fields.get("indexes")),
+            _plain_of(fields.get("indexes")), fields.get("dropped", False),
+            fields.get("truncated", False), partitioning_of(fields.get("partitioning")),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:
@@ -278,6 +303,20 @@ class TableDefinition:
                 )
             fields.append(pa.field(column.name, arrow_type, column.nullable))
         return pa.schema(fields)
+
+
+LEFT_OUT = TableDefinition("", "", (), ())
+"""Instead of what is known of a table: its rows are left out, and need no names of columns."""
+UNREAD = TableDefinition("", "unread", (), ())
+"""The same, and what the log says of its columns is not looked at either."""
+SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
+"""the server's own: their tables are neither copied nor applied"""
+
+
+def _column_of(listed: dict[str, Any]) -> Column:
+    logged = listed.get("logged")
+    own = {"literals": tuple(listed["literals"]), "form": Form(listed.get("form", ""))}
+    return Column(**{**listed, **own, "logged": logged and _column_of(logged)})
 
 
 def _unique_of(listed: list[dict[str, Any]] | None) -> tuple[UniqueIndex, ...] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import __version__
 from ..config import Apply
+from . import setup_arguments
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -23,13 +24,16 @@ _GROUPS: dict[str, dict[str, str]] = {
         "relay": "look into log files: ls, dump, verify, purge",
     },
     "From a live server": {
+        "init": "look at the server, write a configuration for it",
+        "config": "all faults of a configuration, or its values: check, show",
         "run": "copy all tables, then follow the server, until SIGTERM",
         "snapshot": "copy tables: all of them into an empty target, or some anew",
         "receive": "the receiver alone: from the server to the relay log",
+        "verify": "compare the server's rows with the tables', while both go on",
     },
     "What is there": {
         "status": "how far the applier is, and what it is doing",
-        "cut": "moments at which all tables can be read together: list, show",
+        "cut": "moments at which all tables can be read together: list, show, pin, unpin",
     },
     "By hand": {
         "skip": "leave out a transaction, on record",
@@ -46,6 +50,7 @@ Examples:
   spark-repl demo
   spark-repl apply --relay /var/log/mysql --target lake
   spark-repl apply --relay /var/log/mysql --target s3://bucket/lake --follow
+  spark-repl init --config my.toml
   spark-repl run --config my.toml
   spark-repl status --target lake
   spark-repl cut show --at latest --target lake
@@ -68,13 +73,14 @@ def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = _Commands(root, run)
+    commands = Commands(root, run)
     for add in (_setup, _demo, _apply, _relay, _live, _status, _cut, _skip, _xa, _bench):
         add(commands)
+    setup_arguments.add(commands, _options)
     return root
 
 
-class _Commands:
+class Commands:
     """Commands of one parser; ``words`` are those before them."""
 
     def __init__(
@@ -98,10 +104,10 @@ class _Commands:
         command.add_argument("--json", action="store_true", help="one JSON object as the last line")
         return command
 
-    def below(self, name: str) -> _Commands:
+    def below(self, name: str) -> Commands:
         text = _HELP[name]
         parent = self._parsers.add_parser(name, help=text, description=_sentence(text))
-        return _Commands(parent, self._run, f"{name} ")
+        return Commands(parent, self._run, f"{name} ")
 
 
 def _sentence(text: str) -> str:
@@ -136,18 +142,22 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
             "help": "the applier that had this target is gone for good, and its host with it",
         },
         "--verbose": {"action": "store_true", "help": "say more on standard error"},
+        "--log-format": {
+            "choices": ("text", "json"),
+            "help": "json: standard error has one object a line (default: text)",
+        },
         "--runs": {"type": int, "metavar": "N"},
     }
     for name in names:
         command.add_argument(name, **{**shared[name], **more})
 
 
-def _setup(commands: _Commands) -> None:
+def _setup(commands: Commands) -> None:
     setup = commands.add("setup")
     setup.add_argument("--s3", action="store_true", help="fetch the jars for a target on S3 too")
 
 
-def _demo(commands: _Commands) -> None:
+def _demo(commands: Commands) -> None:
     demo = commands.add("demo")
     demo.add_argument(
         "--keep", metavar="DIR", help="where to leave the tables (default: a new one)"
@@ -155,19 +165,20 @@ def _demo(commands: _Commands) -> None:
     demo.add_argument("--log", metavar="DIR", help="another recording of the bank")
 
 
-def _apply(commands: _Commands) -> None:
+def _apply(commands: Commands) -> None:
     apply = commands.add("apply")
     _options(apply, ("--relay", "--target", "--config", "--workers", "--writer"))
     apply.add_argument(
         "--until",
         metavar="U",
-        help="end there: before-gtids:SET, after-gtids:SET, source:FILE:POS or relay:FILE:POS",
+        help="end there: after-gaps, before-gtids:SET, after-gtids:SET, source:FILE:POS or"
+        " relay:FILE:POS",
     )
     apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
-    _options(apply, ("--master", "--take-over", "--verbose"))
+    _options(apply, ("--master", "--take-over", "--verbose", "--log-format"))
 
 
-def _relay(commands: _Commands) -> None:
+def _relay(commands: Commands) -> None:
     actions = commands.below("relay")
     for name, text in (
         ("ls", "files, their servers and transactions"),
@@ -181,7 +192,7 @@ def _relay(commands: _Commands) -> None:
             _options(command, ("--target", "--config"))
 
 
-def _live(commands: _Commands) -> None:
+def _live(commands: Commands) -> None:
     """The commands that talk to a server."""
     run, copy, receive = (commands.add(name) for name in ("run", "snapshot", "receive"))
     copy.add_argument(
@@ -190,37 +201,72 @@ def _live(commands: _Commands) -> None:
     )  # fmt: skip
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
     receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
-    for command in (run, copy, receive):
+    verify = _verify(commands)
+    for command in (run, copy, receive, verify):
         _options(command, ("--config",), required=True)
-        _options(command, ("--verbose",))
+        _options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
         _options(command, ("--master", "--take-over"))
+    _options(verify, ("--master",), help="Spark master (default: local[CONNECTIONS])")
 
 
-def _status(commands: _Commands) -> None:
+def _verify(commands: Commands) -> argparse.ArgumentParser:
+    verify = commands.add("verify")
+    verify.add_argument(
+        "--table", metavar="DB.TABLE", action="append", default=[],
+        help="this table alone; again for more (default: all)",
+    )  # fmt: skip
+    verify.add_argument("--repair", action="store_true", help="copy tables that differ anew")
+    for name, kind, text in (
+        ("connections", int, "read so many key ranges side by side (default: apply.workers)"),
+        ("rows-per-second", int, "read no more rows from the source (default: no limit)"),
+        ("wait", float, "seconds to wait for a cut that holds what was read (default: 300)"),
+        ("show", int, "name so many rows (default: 100)"),
+    ):
+        verify.add_argument(f"--{name}", type=kind, metavar="N", help=text)
+    return verify
+
+
+def _status(commands: Commands) -> None:
     status = commands.add("status")
     _options(status, ("--target", "--config"))
     status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
-
-
-def _cut(commands: _Commands) -> None:
-    actions = commands.below("cut")
-    _options(actions.add("list", "all cuts, oldest first"), ("--target", "--config"))
-    show = actions.add("show", "one cut: the version of every table")
-    _options(show, ("--target", "--config"))
-    show.add_argument(
-        "--at", default="latest", metavar="GTID_SET|latest",
-        help="the first cut that holds these transactions (default: latest)",
+    status.add_argument(
+        "--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
+        help="look again every 2 seconds, or so many, until Ctrl-C",
     )  # fmt: skip
 
 
-def _skip(commands: _Commands) -> None:
+def _seconds(text: str) -> float:
+    if not 0.1 <= float(text) <= 86400:  # no NaN either
+        raise ValueError
+    return float(text)
+
+
+def _cut(commands: Commands) -> None:
+    actions = commands.below("cut")
+    _options(actions.add("list", "all cuts, oldest first"), ("--target", "--config"))
+    show = actions.add("show", "one cut: the version of every table")
+    pin = actions.add("pin", "keep a cut until it is unpinned")
+    for command in (show, pin):
+        _options(command, ("--target", "--config"))
+        command.add_argument(
+            "--at", default="latest", metavar="GTID_SET|NAME|latest",
+            help="the first cut that holds these transactions, or a pinned one (default: latest)",
+        )  # fmt: skip
+    unpin = actions.add("unpin", "let a cut go as any other of its age")
+    _options(unpin, ("--target", "--config"))
+    for command in (pin, unpin):
+        command.add_argument("--name", required=True, help="letters, digits, _ . and -")
+
+
+def _skip(commands: Commands) -> None:
     skip = commands.add("skip")
     skip.add_argument("--gtid", required=True, metavar="GTID", help="one transaction, or a set")
     _options(skip, ("--target",), required=True)
 
 
-def _xa(commands: _Commands) -> None:
+def _xa(commands: Commands) -> None:
     branches = commands.below("xa")
     for name, text in (
         ("list", "prepared branches, as XA RECOVER shows them"),
@@ -236,13 +282,16 @@ def _xa(commands: _Commands) -> None:
             )  # fmt: skip
 
 
-def _bench(commands: _Commands) -> None:
+def _bench(commands: Commands) -> None:
     kinds = commands.below("bench")
     decode = kinds.add("decode", "decode log files, without Spark")
     decode.add_argument("files", nargs="+", metavar="FILE", help="binary log files")
     receive = kinds.add("receive", "the source's whole log, to a folder")
     _options(receive, ("--config",), required=True)
     _options(receive, ("--runs",), default=1, help="so many; the best one counts")
+    receive.add_argument(
+        "--readers", type=int, default=0, metavar="N", help="so many follow the log, too"
+    )
     receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
     receive.add_argument(
         "--steady", type=int, default=0, metavar="SECONDS",
@@ -254,6 +303,18 @@ def _bench(commands: _Commands) -> None:
     latency = kinds.add("latency", "from the source's commit to the cut, under its own load")
     _options(latency, ("--config",), required=True)
     latency.add_argument("--seconds", type=int, default=60, metavar="N", help="for so long")
+    endurance = kinds.add("endurance", "a group's cost on a target that is hours or weeks old")
+    _options(endurance, ("--relay",), required=True)
+    _options(endurance, ("--workers",), default=Apply().workers)
+    endurance.add_argument("--prepared", required=True, metavar="POSITION", help="see bench apply")
+    endurance.add_argument("--hours", type=int, default=720, help="so old (default: 720)")
+    endurance.add_argument(
+        "--rate", type=float, default=1.0, help="commits of each table in a second (default: 1)"
+    )
+    endurance.add_argument(
+        "--group-transactions", type=int, default=100, metavar="N",
+        help="so many in a group (default: 100)",
+    )  # fmt: skip
     _bench_apply(kinds.add("apply", "apply a log into fresh targets"))
 
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 
+from .. import errors
 from ..config import Config, load
 from ..errors import ConfigError, SetupError, SparkReplError, extra_named
-from . import inspect, skip_command, xa_command
+from . import (
+    cut_command,
+    inspect,
+    log_lines,
+    skip_command,
+    status_command,
+    verify_command,
+    xa_command,
+)
 from .arguments import parser
 
 _PLACE = ("file", "position", "gtid", "table")
@@ -22,9 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(_RUN).parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
-        format="%(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
+    log_lines.log_as(getattr(options, "log_format", None) or "text")
     # Py4J logs with a traceback how a batch ended, also that --until was reached.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
@@ -45,7 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report(error: SparkReplError) -> None:
-    """``Error:`` what and where, ``Try:`` what to do, on standard error."""
+    """``Error:`` what and where, ``Try:`` what to do, ``See:`` where more is said of errors of
+    this class, on standard error; one line of JSON where the log is that."""
+    if log_lines.is_json():
+        place = {name: value for name in _PLACE if (value := getattr(error, name)) is not None}
+        line = log_lines.line_of("ERROR", "spark_repl", error.message, time.time())
+        said = {"error": type(error).__name__, "number": error.number, "hint": error.hint or ""}
+        print(json.dumps({**line, **said, **place}), file=sys.stderr)
+        return
     number = f" (MySQL error {error.number})" if error.number else ""
     print(f"Error: {error.message}{number}", file=sys.stderr)
     for name in _PLACE:
@@ -53,6 +71,8 @@ def report(error: SparkReplError) -> None:
             print(f"  {name + ':':10}{value}", file=sys.stderr)
     if error.hint:
         print(f"Try: {error.hint}", file=sys.stderr)
+    named = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+    print(f"See: docs/troubleshooting.md#{named.__name__.lower()}", file=sys.stderr)
 
 
 def configuration(options: argparse.Namespace) -> Config:
@@ -70,6 +90,21 @@ def configuration(options: argparse.Namespace) -> Config:
                 raise ConfigError(f"--{name} is missing", hint="give it, or --config FILE")
     config = config.override({key: value for key, value in given.items() if value is not None})
     config.check_supported()
+    return _logged(config, options)
+
+
+def _loaded(options: argparse.Namespace) -> Config:
+    """The configuration of a command that can't do without a file. Raises ConfigError."""
+    config = load(options.config)
+    config.check_supported()
+    return _logged(config, options)
+
+
+def _logged(config: Config, options: argparse.Namespace) -> Config:
+    """Has the log written as the command line says, or else the file."""
+    if options.log_format:
+        config = config.override({"observe.log_format": options.log_format})
+    log_lines.log_as(config.observe.log_format)
     return config
 
 
@@ -99,8 +134,7 @@ def _apply(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    config = load(options.config)
-    config.check_supported()
+    config = _loaded(options)
     from ..service.following import run
 
     result = run(config, options.config, master=options.master, take_over=options.take_over)
@@ -110,8 +144,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _snapshot(options: argparse.Namespace) -> int:
-    config = load(options.config)
-    config.check_supported()
+    config = _loaded(options)
     from ..service.following import snapshot
 
     if odd := [name for name in options.table if not all(name.partition("."))]:
@@ -133,9 +166,14 @@ def _snapshot(options: argparse.Namespace) -> int:
     return 0
 
 
+def _verify(options: argparse.Namespace) -> int:
+    from ..service.following import snapshot
+
+    return verify_command.verify(options, snapshot)
+
+
 def _receive(options: argparse.Namespace) -> int:
-    config = load(options.config)
-    config.check_supported()
+    config = _loaded(options)
     from ..receiver.report import has_said
     from ..service.following import receive
 
@@ -157,8 +195,29 @@ def _purge(options: argparse.Namespace) -> int:
     target = inspect.target_of(options)
     Control.existing(target)
     purged = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
-    inspect.emit({"files": list(purged.files), "bytes": purged.bytes}, options.json)
+    if purged.warning:
+        print(f"warning: {purged.warning}", file=sys.stderr)
+    fields = {"files": list(purged.files), "bytes": purged.bytes}
+    inspect.emit(fields | ({"warning": purged.warning} if purged.warning else {}), options.json)
     return 0
+
+
+def _init(options: argparse.Namespace) -> int:
+    from .init_command import init
+
+    return init(options)
+
+
+def _config_check(options: argparse.Namespace) -> int:
+    from .config_command import check
+
+    return check(options)
+
+
+def _config_show(options: argparse.Namespace) -> int:
+    from .config_command import show
+
+    return show(options)
 
 
 def _setup(options: argparse.Namespace) -> int:
@@ -185,9 +244,9 @@ def _bench_receive(options: argparse.Namespace) -> int:
 
     config = load(options.config)
     if options.steady:
-        figures = bench_steady(config, options.config, options.steady)
+        figures = bench_steady(config, options.config, options.steady, options.readers)
     else:
-        figures = bench_receive(config, options.mysqlbinlog, options.runs)
+        figures = bench_receive(config, options.mysqlbinlog, options.runs, options.readers)
     inspect.emit(figures, options.json)
     return 0
 
@@ -207,6 +266,17 @@ def _bench_latency(options: argparse.Namespace) -> int:
     config = load(options.config)
     config.check_supported()
     inspect.emit(bench_latency(config, options.config, options.seconds), options.json)
+    return 0
+
+
+def _bench_endurance(options: argparse.Namespace) -> int:
+    from ..bench.endurance import bench_endurance
+    from ..schedule.stops import Until
+
+    settings = {"workers": options.workers, "group_max_transactions": options.group_transactions}
+    prepared = Until.parse(options.prepared)
+    figures = bench_endurance(options.relay, settings, prepared, options.hours, options.rate)
+    inspect.emit(figures, options.json)
     return 0
 
 
@@ -233,14 +303,20 @@ def _bench_apply(options: argparse.Namespace) -> int:
 
 _RUN = {
     "setup": _setup,
+    "init": _init,
+    "config check": _config_check,
+    "config show": _config_show,
     "demo": _demo,
     "apply": _apply,
     "run": _run,
     "snapshot": _snapshot,
     "receive": _receive,
-    "status": inspect.show_status,
-    "cut list": inspect.list_cuts,
-    "cut show": inspect.show_cut,
+    "verify": _verify,
+    "status": status_command.show_status,
+    "cut list": cut_command.list_cuts,
+    "cut show": cut_command.show_cut,
+    "cut pin": cut_command.pin_cut,
+    "cut unpin": cut_command.unpin_cut,
     "relay ls": inspect.list_relay,
     "relay dump": inspect.dump_relay,
     "relay verify": inspect.verify_relay,
@@ -253,6 +329,7 @@ _RUN = {
     "bench receive": _bench_receive,
     "bench snapshot": _bench_snapshot,
     "bench latency": _bench_latency,
+    "bench endurance": _bench_endurance,
     "bench apply": _bench_apply,
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from ..control.by_hand import SKIP, decide, skipped
 from ..control.control import Control
 from ..control.layout import Layout
 from ..control.skips import check_absent
@@ -21,6 +22,6 @@ def skip(options: argparse.Namespace) -> int:
         raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
     control = Control.existing(options.target)
     check = partial(check_absent, control, Layout(options.target), gtids)
-    control.decide("skip", {}, check=check, gtid_executed=str(gtids))
-    emit({"skipped": str(control.skipped())}, options.json)
+    decide(control, SKIP, {}, check=check, gtid_executed=str(gtids))
+    emit({"skipped": str(skipped(control))}, options.json)
     return 0

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from ..binlog.events.xid import Xid
+from ..control.by_hand import XA, decide
 from ..control.control import Control
 from ..errors import ConfigError, TargetError
 from ..observe.status import prepared_branches
@@ -26,7 +27,7 @@ def show(options: argparse.Namespace) -> int:
         }
     branches = [
         {**branch, **decided.get(packed, _UNDECIDED)}
-        for packed, branch in prepared_branches(control.cuts())
+        for packed, branch in prepared_branches(control.last_cut())
     ]
     if options.json:
         emit({"prepared": branches}, True)
@@ -48,7 +49,7 @@ def end_by_hand(options: argparse.Namespace) -> int:
             hint="spark-repl xa list shows the branches",
         ) from error
     control = Control.existing(options.target)
-    branches = prepared_branches(control.cuts())
+    branches = prepared_branches(control.last_cut())
     position = next((at for at, branch in branches if Xid.of_json(branch) == xid), None)
     if position is None:
         raise TargetError(
@@ -59,6 +60,6 @@ def end_by_hand(options: argparse.Namespace) -> int:
         )
     action = options.action.upper()
     detail = {**xid.to_json(), "position": position, "action": action}
-    control.decide("xa", detail, position=position)
+    decide(control, XA, detail, position=position)
     emit({"xid": str(xid), "action": action, "when": "at the applier's next start"}, options.json)
     return 0

@@ -10,35 +10,36 @@ may have landed, somebody may have tidied the table up, or storage has failed.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import hashlib
 import json
-import logging
-import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from .. import formats
 from ..delta import storage
-from ..delta.delta_rs import delta_rs, meaning
+from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
-from ..gtid import GtidSet
 from .cut import Cut
+from .held_rows import HeldRows
 from .layout import Layout
 from .owner import Owner
+from .retention import needed
+from .superseded import current
+from .tidying import checkpoint_if_due, tidy
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from .retention import Retention
+    from .settle import Settle
 
 _OWNER_APP = "spark_repl:owner"
 _MARK = "spark_repl:row"
@@ -54,21 +55,10 @@ _SCHEMA = pa.schema(
 )
 _FORMAT = 1
 """the number of the format of the rows' ``detail``"""
-_CHECKPOINT_EVERY = 64
-_PRUNE_EVERY = 500
+_PRUNE_EVERY = 100
+_BESIDE_MOST = 100
 _READ, _WRITE = "read the control table", "write the control table"
 _HINT = "give the folder that apply or run was given as its target"
-
-
-def _needed(rows: pa.Table, epoch: int, oldest: datetime) -> pa.Table:
-    """The rows without cuts before ``oldest`` (the last cut stays), and without owners of epochs
-    before the last."""
-    kind, at = rows.column("kind"), rows.column("at")
-    is_cut = pc.equal(kind, "cut")
-    last = pc.max(at.filter(is_cut))
-    old = pc.and_(is_cut, pc.and_(pc.less(at, pa.scalar(oldest, at.type)), pc.less(at, last)))
-    former = pc.and_(pc.equal(kind, "owner"), pc.less(rows.column("epoch"), epoch - 1))
-    return rows.filter(pc.invert(pc.or_(pc.fill_null(old, False), former)))
 
 
 class Control:
@@ -82,7 +72,7 @@ class Control:
         self.took_over = False  # from an owner that may be alive
         self._claim = ""  # in the mark of each commit that is made under it
         self._handle: DeltaTable | None = None
-        self._read: tuple[int, list[dict[str, Any]]] = (-1, [])  # version, all its rows
+        self._read = HeldRows()
         self._pruned = 0  # the version
         self._lock = threading.Lock()
 
@@ -109,18 +99,19 @@ class Control:
         """All rows of one kind, oldest first. Empty when there is no control table yet. Raises
         OSError, which may pass, TargetError, and FormatError when any row was written by a version
         whose rows this one doesn't know."""
+        return self._held().rows(kind)
+
+    def _held(self) -> HeldRows:
+        """All rows of the newest version; a start asks for every kind, and each row is a file."""
         try:
             table = self._open()
         except TableNotFoundError:
-            return []
-        version, rows = self._read
-        if version != table.version():  # a start asks for every kind, and each row is a file
-            rows = self._rows_of(table).to_pylist()
-            for row in rows:
-                row["detail"] = formats.unstamp(row["detail"], _FORMAT, "this target", self.path)
-            rows.sort(key=lambda row: (row["at"], row["position"]))
-            self._read = table.version(), rows
-        return [row for row in rows if row["kind"] == kind]
+            return HeldRows()
+        if self._read.version != table.version():
+            held = HeldRows.of(table.version(), self._rows_of(table), _FORMAT, self.path)
+            self._read = held
+            return held
+        return self._read
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
         """The table's rows, read through Arrow's own file system: delta-rs' is a Python object,
@@ -139,21 +130,19 @@ class Control:
     def cuts(self) -> list[Cut]:
         """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the
         later one last."""
-        cuts = [Cut.of(row) for row in self.rows("cut")]
-        return sorted(cuts, key=lambda cut: cut.position)
+        return [Cut.of(row) for row in self.cut_rows()]
 
-    def skipped(self) -> GtidSet:
-        """The transactions that somebody told the applier to leave out."""
-        gtids = GtidSet()
-        for row in self.rows("skip"):
-            gtids = gtids.union(GtidSet.parse(row["gtid_executed"]))
-        return gtids
+    def cut_rows(self) -> list[dict[str, Any]]:
+        """The rows of all cuts, in their order; to parse one takes longer than to read it."""
+        return sorted(self.rows("cut"), key=lambda row: row["position"])
 
-    def makes_rows_differ(self) -> bool:
-        """Whether somebody left a transaction out, or committed an XA branch, by hand: tables may
-        have rows then that the source doesn't have."""
-        actions = [json.loads(row["detail"])["action"] for row in self.rows("xa")]
-        return bool(self.rows("skip")) or "COMMIT" in actions
+    def last_cut(self) -> Cut | None:
+        """The newest cut; None: there is none."""
+        row = self._held().last_cut()
+        return Cut.of(row) if row else None
+
+    def cut_count(self) -> int:
+        return self._held().cut_count
 
     def claim(self, *, take_over: bool = False) -> int:
         """Makes this process the owner; returns the new epoch.
@@ -226,38 +215,53 @@ class Control:
         Raises FencedError when another one took over, OSError and ConcurrentChangeError for what
         may pass, TargetError for what storage said otherwise.
         """
-        row = {
-            "kind": kind,
-            "epoch": self.epoch,
-            "at": datetime.now(UTC),
-            "position": position,
-            "gtid_executed": gtid_executed,
-            "detail": formats.stamp(detail, _FORMAT),
-        }
+        row = self._row(kind, position, gtid_executed, detail)
         content = f"{kind} {position} {gtid_executed} {detail}"
         with self._lock:
-            self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), content, "append")
-            self._checkpoint()
+            read = self._read
+            for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
+                with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
+                    self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), content, "append")
+                    break
+            if self._handle is not None and self._handle.version() == read.version + 1:
+                self._read = read.behind({**row, "detail": detail})
+            assert self._handle is not None
+            checkpoint_if_due(self._handle)
 
-    def prune(self, hours: int) -> bool:
-        """Forgets cuts older than ``hours``, for which they were promised, and owners before this
-        one; many small files become one. Returns whether it was time. Raises as ``write``."""
+    def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> dict[str, Any]:
+        row = {"kind": kind, "epoch": self.epoch, "at": datetime.now(UTC), "position": position}
+        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
+
+    def prune(
+        self,
+        retention: Retention,
+        settle: Settle,
+        gone: Callable[[], Collection[str]] = frozenset,
+    ) -> bool:
+        """Forgets cuts that are promised no more, owners before this one, and rows that later ones
+        supersede; many small files become one. ``gone`` says paths where no table is any more.
+        Returns whether it was time. Raises as ``write``, and OSError when what stays can't be made
+        durable: then nothing is removed."""
+        if not self._is_prune_due():
+            return False
+        paths = gone()  # no path is given to a table again before the rows below are forgotten
         with self._lock:
-            if self._handle is None or self._handle.version() < self._pruned + _PRUNE_EVERY:
+            if self._handle is None or not self._is_prune_due():
                 return False
             rows = self._rows_of(self._handle)
-            oldest = datetime.now(UTC) - timedelta(hours=hours)
-            self._commit(_needed(rows, self.epoch, oldest), f"prune {rows.num_rows}", "overwrite")
+            kept = needed(rows, self.epoch, retention, datetime.now(UTC))
+            kept = current(kept, paths, _FORMAT)
+            self._commit(kept, f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
-            with delta_rs("tidy up the control table", self.path):
-                self._handle.create_checkpoint()
-                self._handle.cleanup_metadata()
-                # Somebody may be reading the files of a version before.
-                self._handle.vacuum(1, dry_run=False, enforce_retention_duration=False)
+            tidy(self._handle, self.path, settle)
             return True
 
+    def _is_prune_due(self) -> bool:
+        handle = self._handle
+        return handle is not None and handle.version() >= self._pruned + _PRUNE_EVERY
+
     def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> None:
-        self._read = (-1, [])
+        self._read = HeldRows()
         if self._handle is None:
             raise FencedError("this process does not own the target", file=self.path)
         mark = f"{self._claim}:{hashlib.sha256(content.encode()).hexdigest()}"
@@ -267,7 +271,10 @@ class Control:
             max_commit_retries=0,
         )
         try:
-            write_deltalake(self._handle, rows, mode=mode, commit_properties=fence)
+            write_deltalake(
+                self._handle, rows, mode=mode, commit_properties=fence,
+                post_commithook_properties=NO_HOOK,
+            )  # fmt: skip
         except (DeltaError, OSError) as error:
             self._look(mark, error)
 
@@ -309,34 +316,30 @@ class Control:
             error.message += self._who(owner) if owner and owner[0] != self.epoch else ""
         return error
 
-    def _checkpoint(self) -> None:
-        assert self._handle is not None
-        if self._handle.version() % _CHECKPOINT_EVERY == 0:
-            try:
-                self._handle.create_checkpoint()
-            except (DeltaError, OSError) as error:  # it only makes reading quicker
-                log.warning("no checkpoint of the control table: %s", error)
-
-    def decide(
-        self,
-        kind: str,
-        detail: Mapping[str, Any],
-        check: Callable[[], None] = lambda: None,
-        **place: Any,
+    def write_beside(
+        self, kind: str, check: Callable[[], bool], *, position: int = 0, detail: str = "{}"
     ) -> None:
-        """Records what somebody decided by hand, and who it was. It claims the target for that, so
-        the applier must be stopped: else FencedError. ``check`` looks at the target while no
-        applier can change it; what it raises is raised."""
-        by = {"user": getpass.getuser(), "host": socket.gethostname()}
-        self.claim()
-        try:
-            check()
-            self.write(kind, detail=json.dumps({**detail, **by}), **place)
-        finally:
-            self.release()
+        """Appends one row beside a running applier, if ``check`` says that it is needed: by what
+        the table holds on the version behind which it lands. Raises what that raises, OSError and
+        TargetError."""
+        for _ in range(_BESIDE_MOST):
+            seen = self._open()
+            version = seen.version()
+            if not check():
+                return None
+            rows = pa.Table.from_pylist([self._row(kind, position, "", detail)], schema=_SCHEMA)
+            once = CommitProperties(max_commit_retries=0)
+            named: dict[str, Any] = {"commit_properties": once}
+            named["post_commithook_properties"] = NO_HOOK
+            try:
+                return write_deltalake(seen, rows, mode="append", **named)
+            except (DeltaError, OSError) as error:
+                # Else somebody came first; or it has landed, which ``check`` sees.
+                if self._open().version() == version:
+                    raise meaning(error, _WRITE, self.path) from error
+        raise TargetError(f"other commits came first {_BESIDE_MOST} times", file=self.path)
 
     def publish(self, cut: Cut) -> None:
         """Publishes a cut, after the last table of its group has landed."""
-        self.write(
-            "cut", position=cut.position, gtid_executed=cut.gtid_executed, detail=cut.to_detail()
-        )
+        detail, executed = cut.to_detail(), cut.gtid_executed
+        self.write("cut", position=cut.position, gtid_executed=executed, detail=detail)

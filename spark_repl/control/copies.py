@@ -57,8 +57,14 @@ class Copy:
     at: datetime | None = None
     asked: str = ""
     """the request that it answers (``recopy.ask``)"""
+    unfinished: Mapping[str, str] = field(default_factory=dict)
+    """table that was changed by a statement while it was read -> what the source said"""
+    again: str = ""
+    """why it has to begin again: a statement changed a table while it was read"""
     lower_case_table_names: int = 0
     """the source's; kept by itself (``name_case``)"""
+    system_time_zone: str = ""
+    """the source's; kept by itself (``system_time_zone``)"""
 
     def to_detail(self) -> str:
         behind = self.behind and {
@@ -79,6 +85,8 @@ class Copy:
             "error": self.error,
             "shown": self.shown,
             "asked": self.asked,
+            "unfinished": dict(self.unfinished),
+            "again": self.again,
         }
         return json.dumps(detail)
 
@@ -100,12 +108,14 @@ class Copy:
             detail.get("shown", False),
             row["at"],
             detail.get("asked", ""),
+            detail.get("unfinished", {}),
+            detail.get("again", ""),
         )
 
     @property
     def is_done(self) -> bool:
         """Whether all rows are there; the tables are consistent only behind ``until``."""
-        return self.until is not None
+        return self.until is not None and not self.again
 
 
 def last_copy(control: Control) -> Copy | None:
@@ -147,9 +157,8 @@ class Standing:
 
 
 def standing(control: Control) -> Standing:
-    cuts, copy = control.cuts(), last_copy(control)
-    last = cuts[-1] if cuts else None
-    if copy is None or copy.error or _is_shown(copy, cuts):
+    last, copy = control.last_cut(), last_copy(control)
+    if copy is None or copy.error or copy.shown or _is_shown(copy, control.cuts()):
         return Standing(last, None)
     return Standing(last if copy.behind else None, copy)
 
@@ -178,7 +187,7 @@ def consistent_paths(control: Control) -> frozenset[str]:
     """Paths of copied tables past their high-water mark: each of their rows is known."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
-    cuts = control.cuts() if copies else []
+    cuts = control.cuts() if any(not copy.shown for copy in copies) else []
     shown = [copy for copy in copies if _is_shown(copy, cuts)]
     return frozenset(path for copy in shown for path in copy.paths.values())
 
@@ -223,10 +232,17 @@ class CatchUp:
         until = self._copy.until if self._copy else None
         return until is not None and not until.issubset(executed)
 
+    def until(self, executed: GtidSet) -> GtidSet | None:
+        """What has to be executed before they are; None where they are."""
+        return self._copy.until if self._copy and self.active(executed) else None
+
     def cut_published(self, control: Control) -> None:
-        """Notes, at the first cut, that it shows the copy."""
+        """Notes, at the first cut, that it shows the copy; a statement behind the copy may have
+        taken its tables out of the cut already."""
         if not self._noted:
-            note_shown(control)
+            copy = last_copy(control)
+            if copy and copy.is_done and not copy.shown and not copy.error:
+                record_copy(control, replace(copy, shown=True))
             self._noted = True
 
     def tables(self, executed: GtidSet) -> Container[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,8 +20,18 @@ class TableVersion:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Why no cut shows a table until it has been copied: the log doesn't say what a statement made
+    of its rows. ``since``: that statement, by its GTID or else the position of its end."""
+
+    reason: str
+    since: str
+
+
+@dataclass(frozen=True)
 class Cut:
-    """All tables at one point of the source's history: together one committed state."""
+    """All tables at one point of the source's history: together one committed state, but for those
+    that wait for a copy."""
 
     position: int
     gtid_executed: str
@@ -34,11 +44,16 @@ class Cut:
         Mapping[str, Any], ...
     ] = ()  # XA branches (schedule/branches), as JSON has them
     group: str = ""  # GTIDs of the group that ends here, for the tables' commits
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    begin: Mapping[str, Any] = field(default_factory=dict)
+    """``source`` where that group begins, for a table that is made before it"""
 
     def to_detail(self) -> str:
         tables = {name: asdict(version) for name, version in self.tables.items()}
         counts = dict(self.counts or {})
         detail = {"log_id": self.log_id, "source": dict(self.source), "tables": tables}
+        if self.waiting:
+            detail["waiting"] = {name: asdict(why) for name, why in self.waiting.items()}
         return json.dumps({**detail, "counts": counts, "prepared": list(self.prepared)})
 
     @classmethod
@@ -54,4 +69,5 @@ class Cut:
             row["at"],
             detail["counts"],
             tuple(detail.get("prepared", ())),
+            waiting={name: Waiting(**why) for name, why in detail.get("waiting", {}).items()},
         )

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..delta.columns import quoted
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
 from ..runtime.object_store import is_remote
 from .control import Control
+from .cut import Cut
 from .layout import Layout
+from .pins import pins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from .cut import Cut
+
+_ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 
 
 class CutReader:
@@ -35,12 +39,38 @@ class CutReader:
     def table(self, name: str) -> DataFrame:
         """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table."""
         version = self._cut.tables.get(name)
+        if why := self._cut.waiting.get(name):
+            raise ConfigError(
+                f"the cut does not show {name}, which waits for a copy since {why.since}:"
+                f" {why.reason}",
+                hint="take a cut from before that, or one that shows the copy",
+            )
         if version is None:
             raise ConfigError(
                 f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._cut.tables)}"
             )
-        path = self._layout.table(version.path)
-        return self._spark.read.format("delta").option("versionAsOf", version.version).load(path)
+        return self._load(self._layout.table(version.path), version.version)
+
+    def _load(self, folder: str, version: int) -> DataFrame:
+        """A version, also of a cut that was pinned for longer than Delta lets a version be read: it
+        can't know that the files were kept."""
+        from pyspark.errors import AnalysisException
+
+        reader = self._spark.read.format("delta").option("versionAsOf", version)
+        try:
+            return reader.load(folder)
+        except AnalysisException as error:
+            if "TIME_TRAVEL_BEYOND" not in str(error):
+                raise
+        before = self._spark.conf.get(_ENFORCED, None)
+        self._spark.conf.set(_ENFORCED, "false")
+        try:
+            return reader.load(folder)
+        finally:
+            if before is None:
+                self._spark.conf.unset(_ENFORCED)
+            else:
+                self._spark.conf.set(_ENFORCED, before)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names."""
@@ -52,41 +82,45 @@ class CutReader:
         return names
 
 
-def published(cuts: Sequence[Cut], target: str) -> Sequence[Cut]:
-    """Returns ``cuts``. Raises TargetError when there is none."""
-    if not cuts:
-        raise TargetError(
-            "no cut has been published yet",
-            file=target,
-            hint="give the folder that apply or run was given as its target",
-        )
-    return cuts
-
-
-def find_cut(cuts: Sequence[Cut], at: str, target: str) -> Cut:
-    """The newest cut (``latest``), or the first one that holds all of a GTID set.
+def find_cut(control: Control, at: str) -> Cut:
+    """The newest cut (``latest``), the one that is pinned by a name, or the first of those that are
+    kept that holds all of a GTID set.
 
     Raises TargetError when there is none.
     """
-    published(cuts, target)
+    newest = control.last_cut()
+    if newest is None:
+        raise TargetError(
+            "no cut has been published yet",
+            file=control.path,
+            hint="give the folder that apply or run was given as its target",
+        )
     if at == "latest":
-        return cuts[-1]
+        return newest
+    rows = control.cut_rows()
+    if pin := pins(control).get(at):
+        return next(Cut.of(row) for row in rows if (row["position"], row["at"]) == pin.cut)
     wanted = GtidSet.parse(at)
-    for candidate in cuts:
-        if wanted.issubset(GtidSet.parse(candidate.gtid_executed)):
-            return candidate
+
+    def holds(row: Mapping[str, Any]) -> bool:
+        return wanted.issubset(GtidSet.parse(row["gtid_executed"]))
+
+    first = bisect_left(rows, True, key=holds)
+    if first < len(rows):
+        return Cut.of(rows[first])
     raise TargetError(
         f"no cut holds all of {at}",
-        file=target,
-        hint=f"the newest cut is at {cuts[-1].gtid_executed}",
+        file=control.path,
+        hint=f"the newest cut is at {newest.gtid_executed}",
     )
 
 
 def cut(spark: SparkSession, target: str, at: str = "latest") -> CutReader:
-    """All tables below ``target`` at one point: the newest, or the first that holds a GTID set."""
+    """All tables below ``target`` at one point: the newest, one that was pinned by a name, or the
+    first that holds a GTID set."""
     layout = Layout(target)
     if is_remote(layout.target):
         from ..delta import s3a  # and py4j with it, which looking at cuts does without
 
         s3a.check(spark._jvm)
-    return CutReader(spark, layout, find_cut(Control(layout.control).cuts(), at, target))
+    return CutReader(spark, layout, find_cut(Control(layout.control), at))

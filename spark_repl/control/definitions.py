@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import ForeignKey, TableDefinition, foreign_keys_of
 from ..gtid import GtidSet
+from .table_paths import made_by_rows
 
 if TYPE_CHECKING:
     from .control import Control
@@ -34,6 +35,7 @@ class Definitions:
 
     def load(self) -> None:
         """Reads what is recorded."""
+        self._held, self._expected = {}, {}
         for row in self._control.rows(_DEFINITION):
             detail = json.loads(row["detail"])
             held = self._held.setdefault(detail["path"], [])
@@ -58,13 +60,23 @@ class Definitions:
         ]
         return TableDefinition.from_json(held[-1]) if held else None
 
-    def record(self, path: str, definition: TableDefinition, position: int, gtid: str = "") -> None:
+    def record(
+        self,
+        path: str,
+        definition: TableDefinition,
+        position: int,
+        gtid: str = "",
+        *,
+        by_rows: bool = False,
+    ) -> None:
         """Records what the statement ``gtid``, which ends at ``position``, makes of the table, or
-        what the rows behind it say; once, if it is carried out again behind a crash."""
+        what the rows behind it say (``by_rows``); once, if it is carried out again behind a
+        crash."""
         held, text = self._held.setdefault(path, []), definition.to_json()
         if (position, gtid, text) in held:
             return
-        detail = json.dumps({"path": path, "definition": text}, ensure_ascii=False)
+        fields = {"path": path, "definition": text} | ({"by_rows": True} if by_rows else {})
+        detail = json.dumps(fields, ensure_ascii=False)
         self._control.write(_DEFINITION, position=position, gtid_executed=gtid, detail=detail)
         held.append((position, gtid, text))
         held.sort(key=lambda one: one[0])
@@ -82,3 +94,10 @@ class Definitions:
     def expected_keys(self) -> dict[str, tuple[ForeignKey, ...]]:
         """Foreign keys by the names of tables that were not made when they were recorded."""
         return {name: keys for name, (_, keys) in self._expected.items()}
+
+
+def shown_by_rows(control: Control) -> set[str]:
+    """The paths of tables of whose definition a TABLE_MAP has said something, and no statement."""
+    details = [json.loads(row["detail"]) for row in control.rows(_DEFINITION)]
+    taken = {detail["path"] for detail in details if detail.get("by_rows")}
+    return taken | made_by_rows(control)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.index import TransactionIndex, build_index
 from ..relay.record import Flag
+from ..relay.source_place import SourcePlace
 
 if TYPE_CHECKING:
     from ..relay.log import RelayLog
@@ -48,41 +49,80 @@ def fingerprints(log: RelayLog) -> dict[int, str]:
 def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> History:
     """The history of ``log``. ``highest``: the largest position in any table or cut."""
     present = fingerprints(log)
-    histories = [json.loads(row["detail"]) for row in control.rows("history")]
-    for earlier in reversed(histories):
-        digests = {int(number): digest for number, digest in earlier["fingerprints"].items()}
+    for earlier in reversed(recorded(control)):
+        digests = earlier.fingerprints
         shared = digests.keys() & present.keys()
         if not shared or any(digests[number] != present[number] for number in shared):
             continue
-        if cut is None or cut.log_id == earlier["log_id"]:
-            return History(earlier["log_id"], earlier["base"], {**digests, **present})
+        if cut is None or cut.log_id == earlier.log_id:
+            return replace(earlier, fingerprints={**digests, **present})
         # The last cut is of another log. Where this one's positions lie above it, it was begun and
         # has no cut yet; else the source has come back to an older log: numbers begin anew.
-        if earlier["base"] + min(shared) > cut.position >> OFFSET_BITS:
-            return History(earlier["log_id"], earlier["base"], {**digests, **present}, renewed=True)
+        if earlier.base + min(shared) > cut.position >> OFFSET_BITS:
+            return replace(earlier, fingerprints={**digests, **present}, renewed=True)
         break
     base = max(0, (highest >> OFFSET_BITS) + 1 - min(present, default=1))
-    return History(uuid.uuid4().hex, base, present, renewed=cut is not None)
+    # Before the first cut tables may be there: their positions are of the log before, too.
+    return History(uuid.uuid4().hex, base, present, renewed=cut is not None or highest > 0)
+
+
+def recorded(control: Control) -> list[History]:
+    """The logs that were applied, each with the files of all its rows; the one that was written
+    last at the end."""
+    logs: dict[str, History] = {}
+    for row in control.rows("history"):
+        detail = json.loads(row["detail"])
+        digests = {int(number): digest for number, digest in detail["fingerprints"].items()}
+        before = logs.pop(detail["log_id"], None)
+        known = {**before.fingerprints, **digests} if before else digests
+        logs[detail["log_id"]] = History(detail["log_id"], detail["base"], known)
+    return list(logs.values())
 
 
 def record(control: Control, history: History) -> None:
-    """Writes the history unless a row has all of its files already."""
-    histories = [json.loads(row["detail"]) for row in control.rows("history")]
-    digests = {str(number): digest for number, digest in history.fingerprints.items()}
-    detail = {"log_id": history.log_id, "base": history.base, "fingerprints": digests}
-    if detail not in histories:
+    """Writes those files of the history that no row has: a row for each file, not all files with
+    each, or the rows would grow with the square of the files."""
+    known = next((log for log in recorded(control) if log.log_id == history.log_id), None)
+    have = known.fingerprints if known else {}
+    new = {str(n): digest for n, digest in history.fingerprints.items() if have.get(n) != digest}
+    if new or known is None:
+        detail = {"log_id": history.log_id, "base": history.base, "fingerprints": new}
         control.write("history", detail=json.dumps(detail))
+
+
+def goes_on_at(
+    find: Callable[[SourcePlace], int | None], log: RelayLog, index: TransactionIndex, cut: Cut
+) -> int | None:
+    """Where a log that is another one than before goes on by the source's file and position: packed
+    behind the last transaction that the cut has. None where they do not tell: the log does not hold
+    that place, or its GTIDs say otherwise. ``find``: the packed position of a place in the log.
+    """
+    place = SourcePlace.of(cut.source)
+    found = None if place is None else find(place)
+    if found is None:
+        return None
+    executed = GtidSet.parse(cut.gtid_executed)
+    before = log.previous_gtids().union(index.gtids(0, found))
+    agrees = before.issubset(executed) and not index.gtids(found).intersect(executed)
+    return found if agrees else None
 
 
 def check_continuity(
     history: History, log: RelayLog, index: TransactionIndex, cut: Cut | None
 ) -> GtidSet:
-    """The GTID set that counts as executed before this log's first transaction to apply.
+    """The GTID set that counts as executed before this log's first transaction to apply, where its
+    positions are the cut's, or its GTIDs have to tell.
 
     Raises HistoryError when transactions are missing between the target and the log, when the log
     is another server's, or when there are no GTIDs to tell.
     """
     before = log.previous_gtids()
+    if index.lost_to and (cut is None or history.renewed or cut.position < index.lost_to):
+        raise HistoryError(
+            "the log begins with the rest of a transaction whose beginning is in an older file",
+            file=log.files[0].path,
+            hint="give the older files too, or a log that begins with a whole transaction",
+        )
     if cut is None:
         return before
     executed = GtidSet.parse(cut.gtid_executed)
@@ -91,13 +131,13 @@ def check_continuity(
         return executed
     logged = before.union(index.gtids())
     files = f"{log.files[0].name} to {log.files[-1].name}"
-    anonymous = any(bool((f.records["flags"] & Flag.ANONYMOUS).any()) for f in index.files)
-    if anonymous or not executed or not logged:
+    if is_anonymous(index) or not executed or not logged:
         raise HistoryError(
             "these files are another log than the one that was applied before, and without GTIDs"
-            " nobody can tell what of it is already in the tables",
+            f" nobody can tell what of it is already in the tables{_stands(cut)}",
             file=log.path,
-            hint="give the folder of the log that was applied before, or use an empty target",
+            hint="give the folder of the log that was applied before, one that was received from"
+            " the same source and holds that place, or use an empty target",
         )
     if lost := executed.subtract(logged):
         if index.damage:
@@ -114,6 +154,18 @@ def check_continuity(
             hint="give the older files too, or use an empty target",
         )
     return executed
+
+
+def is_anonymous(index: TransactionIndex) -> bool:
+    """Whether a transaction of the log has no GTID."""
+    return any(bool((file.records["flags"] & Flag.ANONYMOUS).any()) for file in index.files)
+
+
+def _stands(cut: Cut) -> str:
+    place = SourcePlace.of(cut.source)
+    if place is None:
+        return ""
+    return f": they stand at {place} of server {place.server_id}, which is not in it"
 
 
 def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
@@ -143,7 +195,9 @@ def indexed(
     index = build_index(log, folder, history.base, complete=False, known=known, up_to_damage=True)
     present = fingerprints(log)
     check_same(log, history.fingerprints, present)
-    return replace(history, fingerprints={**history.fingerprints, **present}), index
+    first = min(present, default=0)  # what was purged is not looked at again
+    still = {n: digest for n, digest in history.fingerprints.items() if n >= first}
+    return replace(history, fingerprints={**still, **present}), index
 
 
 def check_same(log: RelayLog, before: Mapping[int, str], present: Mapping[int, str]) -> None:

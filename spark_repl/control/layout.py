@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,14 +24,22 @@ if TYPE_CHECKING:
     from ..config import Target
 
 SAFE = "$-_."  # besides letters and digits, which quote() never touches
+# File systems give a name 255 bytes; @2 and the like come behind it.
+_LONGEST, _KEPT = 240, 200
+_BROKEN = re.compile("%[0-9A-F]?$")
 
 
 def encode(name: str) -> str:
-    """A database or table name as a folder: UTF-8, percent-encoded but for letters, digits, -_.$"""
+    """A database or table name as a folder: UTF-8, percent-encoded but for letters, digits, -_.$
+    One that is too long for a folder keeps its beginning, and a digest behind ~."""
     encoded = quote(name, safe=SAFE).replace("~", "%7E")
-    # These two are not names of folders, and _-names are hidden from Delta.
-    if encoded in (".", ".."):
-        return encoded.replace(".", "%2E")
+    if len(encoded) > _LONGEST:
+        kept = _BROKEN.sub("", encoded[:_KEPT])
+        encoded = f"{kept}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    # These three are not names of folders, and _-names are hidden from Delta. "" stands for a
+    # database that begins with a dot: names of tables are split at the first one.
+    if encoded in ("", ".", ".."):
+        return encoded.replace(".", "%2E") or "%"
     return "%5F" + encoded[1:] if encoded.startswith("_") else encoded
 
 
@@ -103,9 +112,24 @@ class Layout:
     def status(self) -> str:
         return os.path.join(self.state, "status.json")
 
+    @property
+    def verify(self) -> str:
+        """Folder of what a verify has read, and of the last one's result."""
+        return os.path.join(self.state, "verify")
+
+    @property
+    def verified(self) -> str:
+        return os.path.join(self.verify, "last.json")
+
     def staging(self, epoch: int) -> str:
         """Folder of what this owner has in work."""
         return os.path.join(self.state, "staging", str(epoch))
+
+    def written_to(self, epoch: int) -> list[str]:
+        """Folders of the working state in which files are replaced as a whole."""
+        checkpoint = self.checkpoint(epoch)
+        below = [os.path.join(checkpoint, name) for name in ("offsets", "commits", "sources/0")]
+        return [self.state, self.requests, checkpoint, *below]
 
     def vacuumed(self, path: str) -> str:
         """A file whose time is that of the table's last VACUUM."""

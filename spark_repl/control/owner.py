@@ -12,6 +12,8 @@ import socket
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ..runtime.private_files import make_folder
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -32,12 +34,17 @@ class Owner:
         return cls(socket.gethostname(), pid, _started(pid), since, channel=channel)
 
     @property
+    def is_here(self) -> bool:
+        """Whether it runs, or ran, on this host."""
+        return self.host == socket.gethostname()
+
+    @property
     def is_dead(self) -> bool:
         """Whether it has released the target, or is known to be dead: only processes of this host
         can be looked at."""
         if self.released:
             return True
-        return self.host == socket.gethostname() and _started(self.pid) != self.started
+        return self.is_here and _started(self.pid) != self.started
 
 
 def succeed(folder: str, *, inherit: bool) -> None:
@@ -49,7 +56,7 @@ def succeed(folder: str, *, inherit: bool) -> None:
     former = sorted(int(name) for name in names if name.isdigit() and int(name) < int(epoch))
     if inherit and former and epoch not in names:
         os.rename(os.path.join(parent, str(former[-1])), folder)
-    os.makedirs(folder, exist_ok=True)
+    make_folder(folder)
     for name in names:
         if not name.isdigit() or int(name) < int(epoch):
             shutil.rmtree(os.path.join(parent, name), ignore_errors=True)

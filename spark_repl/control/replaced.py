@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..crash_points import reach
 from ..delta import storage
 from .copies import standing
 from .table_paths import made_behind, shown_paths, used_paths
@@ -19,19 +21,26 @@ if TYPE_CHECKING:
 
 def replaced_paths(control: Control) -> set[str]:
     """Paths, relative to the target, of tables that no cut shows and nobody writes to."""
-    cuts, stands = control.cuts(), standing(control)
+    stands = standing(control)
     in_use = {row.path for row in made_behind(control, stands.cut)}
     in_use.update(shown_paths(control, stands.cut).values())
     if stands.copy:
         in_use.update(stands.copy.paths.values())
-        cuts += [stands.copy.behind] if stands.copy.behind else []
-    in_use.update(version.path for cut in cuts for version in cut.tables.values())
-    return used_paths(control) - in_use
+        if behind := stands.copy.behind:
+            in_use.update(version.path for version in behind.tables.values())
+    unused = used_paths(control) - in_use
+    if unused:  # thousands of cuts are read for them alone
+        shown = (version.path for cut in control.cuts() for version in cut.tables.values())
+        unused.difference_update(shown)
+    return unused
 
 
-def remove_replaced(control: Control, layout: Layout, hours: int) -> list[str]:
+def remove_replaced(
+    control: Control, layout: Layout, hours: int, settle: Callable[[], None]
+) -> list[str]:
     """Removes tables that were first seen to be replaced ``hours`` ago: somebody may have taken the
-    last cut that names one just before it was pruned. Returns their paths."""
+    last cut that names one just before it was pruned; ``settle`` makes the cuts that don't durable.
+    Returns their paths. Raises OSError."""
     removed = []
     for path in sorted(replaced_paths(control)):
         folder, noted = layout.table(path), layout.replaced(path)
@@ -40,11 +49,30 @@ def remove_replaced(control: Control, layout: Layout, hours: int) -> list[str]:
         if not os.path.exists(noted):
             touch(noted)
         elif time.time() - os.path.getmtime(noted) > 3600 * hours:
+            settle()
             shutil.rmtree(layout.keys(path), ignore_errors=True)
             storage.remove_folder(folder)
-            os.remove(noted)
+            reach("replaced_removed")
+            _forget(layout, path)
             removed.append(path)
     return removed
+
+
+def _forget(layout: Layout, path: str) -> None:
+    """Removes what the working state has of a table that is gone."""
+    shutil.rmtree(layout.keys(path), ignore_errors=True)
+    for note in (layout.vacuumed(path), layout.replaced(path)):
+        storage.remove_if_there(note)
+
+
+def gone_paths(control: Control, layout: Layout) -> set[str]:
+    """Paths that nothing names any more and where nothing is: of tables that were removed, or
+    never made. What the working state has of them is removed: somebody may have been ended right
+    behind the table's removal, and these paths are going to be forgotten."""
+    found = {path for path in replaced_paths(control) if not storage.exists(layout.table(path))}
+    for path in sorted(found):
+        _forget(layout, path)
+    return found
 
 
 def touch(path: str) -> None:

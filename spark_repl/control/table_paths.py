@@ -80,6 +80,15 @@ def current_paths(control: Control) -> dict[str, str]:
 
 def used_paths(control: Control) -> set[str]:
     """Every path that was ever given to a table of this channel."""
+    return copied_paths(control).union(row.path for row in _announced(control))
+
+
+def copied_paths(control: Control) -> set[str]:
+    """Every path that was ever given to a copy."""
     copies = [Copy.of(row) for row in control.rows(COPY)]
-    paths = {path for copy in copies for path in copy.paths.values()}
-    return paths.union(row.path for row in _announced(control))
+    return {path for copy in copies for path in copy.paths.values()}
+
+
+def made_by_rows(control: Control) -> set[str]:
+    """The paths of tables that no statement has made."""
+    return {row.path for row in _announced(control) if row.made_by == MADE_BY_ROWS}

@@ -1,8 +1,9 @@
 """XaStore: the bytes of prepared XA branches, below ``_repl/xa``, each in a file of its own.
 
 Invariant: a branch that a published cut names has its file, whole and synced; the file goes only
-after a cut without the branch was published. Where the target is on an object store the file is
-there, and here a copy for the workers to read, fetched again when it is gone.
+when a cut without the branch is on the disk, with the rows that it shows. Where the target is on an
+object store the file is there, and here a copy for the workers to read, fetched again when it is
+gone.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .. import formats
 from ..crash_points import reach
 from ..delta import storage
+from ..delta.durable import sync_above
 from ..errors import TargetError
+from ..runtime.private_files import make_folder
 
 if TYPE_CHECKING:
     from ..schedule.branches import Branch
@@ -42,10 +45,12 @@ class XaStore:
     def keep(self, branch: Branch) -> Branch:
         """Copies a branch's bytes, durably; returns the branch that lies there. Raises OSError, and
         TargetError when the relay log ends before the branch does."""
-        os.makedirs(self.here, exist_ok=True)
+        if not os.path.isdir(self.here):
+            make_folder(self.here)
+            sync_above(self.here, os.path.dirname(os.path.dirname(self.here)))
         path = self.path(branch.position)
         fresh = f"{path}.{uuid.uuid4().hex}.new"
-        with open(branch.path, "rb") as source, open(fresh, "wb") as out:
+        with branch.open() as source, open(fresh, "wb") as out:
             source.seek(branch.start)
             left = branch.size
             while left:
@@ -80,7 +85,7 @@ class XaStore:
         return os.path.join(self.folder, os.path.basename(path))
 
     def _fetch(self, path: str) -> None:
-        os.makedirs(self.here, exist_ok=True)
+        make_folder(self.here)
         fresh = f"{path}.{uuid.uuid4().hex}.new"
         with contextlib.suppress(FileNotFoundError):
             with storage.open_input(self._kept(path)) as source, open(fresh, "wb") as out:
@@ -100,27 +105,28 @@ class XaStore:
                     hint="restore the file, or end the branch by hand: spark-repl xa rollback",
                 )
 
-    def forget(self, branches: Iterable[Branch]) -> None:
-        """Removes the files of branches that have ended."""
-        for branch in () if self.keep_all else branches:
-            if branch.path.startswith(self.here):
+    def forget(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
+        """Removes the files of branches that have ended, when ``settle`` has made durable what
+        shows that. Raises OSError: then it is to be called again."""
+        kept = [branch for branch in branches if branch.path.startswith(self.here)]
+        if kept and not self.keep_all:
+            settle()
+            for branch in kept:
                 reach("xa_forget")
                 self._remove(branch.path)
 
-    def clean(self, branches: Iterable[Branch]) -> None:
-        """Removes, at start, what no branch of the last cut needs; the log brings it again."""
-        if self.keep_all:
-            return
+    def clean(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
+        """Removes, at start, what no branch of the last cut needs, when ``settle`` has made that
+        cut durable: what comes behind it the log brings again. Raises OSError."""
         wanted = {os.path.basename(branch.path) for branch in branches}
-        for name in {*storage.names(self.folder), *storage.names(self.here)}:
-            if name not in wanted:
-                if later := _LATER.fullmatch(name):
-                    formats.check(
-                        int(later[1]),
-                        _FORMAT,
-                        "a prepared XA branch",
-                        os.path.join(self.folder, name),
-                    )
+        found = {*storage.names(self.folder), *storage.names(self.here)} - wanted
+        for name in found:
+            if later := _LATER.fullmatch(name):
+                path = os.path.join(self.folder, name)
+                formats.check(int(later[1]), _FORMAT, "a prepared XA branch", path)
+        if found and not self.keep_all:
+            settle()
+            for name in found:
                 self._remove(os.path.join(self.here, name))
 
     def _remove(self, path: str) -> None:

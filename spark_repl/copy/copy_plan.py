@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control import name_case
+from ..control import filter_rules, name_case, system_time_zone
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.table_paths import used_paths
+from ..ddl.filters import Filters
 from ..ddl.lower_names import fold
-from ..errors import SourceError, TargetError
+from ..errors import ConfigError, NoTableError, SourceError, TargetError
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
 from ..source.connection import DumpConnection
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..control.cut import Cut
 
+log = logging.getLogger(__name__)
+
 # Few: a wrong host or port is to be said soon.
 _PLAN_RETRIES = 3
 
@@ -40,43 +44,77 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     ``anew``: the target has tables, which the copy replaces, because the log has a gap.
 
     Raises TargetError for a target that has been written to, SourceError for a source that can't
-    be followed.
+    be followed, NoTableError when one of ``only`` is not there.
     """
     control = Control(Layout(config.target.path).control, config.channel)
     before = last_copy(control)
     if not anew:
         if before is not None:
             return before
-        if control.exists() and (control.cuts() or control.rows("table")):
+        if control.exists() and (control.cut_count() or control.rows("table")):
             raise TargetError(
                 "the target has tables already: a first copy goes into an empty one",
                 file=config.target.path,
                 hint="--table DB.TABLE copies one again; or give another target.path",
             )
-    copy = patiently(
-        config.source, lambda: _plan(config, control, only, None), retries=_PLAN_RETRIES
-    )
+    copy = _patient_plan(config, control, only)
     control.claim()
     try:
-        _record(control, copy)
+        _record(control, copy, Filters.of(config.filters))
     finally:
         control.release()
     return copy
 
 
-def _record(control: Control, copy: Copy) -> None:
+def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
+    """The plan of a first copy, made anew when a statement takes a table away meanwhile."""
+    taken = 0
+    while True:
+        try:
+            return patiently(
+                config.source, lambda: _plan(config, control, only, None), retries=_PLAN_RETRIES
+            )
+        except NoTableError as error:
+            taken += 1
+            if only or taken > _PLAN_RETRIES:
+                raise
+            log.warning("%s: the copy is planned anew", error)
+
+
+def _record(control: Control, copy: Copy, filters: Filters) -> None:
+    filter_rules.record(control, filters)
     name_case.record(control, copy.lower_case_table_names)
+    system_time_zone.record(control, copy.system_time_zone)
     record_copy(control, copy)
 
 
-def plan_again(config: Config, control: Control, only: tuple[str, ...], asked: str = "") -> Copy:
-    """Plans a new copy of some tables, beside the others and behind the newest cut. The caller owns
-    the target; ``asked`` names the request that it answers, if there is one.
+def _check_kept(only: tuple[str, ...], filters: Filters) -> None:
+    """Raises ConfigError for a table that the filters leave out."""
+    for name in only:
+        if not filters.keeps(name):
+            raise ConfigError(
+                f"the filters leave the table out: {filters.rule(name)}",
+                table=name, hint="change [filters], or copy other tables",
+            )  # fmt: skip
 
-    Raises TargetError while another copy stands, SourceError when the source has no such table.
+
+def plan_again(
+    config: Config,
+    control: Control,
+    only: tuple[str, ...],
+    asked: str = "",
+    *,
+    waits: bool = False,
+) -> Copy:
+    """Plans a new copy of some tables, beside the others and behind the newest cut. The caller owns
+    the target; ``asked`` names the request that it answers, if there is one; ``waits``: no cut
+    shows the tables until they are copied.
+
+    Raises TargetError while another copy stands, NoTableError when the source has no such table,
+    SourceError when none of that name waits any more.
     """
     stands = standing(control)
-    if stands.copy is not None or stands.cut is None:
+    if (stands.copy is not None and not stands.copy.again) or stands.cut is None:
         raise TargetError(
             "another copy is not in a cut yet", file=config.target.path,
             hint="let the applier run until a cut shows it, then ask again",
@@ -86,7 +124,9 @@ def plan_again(config: Config, control: Control, only: tuple[str, ...], asked: s
         # The log behind an older one may have been purged while the source was asked.
         if (newest := standing(control).cut) is not None:
             copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
-        _record(control, copy)
+            if waits and (gone := set(only) - set(newest.waiting)):
+                raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
+        _record(control, copy, Filters.of(config.filters))
     return copy
 
 
@@ -105,14 +145,11 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             held = connection.server().executed
         lower_case = int(server.variables[name_case.KEY])
         only = tuple(map(fold, only)) if lower_case else only
-        tables = list_tables(connection.rows, only)
+        filters = Filters.of(config.filters)
+        _check_kept(only, filters.folded() if lower_case else filters)
+        tables = list_tables(connection.rows, only, filters)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
-        if missing := set(only) - {table.definition.name for table in tables}:
-            raise SourceError(
-                f"the source has no table {', '.join(sorted(missing))}",
-                hint="give DATABASE.TABLE as the source has it, and SELECT on it to the account",
-            )
         views = tuple(
             table.definition.name
             for table in tables
@@ -123,6 +160,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
             for t in tables
         }
+    except NoTableError as error:
+        raise error.as_of(connection.server().executed) from None
     finally:
         connection.close()
     used = used_paths(control)
@@ -130,4 +169,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
         for t in tables
     }
-    return Copy(start, bounds, paths, views, held, behind=behind, lower_case_table_names=lower_case)
+    return Copy(
+        start, bounds, paths, views, held, behind=behind, lower_case_table_names=lower_case,
+        system_time_zone=server.variables.get(system_time_zone.KEY, ""),
+    )  # fmt: skip

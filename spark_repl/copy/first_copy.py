@@ -23,13 +23,22 @@ from ..control.copies import Copy, last_copy, record_copy
 from ..control.layout import Layout
 from ..delta.log_replay import last_user_metadata
 from ..delta.public_log import open_table_log
-from ..errors import SourceError, SourceLostError, TargetError
+from ..errors import (
+    FencedError,
+    NoTableError,
+    SchemaError,
+    SourceError,
+    SourceLostError,
+    SparkReplError,
+    TargetError,
+)
 from ..gtid import GtidSet
 from ..runtime.retry import Stopped
 from ..source.connection import DumpConnection, connect
 from ..write.commit import check_files
+from ..write.own_metadata import user_metadata
 from ..write.table_options import TableOptions
-from ..write.tracking import Tracking, user_metadata
+from ..write.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .privileges import VIEW_HINT
 from .source_tables import (
@@ -58,6 +67,10 @@ _LOCK_HINT = (
 Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
 
 
+class _ChangedError(TargetError):
+    """The table that is there is not the one that was begun."""
+
+
 @dataclass(frozen=True)
 class CopyResult:
     tables: int
@@ -74,7 +87,9 @@ class CopyResult:
 class FirstCopy:
     """Carries out a plan. ``run`` gives tasks to the workers; ``told`` hears (rows so far, rows
     expected). ``control``: the applier's that owns the target, when it runs in this process.
-    ``stop`` ends the copy between two chunks."""
+    ``stop`` ends the copy between two chunks. ``lenient``: a table that a statement changes while
+    it is read is left unfinished; whoever looks at the log finds the statement there, and has the
+    table copied again."""
 
     def __init__(
         self,
@@ -84,7 +99,10 @@ class FirstCopy:
         told: Callable[[int, int], None],
         control: Control | None = None,
         stop: threading.Event | None = None,
+        *,
+        lenient: bool = False,
     ) -> None:
+        self._lenient, self._unfinished = lenient, dict[str, str]()
         self.config, self._run, self._told = config, run, told
         self._stop, self._ending = stop or threading.Event(), threading.Event()
         self.layout = Layout.of(config.target)
@@ -119,7 +137,7 @@ class FirstCopy:
     def _tables(self, copy: Copy) -> Copy:
         tables = list[SourceTable]()
         if copy.bounds:
-            tables = self._asked(lambda source: list_tables(source.rows, tuple(copy.bounds)))
+            tables = self._planned(list(copy.bounds))
         self._expected = sum(table.rows for table in tables)
         views = [table for table in tables if table.definition.name in copy.views]
         keyed = [table for table in tables if table.definition.name not in copy.views]
@@ -132,9 +150,25 @@ class FirstCopy:
         if self._stop.is_set():
             raise Stopped
         until = self._asked(lambda source: source.server().executed)
-        copy = replace(copy, until=until, rows=self.rows)
+        copy = replace(copy, until=until, rows=self.rows, unfinished=self._unfinished)
         record_copy(self.control, copy)
         return copy
+
+    def _planned(self, names: list[str]) -> list[SourceTable]:
+        """The tables as they are now; what a statement has taken away since they were planned is
+        left unfinished. Raises NoTableError where nobody looks for that statement."""
+
+        def listed(source: DumpConnection) -> list[SourceTable]:
+            return list_tables(source.rows, tuple(names)) if names else []
+
+        while True:
+            try:
+                return self._asked(listed)
+            except NoTableError as error:
+                if not self._lenient or error.table is None:
+                    raise
+                self._unfinish(error.table, error)
+                names.remove(error.table)
 
     def _side_by_side(self, keyed: list[SourceTable], views: list[SourceTable], copy: Copy) -> Copy:
         """Copies several tables at once: making one costs Delta 0.3 s, and 3 s the first time."""
@@ -154,7 +188,10 @@ class FirstCopy:
     def _views(self, tables: list[SourceTable], copy: Copy) -> Copy:
         for table in tables:
             if not self._ends:
-                copy = self._locked(table, copy)
+                try:
+                    copy = self._locked(table, copy)
+                except SparkReplError as error:
+                    self._leave_changed(table, error)
         return copy
 
     @property
@@ -183,7 +220,7 @@ class FirstCopy:
             user_metadata(behind, self.control.channel) if behind else "{}",
         )
         if table.definition != self.tracking.options.forms.apply(source.definition):
-            raise TargetError(
+            raise _ChangedError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
                 " json_as, geometry_as), was changed during the copy", table=name,
                 hint="begin again with an empty target",
@@ -200,6 +237,31 @@ class FirstCopy:
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
         if self._ends:
             return
+        try:
+            self._chunks(source, copy)
+        except SparkReplError as error:
+            self._leave_changed(source, error)
+
+    def _leave_changed(self, source: SourceTable, error: SparkReplError) -> None:
+        """Leaves the table unfinished, where the source has another definition of it now than was
+        copied; raises the error where it hasn't."""
+        name = source.definition.name
+        if not self._lenient or isinstance(error, SourceLostError | FencedError):
+            raise error
+        if not isinstance(error, _ChangedError | NoTableError):
+            try:
+                now = self._asked(lambda connection: list_tables(connection.rows, (name,)))
+            except (NoTableError, SchemaError):
+                now = []  # or its definition is of a kind that is not understood
+            if now and now[0].definition == source.definition:
+                raise error
+        self._unfinish(name, error)
+
+    def _unfinish(self, name: str, error: SparkReplError) -> None:
+        log.warning("%s was changed while it was copied: %s", name, error)
+        self._unfinished[name] = str(error)
+
+    def _chunks(self, source: SourceTable, copy: Copy) -> None:
         table, done = self._target(source, copy)
         definition = source.definition
         key = quoted(definition.columns[definition.primary_key[0]].name)
@@ -246,7 +308,7 @@ class FirstCopy:
                 connection.query(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")
                 connection.query(f"LOCK TABLES {full_name(source.definition)} READ")
             except SourceError as error:
-                if isinstance(error, SourceLostError) and error.number != 1205:
+                if isinstance(error, SourceLostError | NoTableError) and error.number != 1205:
                     raise
                 raise SourceError(  # also an error that is tried again elsewhere
                     error.message, number=error.number, table=source.definition.name,

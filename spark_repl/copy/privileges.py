@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..binlog.definition import SYSTEM_SCHEMAS
 from ..errors import SourceError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<where>.+?) TO ")
 _REVOKE = re.compile(r"REVOKE (?P<what>.+?) ON (?P<where>.+?)\.\* FROM ")
 _QUOTED = re.compile(r"""^[`"]?(.*?)[`"]?$""")
-_SYSTEM = {"mysql", "sys", "information_schema", "performance_schema"}
 _EVERYTHING = "*.*"
 VIEW_HINT = (
     "a table without a key, or whose log holds parts of rows (binlog_row_image,"
@@ -31,7 +31,7 @@ def check_privileges(query: Query, views: Iterable[str]) -> None:
     """Raises SourceError for an account that may not read every table, or not lock those that are
     copied in one ``view`` ("db.table")."""
     lines = _grants(query)
-    hidden = [name for name in _revoked(lines, "SELECT") if name not in _SYSTEM]
+    hidden = [name for name in _revoked(lines, "SELECT") if name not in SYSTEM_SCHEMAS]
     if not _may(lines, "SELECT", _EVERYTHING) or hidden:
         where = f" in {', '.join(hidden)}" if hidden else ""
         raise SourceError(

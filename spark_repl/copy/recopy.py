@@ -27,17 +27,21 @@ from ..errors import (
     ConcurrentChangeError,
     FencedError,
     JvmEndedError,
+    NoTableError,
     SourceLostError,
     SparkReplError,
     TargetError,
 )
 from ..gtid import GtidSet
+from ..receiver.report import has_received
 from ..relay.index_file import replace_file
 from ..runtime.companion import Companion
+from ..runtime.private_files import make_folder
 from ..runtime.retry import Stopped, disk_full, first_line, temporary
 from ..runtime.workers import Workers
 from .copy_plan import plan_again
 from .first_copy import CopyResult, FirstCopy
+from .wanted import Queue, Wanted
 
 if TYPE_CHECKING:
     from ..apply.replica import Replica
@@ -56,7 +60,7 @@ def ask(config: Config, tables: tuple[str, ...]) -> str:
     """Leaves a request for the applier that owns the target, whose ``on_foreign_change`` may leave
     one too. Returns the request's name."""
     folder = Path(Layout.of(config.target).requests)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}.json"
     request = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
     replace_file(folder / name, request.encode())
@@ -95,7 +99,7 @@ def copy_stopped(
     control.claim(take_over=take_over)
     try:
         before = standing(control).copy
-        if before is None or before.is_done:
+        if before is None or before.is_done or before.again:
             plan_again(config, control, tables)
         return _copy(session(), config, control)
     finally:
@@ -103,7 +107,12 @@ def copy_stopped(
 
 
 def _copy(
-    spark: SparkSession, config: Config, control: Control, stop: threading.Event | None = None
+    spark: SparkSession,
+    config: Config,
+    control: Control,
+    stop: threading.Event | None = None,
+    *,
+    lenient: bool = False,
 ) -> CopyResult:
     last_told = [time.monotonic()]
 
@@ -113,23 +122,23 @@ def _copy(
             log.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
 
     run = Workers(spark, config.apply.workers).run
-    return FirstCopy(spark, config, run, tell, control, stop).copy()
+    return FirstCopy(spark, config, run, tell, control, stop, lenient=lenient).copy()
 
 
 class Recopier(Companion):
-    """Carries out requests beside a running applier, one after the other. A copy that is in work
-    when it ends goes on behind its last chunk at the next start."""
+    """Carries out requests beside a running applier, one after the other, and copies what waits for
+    it. A copy that is in work when it ends goes on behind its last chunk at the next start."""
 
     def __init__(self, spark: SparkSession, config: Config, applier: Replica) -> None:
         attempts = config.apply.transaction_retries
         super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
         self.spark, self.config, self.applier = spark, config, applier
-        self.folder = Path(Layout.of(config.target).requests)
+        self._queue = Queue(Path(Layout.of(config.target).requests))
         self._more = True  # a run before this one may have left something to do
 
     def _next(self) -> bool:
         try:
-            if self._more or self._requests():
+            if self._more or self._queue.requests() or self.applier.tracking.waiting:
                 self._more = self._one()
         except FencedError:  # the applier has ended, and gave the target back
             return False
@@ -138,60 +147,77 @@ class Recopier(Companion):
             self._more = True
         return True
 
-    def _requests(self) -> list[Path]:
-        return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
-
     def _one(self) -> bool:
-        """Makes one copy, if one is asked for; returns whether there may be more to do."""
+        """Makes one copy, if one is wanted; returns whether there may be more to do."""
         control = self.applier.tracking.control
-        copy = standing(control).copy
-        if copy is None:
-            requests = self._requests()
-            if not requests:
-                return False
-            tables, last = _tables(requests[0]), last_copy(control)
-            # It was answered before a kill, or the file asks for nothing.
-            if not tables or (last and last.asked == requests[0].name):
-                requests[0].unlink(missing_ok=True)
-                return True
+        stands = standing(control)
+        copy = stands.copy
+        if copy is None or copy.again:
+            wanted = self._queue.next(control, stands)
+            if wanted is None:
+                return copy is not None
             # From here on no XA branch's bytes are removed: the applier will need them again.
             self.applier.coordinator.keep_branches(True)
-            copy = self._begin(control, requests[0], tables)
-            requests[0].unlink(missing_ok=True)
-        if copy.behind is None or copy.is_done:
+            if wanted.waits:
+                self._queue.tried(wanted.tables)
+            copy = self._begin(control, wanted)
+            if copy is None:
+                return True  # behind the statement that has taken the table's name
+            if wanted.request:
+                wanted.request.unlink(missing_ok=True)
+        if copy.error or copy.behind is None or copy.is_done:
             return True  # the applier has to show it first
         log.warning("copying again: %s", ", ".join(copy.bounds))
         try:
-            _copy(self.spark, self.config, control, self.stop)
+            done = _copy(self.spark, self.config, control, self.stop, lenient=True)
         except Exception as error:  # whatever makes it fail for good, the applier does without it
             if _not_the_copys(error):
                 raise
             self._give_up(control, copy, error)
         else:
-            self.applier.take_in()
+            self._take_in(done.until)
         return True
 
-    def _begin(self, control: Control, request: Path, tables: tuple[str, ...]) -> Copy:
+    def _take_in(self, until: GtidSet) -> None:
+        """Has the applier go back, once the log holds all that the copy may hold: then it sees
+        whether a statement came between."""
+        while not until.issubset(self.applier.coordinator.executed):
+            if has_received(self.config.relay.path, until):
+                break
+            if self.stop.wait(_POLL_S):
+                raise Stopped
+        self.applier.take_in()
+
+    def _begin(self, control: Control, wanted: Wanted) -> Copy | None:
         try:
-            formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
-            copy = plan_again(self.config, control, tables, request.name)
+            if request := wanted.request:
+                formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
+            copy = plan_again(self.config, control, wanted.tables, wanted.asked, waits=wanted.waits)
             # Once more: the applier may have gone back meanwhile, with branches of its own.
             self.applier.coordinator.keep_branches(True)
+            self._queue.planned()
             return copy
         except SparkReplError as error:
             if _not_the_copys(error):
                 raise
-            copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, asked=request.name)
-            self._give_up(control, copy, error)
-            return copy
+            if isinstance(error, NoTableError) and self._queue.ask_again(error, standing(control)):
+                self.applier.coordinator.keep_branches(False)
+                return None
+            copy = Copy(GtidSet(), dict.fromkeys(wanted.tables, ()), {}, asked=wanted.asked)
+            return self._give_up(control, copy, error)
 
-    def _give_up(self, control: Control, copy: Copy, error: Exception) -> None:
-        """Records why there will be no copy, for whoever asked."""
+    def _give_up(self, control: Control, copy: Copy, error: Exception) -> Copy:
+        """Records why there will be no copy, for whoever asked; a table that waits is tried again
+        later."""
         ours = isinstance(error, SparkReplError)
         log.error("not copied again: %s", error, exc_info=None if ours else error)
         text = str(error) if ours else f"{type(error).__name__}: {first_line(error)}"
-        record_copy(control, replace(copy, error=text))
+        given_up, last = replace(copy, error=text), last_copy(control)
+        same = last is not None and last.error == text and last.bounds.keys() == copy.bounds.keys()
+        if not same or copy.asked:
+            record_copy(control, given_up)
         self.applier.coordinator.keep_branches(False)
+        return given_up
 
 
 def _not_the_copys(error: Exception) -> bool:
@@ -206,13 +232,3 @@ def _not_the_copys(error: Exception) -> bool:
         | Py4JNetworkError
         | ConcurrentChangeError,
     )
-
-
-def _tables(request: Path) -> tuple[str, ...]:
-    """The tables that a request names; () for a file that ``ask`` did not write."""
-    try:
-        tables = json.loads(request.read_text("utf-8"))["tables"]
-        return tuple(str(name) for name in tables)
-    except (ValueError, KeyError, TypeError):
-        log.error("%s asks for no tables: it is removed", request)
-        return ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,18 +12,21 @@ from ..binlog.charsets.charset import BINARY
 from ..binlog.definition import (
     CHARACTER_TYPES,
     NUMERIC_TYPES,
+    SYSTEM_SCHEMAS,
     Column,
     ColumnType,
     TableDefinition,
 )
 from ..ddl.effect import Effect, classify
+from ..ddl.filters import Filters
 from ..ddl.lower_names import fold, folded_definition
-from ..errors import SchemaError, SourceError
+from ..errors import NoTableError, SchemaError, SourceError
 
 Query = Callable[[str], list[tuple[Any, ...]]]
+_NO_FILTERS = Filters()
 
 _CHUNK_BYTES, _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 48 << 20, 2_000, 400_000
-_SYSTEM = "'mysql', 'sys', 'information_schema', 'performance_schema'"
+_SYSTEM = ", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))
 # Types of a first key column, other than numbers and text, that compare with a literal in order.
 _TEXT_LITERALS = (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.TIME)
 
@@ -77,9 +81,12 @@ def full_name(definition: TableDefinition) -> str:
     return f"{quoted(definition.database)}.{quoted(definition.table)}"
 
 
-def list_tables(query: Query, only: tuple[str, ...] = ()) -> list[SourceTable]:
-    """The users' tables (``only`` those, if given), largest first. Raises SchemaError for one that
-    can't be copied."""
+def list_tables(
+    query: Query, only: tuple[str, ...] = (), filters: Filters = _NO_FILTERS
+) -> list[SourceTable]:
+    """The users' tables that ``filters`` keep (``only`` those, if given), largest first. Raises
+    SchemaError for one that can't be copied, NoTableError when one is not there, or goes while they
+    are asked for."""
     listed = query(
         "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0)"
         " FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
@@ -87,15 +94,30 @@ def list_tables(query: Query, only: tuple[str, ...] = ()) -> list[SourceTable]:
     )
     folds = case_of_names(query) > 0  # with 2 they are listed as written, and logged in lower case
     wanted = set(map(fold, only) if folds else only)
+    filters = filters.folded() if folds else filters
     tables = []
     for database, table, count, width in listed:
-        name = f"{database}.{table}"
-        if not only or (fold(name) if folds else name) in wanted:
-            definition = _definition(query, str(database), str(table))
+        name = fold(f"{database}.{table}") if folds else f"{database}.{table}"
+        if filters.keeps(name) and (not only or name in wanted):
+            definition = table_definition(query, str(database), str(table))
             if folds:
                 definition = folded_definition(definition)
             tables.append(SourceTable(definition, int(count), int(width)))
+    if missing := wanted - {table.definition.name for table in tables}:
+        raise NoTableError(
+            f"the source has no table {', '.join(sorted(missing))}", table=min(missing),
+            hint="give DATABASE.TABLE as the source has it, and SELECT on it to the account",
+        )  # fmt: skip
     return tables
+
+
+@contextmanager
+def _there(table: str) -> Iterator[None]:
+    """A context in which the table is asked for: a statement may have taken it away since."""
+    try:
+        yield
+    except NoTableError as error:
+        raise error.at(table=table) from None
 
 
 def case_of_names(query: Query) -> int:
@@ -103,8 +125,10 @@ def case_of_names(query: Query) -> int:
     return int(query("SELECT @@lower_case_table_names")[0][0])
 
 
-def _definition(query: Query, database: str, table: str) -> TableDefinition:
-    ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
+def table_definition(query: Query, database: str, table: str) -> TableDefinition:
+    """As the source says it. Raises NoTableError, and SchemaError for what has no place."""
+    with _there(f"{database}.{table}"):
+        ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
     created = classify(statement, database)
     if created.effect != Effect.CREATE_TABLE or created.definition is None:
         raise SchemaError(
@@ -116,7 +140,8 @@ def _definition(query: Query, database: str, table: str) -> TableDefinition:
 
 
 def chunk_ends(query: Query, table: SourceTable) -> tuple[str, ...]:
-    """Inclusive upper ends of all chunks but the last, as SQL literals; () for one chunk."""
+    """Inclusive upper ends of all chunks but the last, as SQL literals; () for one chunk. Raises
+    NoTableError when the table is gone."""
     definition = table.definition
     if not definition.primary_key:
         return ()
@@ -130,13 +155,14 @@ def chunk_ends(query: Query, table: SourceTable) -> tuple[str, ...]:
     name, ends, where = quoted(column.name), list[str](), ""
     hexed = f"HEX({_plain(column)})" if _is_text(column) else name
     while True:
-        rows = query(
-            f"SELECT {hexed} FROM {full_name(definition)} {where} ORDER BY {name}"
-            f" LIMIT 1 OFFSET {size}"
-        )
+        with _there(definition.name):
+            rows = query(
+                f"SELECT {hexed} FROM {full_name(definition)} {where} ORDER BY {name}"
+                f" LIMIT 1 OFFSET {size}"
+            )
         if not rows:
             return tuple(ends)
-        end = _literal(column, rows[0][0])
+        end = literal(column, rows[0][0])
         if ends and ends[-1] == end:
             return tuple(ends)  # one value has more rows than a chunk: the rest goes in one
         ends.append(end)
@@ -152,7 +178,7 @@ def _plain(column: Column) -> str:
     return name if column.collation == BINARY else f"CONVERT({name} USING utf8mb4)"
 
 
-def _literal(column: Column, value: Any) -> str:
+def literal(column: Column, value: Any) -> str:
     """An SQL literal; text as hex digits, so that nothing needs quoting. The column's collation
     compares it."""
     if _is_text(column):

@@ -9,9 +9,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..binlog.partitioning import Partition, Partitioning
     from .column_clause import ColumnClause
     from .default_clause import Default
     from .key_clause import KeyClause
+
+
+_ROWS_GO = {
+    "DROP": "the rows of a partition are dropped",
+    "TRUNCATE": "the rows of a partition are removed",
+    "REORGANIZE": "rows are deleted whose value no partition lists any more",
+    "EXCHANGE": "a partition's rows change places with another table's",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +106,45 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class RowsGo:
-    """An action whose effect on the rows the log does not have."""
+    """An action whose effect on the rows the log does not have. ``come``: it brings some, from
+    where no log is."""
 
     reason: str
+    come: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBy:
+    """``partitioning``: None for REMOVE PARTITIONING."""
+
+    partitioning: Partitioning | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePartitions:
+    """``verb``: ADD, DROP, TRUNCATE, REORGANIZE or EXCHANGE; ``names``: the partitions that are
+    there, () for ALL; ``into``: those that come. ``unknown``: why these are not understood;
+    ``lists``: whether they are of LIST."""
+
+    verb: str
+    names: tuple[str, ...] = ()
+    into: tuple[Partition, ...] = ()
+    unknown: str = ""
+    lists: bool = False
+
+    @property
+    def reason(self) -> str:
+        """What becomes of rows, or may, '' where all stay. Of RANGE the server refuses a REORGANIZE
+        that leaves a range out; of LIST it deletes such rows without a word."""
+        if self.verb == "REORGANIZE" and not self.lists:
+            return ""
+        return _ROWS_GO.get(self.verb, "")
 
 
 Action = (
     AddColumn | ChangeColumn | RenameColumn | DropColumn | SetDefault | SetVisible
     | AddKey | DropIndex | RenameIndex | DropConstraint | SetCharset | RenameTable | RowsGo
+    | PartitionBy | ChangePartitions
 )  # fmt: skip
 
 
@@ -124,11 +164,14 @@ class Alteration:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it concerns nothing but indexes that are not unique."""
+        """Whether it concerns nothing but indexes that are not unique, and partitions that keep
+        their rows."""
         return all(_is_plain(action) for action in self.actions)
 
 
 def _is_plain(action: Action) -> bool:
     if isinstance(action, AddKey):
         return action.key.kind in ("INDEX", "FULLTEXT", "SPATIAL")
-    return False
+    if isinstance(action, ChangePartitions):
+        return not action.reason
+    return isinstance(action, PartitionBy)

@@ -12,9 +12,11 @@ from .actions import (
     AddKey,
     Alteration,
     ChangeColumn,
+    ChangePartitions,
     DropColumn,
     DropConstraint,
     DropIndex,
+    PartitionBy,
     RenameColumn,
     RenameIndex,
     RenameTable,
@@ -26,24 +28,25 @@ from .actions import (
 from .column_clause import read_column
 from .default_clause import read_default
 from .key_clause import at_key, read_key
-from .table_options import SETS, WITHOUT_ROWS, name_of_set, option
+from .partition_clause import read_partitioning, read_partitions
+from .table_options import OF_OTHERS, SETS, WITHOUT_ROWS, name_of_set, option
 
 if TYPE_CHECKING:
+    from .session import Session
     from .sql_tokens import Cursor
 
 # Rows move between partitions, none goes: one that has no place is an error of the statement.
 _PARTITIONS = (
-    "ADD PARTITION", "REORGANIZE PARTITION", "COALESCE PARTITION", "REBUILD PARTITION",
-    "ANALYZE PARTITION", "CHECK PARTITION", "OPTIMIZE PARTITION", "REPAIR PARTITION",
-    "PARTITION BY", "SECONDARY_LOAD PARTITION", "SECONDARY_UNLOAD PARTITION",
+    "COALESCE PARTITION", "REBUILD PARTITION", "ANALYZE PARTITION", "CHECK PARTITION",
+    "OPTIMIZE PARTITION", "REPAIR PARTITION", "SECONDARY_LOAD PARTITION",
+    "SECONDARY_UNLOAD PARTITION",
 )  # fmt: skip
+_CHANGED = ("ADD", "DROP", "TRUNCATE", "REORGANIZE")
 _FREE = (
     "ENABLE KEYS", "DISABLE KEYS", "FORCE", "WITH VALIDATION", "WITHOUT VALIDATION",
-    "SECONDARY_LOAD", "SECONDARY_UNLOAD", "REMOVE PARTITIONING",
+    "SECONDARY_LOAD", "SECONDARY_UNLOAD",
 )  # fmt: skip
 _ROWS_GO = {
-    "DROP PARTITION": "the rows of a partition are dropped",
-    "TRUNCATE PARTITION": "the rows of a partition are removed",
     "DISCARD PARTITION": "the rows of a partition are discarded",
     "IMPORT PARTITION": "a partition's rows come from a file",
     "DISCARD TABLESPACE": "the table's rows are discarded",
@@ -51,36 +54,41 @@ _ROWS_GO = {
 }
 
 
-def read_alteration(cursor: Cursor, table: str, database: str) -> Alteration:
-    """Reads the actions behind ``ALTER TABLE table``; ``database``: the session's. Raises
-    StatementError for what is not understood, with the words where that begins."""
+def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
+    """Reads the actions behind ``ALTER TABLE table``. Raises StatementError for what is not
+    understood, with the words where that begins."""
+    database = session.database
     actions: list[Action] = []
     exchanged = ""
     while not (cursor.done() or cursor.at_mark(";")):
         if cursor.phrase("EXCHANGE PARTITION"):
-            exchanged = _exchange(cursor, database)
-            actions.append(RowsGo(f"a partition's rows change places with {exchanged}'s"))
+            partition, exchanged = _exchange(cursor, database)
+            actions.append(ChangePartitions("EXCHANGE", (partition,)))
         else:
-            actions.extend(_actions(cursor, table, database))
+            actions.extend(_actions(cursor, table, session))
         cursor.mark(",")
     return Alteration(table, tuple(actions), exchanged)
 
 
-def _exchange(cursor: Cursor, database: str) -> str:
-    cursor.name()
+def _exchange(cursor: Cursor, database: str) -> tuple[str, str]:
+    """(the partition's name, the other table's)."""
+    partition = cursor.name()
     cursor.expect("WITH")
     cursor.expect("TABLE")
-    return cursor.table(database)
+    return partition, cursor.table(database)
 
 
-def _actions(cursor: Cursor, table: str, database: str) -> Iterator[Action]:
+def _actions(cursor: Cursor, table: str, session: Session) -> Iterator[Action]:
     # COMMENT and the like are also names of columns, but only behind ADD, DROP, ALTER, RENAME.
     for words, reason in _ROWS_GO.items():
         if cursor.phrase(words):
             _to_end(cursor)
-            yield RowsGo(reason)
+            yield RowsGo(reason, come=words.startswith("IMPORT"))
             return
-    if any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
+    if partitions := _partitions(cursor, session):
+        _to_end(cursor)
+        yield partitions
+    elif any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
         _to_end(cursor)
     elif any(cursor.phrase(text) for text in _FREE):
         pass
@@ -94,13 +102,47 @@ def _actions(cursor: Cursor, table: str, database: str) -> Iterator[Action]:
         column = read_column(cursor, table, "" if verb == "CHANGE" else name)
         yield ChangeColumn(name, column, _place(cursor))
     elif cursor.word("RENAME"):
-        yield _rename(cursor, database)
+        yield _rename(cursor, session.database)
     elif cursor.word("ALTER"):
         yield from _alter(cursor)
     elif cursor.phrase("CONVERT TO"):
         yield _convert(cursor)
     else:
         yield from _option(cursor)
+
+
+def _partitions(cursor: Cursor, session: Session) -> PartitionBy | ChangePartitions | None:
+    if cursor.phrase("PARTITION BY"):
+        return PartitionBy(read_partitioning(cursor, session))
+    if cursor.phrase("REMOVE PARTITIONING"):
+        return PartitionBy(None)
+    verb = next((word for word in _CHANGED if cursor.phrase(f"{word} PARTITION")), "")
+    if not verb:
+        return None
+    cursor.word("NO_WRITE_TO_BINLOG", "LOCAL")
+    names: list[str] = []
+    lists = _has_lists(cursor.again())
+    try:
+        if verb != "ADD" and not cursor.word("ALL"):
+            names.append(cursor.name())
+            while cursor.mark(","):
+                names.append(cursor.name())
+        if verb == "REORGANIZE":
+            cursor.expect("INTO")
+        if verb in ("ADD", "REORGANIZE"):
+            into = read_partitions(cursor, session)
+            return ChangePartitions(verb, tuple(names), into, lists=lists)
+    except StatementError as error:
+        return ChangePartitions(verb, tuple(names), unknown=error.message, lists=lists)
+    return ChangePartitions(verb, tuple(names))
+
+
+def _has_lists(cursor: Cursor) -> bool:
+    while not cursor.done():
+        if cursor.phrase("VALUES IN"):
+            return True
+        cursor.next()
+    return False
 
 
 def _to_end(cursor: Cursor) -> None:
@@ -115,7 +157,8 @@ def _option(cursor: Cursor) -> Iterator[Action]:
         raise StatementError(f"ALTER TABLE is not understood from {start}")
     name, value = setting
     if name in ("ENGINE", "TYPE") and value.upper() in WITHOUT_ROWS:
-        yield RowsGo(f"{start} leaves the table without its rows")
+        come = value.upper() in OF_OTHERS
+        yield RowsGo(f"{start} leaves the table without its rows", come=come)
     elif name in ("CHARSET", "COLLATE"):
         while following := _another_set(cursor):
             if following[0] == "COLLATE":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
+    from .expressions.value_type import Node
+    from .partition_rows import PartitionRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +33,46 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """A column of which rows that are there get an expression's values: of the columns as they are
+    afterwards, by their numbers there. ``virtual``: a generated column that is not stored."""
+
+    expression: Node
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """A column whose values for rows that are there the log does not say, and why."""
 
     reason: str
 
 
-Origin = Kept | Filled | Now | Unknown
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The target's column ``number``, which the source had dropped and has again; rows of NULL get
+    what rows that are there get in a new column."""
+
+    number: int
+    new: Filled | Now
+
+
+Origin = Kept | Filled | Now | Computed | Unknown | Restored
 
 
 @dataclass(frozen=True, slots=True)
 class Altered:
     """``origins`` [columns of ``definition``]. ``rows_go``: what becomes of the rows is not known
-    from the log, and why (DROP PARTITION); '' where all stay."""
+    from the log, and why (DISCARD TABLESPACE); '' where it is; ``rows_come``: nor which others
+    there are then (IMPORT TABLESPACE)."""
 
     definition: TableDefinition
     origins: tuple[Origin, ...]
     rows_go: str = ""
+    rows_come: bool = False
     numbered: tuple[str, ...] = ()
     """columns that were there and have AUTO_INCREMENT now: a 0 in them became a number that the log
     does not say (not with the sql_mode NO_AUTO_VALUE_ON_ZERO)"""
+    gone: PartitionRows | None = None
+    """the rows that go with their partitions, or change places with another table's; nothing else
+    is changed then"""

@@ -16,6 +16,7 @@ from ..errors import StatementError
 from .actions import Alteration, RowsGo, SetCharset
 from .alteration import Altered, Kept
 from .altered_keys import altered_foreign_keys, altered_keys
+from .altered_partitions import altered_partitions
 from .arrangement import Entry, arranged
 from .columns import finished, in_charset
 from .create_table import default_charset
@@ -34,9 +35,11 @@ def alter(
     session: Session,
     *,
     inline_keys: bool = True,
+    quotients: bool = True,
 ) -> Altered:
     """The table after ``statement``. ``inline_keys``: whether the source makes foreign keys of
-    REFERENCES among a column's attributes (9.0 and later).
+    REFERENCES among a column's attributes (9.0 and later); ``quotients``: whether it rounds those
+    of exact numbers as 9.7 does.
 
     Raises StatementError with the table for a column or key that does not fit (with MySQL's number
     and words where it has them), and for what depends on something that is not known.
@@ -45,19 +48,25 @@ def alter(
     if alteration is None:
         return Altered(definition, tuple(Kept(i) for i in range(len(definition.columns))))
     try:
-        return _alter(definition, alteration, session, inline_keys)
+        return _alter(definition, alteration, session, inline_keys, quotients)
     except StatementError as error:
         raise error.at(table=definition.name) from None
 
 
 def _alter(
-    definition: TableDefinition, alteration: Alteration, session: Session, inline_keys: bool
+    definition: TableDefinition,
+    alteration: Alteration,
+    session: Session,
+    inline_keys: bool,
+    quotients: bool,
 ) -> Altered:
     entries = arranged(definition, alteration.actions)
     charset, converts = _charset(alteration, definition, session)
-    columns = _columns(entries, charset if converts else "", charset, session)
+    converted = (definition.charset, charset) if converts else ("", "")
+    columns = _columns(entries, converted, charset, session)
     keyed = altered_keys(definition, alteration, entries, columns, inline_keys=inline_keys)
     foreign = altered_foreign_keys(definition, alteration, entries, inline_keys=inline_keys)
+    parted = altered_partitions(definition, alteration.actions, entries)
     after = replace(
         definition,
         columns=keyed.columns,
@@ -67,8 +76,11 @@ def _alter(
         unique=keyed.unique,
         charset=charset,
         indexes=keyed.indexes,
+        partitioning=parted.partitioning,
     )
-    reasons = [action.reason for action in alteration.actions if isinstance(action, RowsGo)]
+    gone = [action for action in alteration.actions if isinstance(action, RowsGo)]
+    reasons, come = [action.reason for action in gone], any(action.come for action in gone)
+    reasons += [parted.reason] if parted.reason else []
     numbered = tuple(
         column.name
         for entry, column in zip(entries, keyed.columns, strict=True)
@@ -79,8 +91,8 @@ def _alter(
     )
     if alteration.renamed:
         after = rename(after, alteration.renamed)
-    found = origins(entries, keyed.columns)
-    return Altered(after, found, "; ".join(reasons), numbered)
+    found = origins(entries, keyed.columns, session, quotients=quotients)
+    return Altered(after, found, "; ".join(reasons), come, numbered, parted.gone)
 
 
 def _charset(
@@ -98,9 +110,11 @@ def _charset(
 
 
 def _columns(
-    entries: Sequence[Entry], converted: str, charset: str, session: Session
+    entries: Sequence[Entry], sets: tuple[str, str], charset: str, session: Session
 ) -> tuple[Column, ...]:
-    """The columns, as far as no key says more. ``converted``: CONVERT TO CHARACTER SET's, or ''."""
+    """The columns, as far as no key says more. ``sets``: the table's character set before CONVERT
+    TO and behind it, '' without."""
+    table, converted = sets
     written = [entry.clause or entry.before for entry in entries]
     clauses = iter(with_timestamps([item for item in written if item is not None], session))
     columns = []
@@ -108,7 +122,7 @@ def _columns(
         if entry.clause is None:
             assert entry.before is not None
             kept = replace(entry.before, name=entry.name)
-            columns.append(in_charset(kept, converted) if converted else kept)
+            columns.append(in_charset(kept, converted, session, table) if converted else kept)
             continue
         clause = entry.clause = next(clauses)
         text = clause.type.code in CHARACTER_TYPES
@@ -119,5 +133,5 @@ def _columns(
             clause = replace(clause, charset=converted)
         # Where rows have made the table it is not known; a TABLE_MAP that has bytes there stops.
         default = charset or default_charset(session)
-        columns.append(finished(clause, default, nullable=is_nullable(clause)))
+        columns.append(finished(clause, default, session, nullable=is_nullable(clause)))
     return tuple(columns)

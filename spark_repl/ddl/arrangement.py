@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 @dataclass(slots=True, eq=False)
 class Entry:
     """A column on its way. ``number``, ``before``: of the table before, -1 and None of a new one;
-    ``clause``: as the statement writes it, None where it doesn't."""
+    ``clause``: as the statement writes it, None where it doesn't; ``new_default``: SET DEFAULT and
+    DROP DEFAULT, which ``before`` has already."""
 
     name: str
     number: int = -1
     before: Column | None = None
     clause: ColumnClause | None = None
+    new_default: bool = False
 
 
 def unknown(name: str, table: str) -> StatementError:
@@ -120,7 +122,7 @@ def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: s
             entry.before = replace(column, visible=action.visible)
         else:
             default = action.default.literal if action.default else None
-            entry.before = replace(column, default=default)
+            entry.before, entry.new_default = replace(column, default=default), True
 
 
 def _once(entries: list[Entry], table: str) -> list[Entry]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import StatementError
 from . import column_type, foreign_keys
-from .default_clause import Default, read_default
-from .sql_tokens import NAME
+from .default_clause import Default, read_default, words
 from .table_options import SETS, merged
 
 if TYPE_CHECKING:
@@ -21,7 +20,8 @@ _SERIAL: dict[str, Any] = {"nullable": False, "auto_increment": True, "unique": 
 
 @dataclass(frozen=True, slots=True)
 class ColumnClause:
-    """``nullable``: None where neither NULL nor NOT NULL is written. ``charset``: a character set
+    """``nullable``: None where neither NULL nor NOT NULL is written. ``binary``: the attribute of
+    a character column. ``charset``: a character set
     or collation, '' for the table's. ``generated``: as ``Column.generated`` has it."""
 
     name: str
@@ -32,6 +32,7 @@ class ColumnClause:
     default: Default | None = None
     on_update: bool = False
     generated: str = ""
+    binary: bool = False
     auto_increment: bool = False
     primary: bool = False
     unique: bool = False
@@ -87,6 +88,9 @@ def _attribute(cursor: Cursor, column: ColumnClause, table: str) -> ColumnClause
         return replace(column, visible=word == "VISIBLE")
     if cursor.word("AS"):
         return replace(column, generated=_generated(cursor))
+    if cursor.word("BINARY"):
+        # It means the character set's _bin collation: still text.
+        return replace(column, binary=True)
     if (charset := _character_set(cursor, column.charset)) is not None:
         return replace(column, charset=charset)
     if not _other(cursor):
@@ -95,14 +99,9 @@ def _attribute(cursor: Cursor, column: ColumnClause, table: str) -> ColumnClause
 
 
 def _generated(cursor: Cursor) -> str:
-    inner = cursor.parentheses()
-    words = []
-    while not inner.done():
-        token = inner.next()
-        quoted = "`" + token.text.replace("`", "``") + "`"
-        words.append(quoted if token.kind == NAME else token.raw)
+    expression = words(cursor.parentheses())
     stored = cursor.word("VIRTUAL", "STORED", "PERSISTENT") in ("STORED", "PERSISTENT")
-    return f"({' '.join(words)}) {'STORED' if stored else 'VIRTUAL'}"
+    return f"({expression}) {'STORED' if stored else 'VIRTUAL'}"
 
 
 def _character_set(cursor: Cursor, before: str) -> str | None:
@@ -114,8 +113,7 @@ def _character_set(cursor: Cursor, before: str) -> str | None:
         return merged(before, ("COLLATE", cursor.next().text))
     if word := cursor.word(*_CHARSETS):
         return _CHARSETS[word]
-    # The attribute BINARY means the character set's _bin collation: still text.
-    return before if cursor.word("BINARY") else None
+    return None
 
 
 def _other(cursor: Cursor) -> bool:

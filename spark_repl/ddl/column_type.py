@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..binlog.charsets.charset import charset_of, to_text
+from ..binlog.charsets.collations import name_of
 from ..binlog.definition import ColumnType
-from ..errors import StatementError
+from ..errors import DecodeError, StatementError
 
 if TYPE_CHECKING:
     from .sql_tokens import Cursor
@@ -28,10 +30,18 @@ _CHARSETS = {
     "utf8mb4": (255, 4), "utf8": (33, 3),
 }  # fmt: skip
 
+# Collations by which a letter's other case is another one: their numbers have to be known.
+_TURKISH = {
+    "utf16_turkish_ci": 110, "ucs2_turkish_ci": 137, "utf32_turkish_ci": 169,
+    "utf8mb3_turkish_ci": 201, "utf8_turkish_ci": 201, "utf8mb4_turkish_ci": 233,
+    "utf8mb4_tr_0900_ai_ci": 265, "utf8mb4_tr_0900_as_cs": 288,
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """``text``: its bytes have a character set. ``length`` is in characters or, 0, not given."""
+    """``text``: its bytes have a character set. ``length`` is in characters or, 0, not given.
+    ``literals``: members of ENUM and SET; bytes where they are written so (0xE4, b'1')."""
 
     code: ColumnType
     meta: int = 0
@@ -39,7 +49,7 @@ class SqlType:
     text: bool = False
     unsigned: bool = False
     charset: str = ""
-    literals: tuple[str, ...] = ()
+    literals: tuple[str | bytes, ...] = ()
     serial: bool = False
     detail: str = ""
 
@@ -66,7 +76,31 @@ def collation(charset: str) -> tuple[int, int]:
     entry = _CHARSETS.get(name) or _CHARSETS.get(name.partition("_")[0])
     if entry is None:
         raise StatementError(f"character set {charset} is not known")
-    return entry
+    return _TURKISH.get(name, entry[0]), entry[1]
+
+
+def collation_name(number: int) -> str:
+    """A name by which ``collation`` finds the character set, and the collation where its number has
+    to be known. Raises DecodeError."""
+    names = {value: name for name, value in _TURKISH.items()}
+    return names.get(number) or name_of(number)
+
+
+def members(kind: SqlType, charset: str) -> tuple[str, ...]:
+    """The members of an ENUM or SET whose character set or collation is ``charset``. Raises
+    StatementError for bytes that are no text in it."""
+    name = charset_of(collation(charset)[0]) if any(map(_is_raw, kind.literals)) else ""
+    try:
+        return tuple(
+            to_text(one, name).rstrip(" ") if isinstance(one, bytes) else one
+            for one in kind.literals
+        )
+    except DecodeError as error:
+        raise StatementError(error.message) from error
+
+
+def _is_raw(literal: str | bytes) -> bool:
+    return isinstance(literal, bytes)
 
 
 def read(cursor: Cursor) -> SqlType:
@@ -185,10 +219,11 @@ def _varying(cursor: Cursor, word: str) -> bool:
 
 
 def _choice(cursor: Cursor, word: str) -> SqlType:
-    literals = []
+    literals: list[str | bytes] = []
     for part in cursor.parentheses().parts():
+        raw = part.bytes_literal()
         # The server stores them without trailing spaces.
-        literals.append(part.string().rstrip(" "))
+        literals.append(part.string().rstrip(" ") if raw is None else raw)
         if not part.done():
             raise StatementError(f"{word} literal {part.rest()} is not understood")
     if word == "ENUM":

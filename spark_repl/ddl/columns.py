@@ -6,15 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import BINARY, charset_of
+from ..binlog.charsets.collations import number_of
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..errors import StatementError
 from . import column_type
 
 if TYPE_CHECKING:
     from .column_clause import ColumnClause
+    from .session import Session
 
 _T = ColumnType
 _VARCHAR_BYTES_MAX = 65_535
+_UTF8, _WIDE = {"utf8", "utf8mb3", "utf8mb4"}, {"ucs2", "utf16", "utf16le", "utf32"}
 _MOMENTS = (_T.DATETIME, _T.TIMESTAMP, _T.DATETIME_OLD, _T.TIMESTAMP_OLD)
 _ZEROS = {
     _T.DATE: "'0000-00-00", _T.TIME: "'00:00:00", _T.TIME_OLD: "'00:00:00", _T.JSON: "'null",
@@ -22,14 +25,16 @@ _ZEROS = {
 }  # fmt: skip
 
 
-def finished(clause: ColumnClause, charset: str, *, nullable: bool) -> Column:
+def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: bool) -> Column:
     """The column of a table whose character set or collation is ``charset``. Raises StatementError
     for a character set that is not known."""
-    kind, collation, meta = clause.type, 0, clause.type.meta
+    kind, collation, meta, compares = clause.type, 0, clause.type.meta, 0
     code = kind.code
     if code in CHARACTER_TYPES:
         collation, longest = column_type.collation(clause.charset or charset)
         meta = column_type.meta(kind, longest)
+        if not clause.binary:
+            compares = number_of(clause.charset or charset, session.utf8mb4_collation)
         if code == _T.VARCHAR and meta > _VARCHAR_BYTES_MAX:  # outside of strict mode
             code, meta = _T.BLOB, (meta.bit_length() + 7) // 8
     column = Column(
@@ -39,11 +44,12 @@ def finished(clause: ColumnClause, charset: str, *, nullable: bool) -> Column:
         nullable=nullable,
         unsigned=kind.unsigned,
         collation=collation,
-        literals=kind.literals,
+        literals=column_type.members(kind, clause.charset or charset),
         visible=clause.visible,
         generated=clause.generated,
         auto_increment=clause.auto_increment,
         detail=kind.detail,
+        compares=compares,
         default=clause.default.literal if clause.default else None,
     )
     return column if clause.default else replace(column, default=_implicit(column))
@@ -78,15 +84,17 @@ def zero_of(column: Column) -> str | None:
     return "0" if kind in NUMERIC_TYPES else _ZEROS.get(_T(kind))
 
 
-def in_charset(column: Column, charset: str) -> Column:
+def in_charset(column: Column, charset: str, session: Session, table: str) -> Column:
     """A column after CONVERT TO CHARACTER SET: a TEXT whose characters become longer becomes the
-    next larger one (measured on 9.7.4). Binary columns stay. Raises StatementError."""
-    if column.type in (_T.ENUM, _T.SET) and charset.lower() == "binary":
-        raise StatementError(f"the values of column {column.name} as bytes are not known")
+    next larger one (measured on 9.7.4). Binary columns stay. ``table``: the character set or
+    collation that the table had. Raises StatementError."""
+    if column.type in (_T.ENUM, _T.SET):
+        _check_members(column, {name.lower().partition("_")[0] for name in (charset, table)})
     if column.type not in CHARACTER_TYPES or column.collation == BINARY:
         return column
     before = column_type.collation(charset_of(column.collation))[1]
     number, longest = column_type.collation(charset)
+    column = replace(column, compares=number_of(charset, session.utf8mb4_collation))
     if column.type == _T.BLOB:
         meta = min(4, column.meta + (longest > before))
         return replace(column, collation=number, meta=meta)
@@ -96,6 +104,14 @@ def in_charset(column: Column, charset: str) -> Column:
             column, collation=number, type=int(_T.BLOB), meta=(meta.bit_length() + 7) // 8
         )
     return replace(column, collation=number, meta=meta)
+
+
+def _check_members(column: Column, sets: set[str]) -> None:
+    """Raises StatementError where the server takes the bytes of a column's members for letters of
+    another character set than they were written in, as CONVERT TO does (seen on 9.7.4)."""
+    plain = all(one.isascii() for one in column.literals) and not sets & _WIDE
+    if "binary" in sets or not (plain or len(sets) == 1 or sets <= _UTF8):
+        raise StatementError(f"the members of column {column.name} behind CONVERT TO are not known")
 
 
 def characters(column: Column) -> int:

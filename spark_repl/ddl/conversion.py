@@ -18,6 +18,7 @@ from .as_text import AS_TEXT, number_text
 from .exact import exact
 from .members import members_of_bits, store_member
 from .moments import moment_number, store_moment, store_time
+from .number_moment import number_moments
 from .same_values import keeps_values, numbers_zeros
 from .text_moment import text_moments
 from .text_number import store_number_text
@@ -111,6 +112,8 @@ def _converter(change: TypeChange) -> _Converter | None:
         return _to_member if before in _NUMBERS | _TEXTS | _MEMBERS else None
     if after == Kind.JSON:
         return _to_json if before in _NUMBERS - {Kind.BIT} | _MEMBERS | {Kind.TEXT} else None
+    if before == Kind.INTEGER and after in _MOMENTS | {Kind.TIME}:
+        return number_moments
     if before in _MOMENTS | {Kind.TIME}:
         return _from_moment(before, after)
     if before in _TEXTS:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import ForeignKey, TableDefinition
 from ..errors import DecodeError, StatementError
 from . import foreign_keys, keys
 from .column_clause import ColumnClause, read_column
+from .column_type import collation_name
 from .key_clause import KeyClause, KeyPart, at_key, read_key
 from .new_columns import is_nullable, new_columns
+from .partition_clause import read_partitioning
 from .statement import SELECT
 from .table_options import merged, option
 
 if TYPE_CHECKING:
+    from ..binlog.partitioning import Partitioning
     from .session import Session
     from .sql_tokens import Cursor
 
 _QUERY = ("IGNORE", "REPLACE", "AS", "SELECT", "WITH", "TABLE", "VALUES")
 ROWS_FOLLOW = "CREATE TABLE ... SELECT: the log has its rows in the same transaction"
-_DEFAULT_CHARSET = "utf8mb4"
+_DEFAULT_CHARSET = "utf8mb4_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Reading:
     rows_follow: bool = False
     like: str = ""
     foreign_keys: tuple[ForeignKey, ...] | None = None
+    engine: str = ""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,7 @@ class _Table:
     charset: str = ""
     engine: str = "DEFAULT"
     rows_follow: bool = False
+    partitioning: Partitioning | None = None
 
 
 def definition(cursor: Cursor, name: str, session: Session) -> Reading:
@@ -66,23 +70,23 @@ def definition(cursor: Cursor, name: str, session: Session) -> Reading:
     if body is None or body.at_mark("(") or body.at(*_QUERY):
         return Reading(None, SELECT, query=True)
     table = _Table(name)
-    reason = _options(cursor, table)
+    reason = _options(cursor, table, session)
     if reason:
         return Reading(None, reason, reason == SELECT)
+    read = Reading(rows_follow=table.rows_follow, engine=table.engine)
     parts = body.parts()
-    found, follow = None, table.rows_follow
     try:
-        found = _foreign_keys(parts, table)
+        read = replace(read, foreign_keys=_foreign_keys(parts, table))
         for part in parts:
             _element(part, table)
-        made = _finish(table, session, found)
+        made = _finish(table, session, read.foreign_keys or ())
         made.to_json().encode()
-        return Reading(made, ROWS_FOLLOW if follow else "", rows_follow=follow, foreign_keys=found)
+        return replace(read, definition=made, reason=ROWS_FOLLOW if read.rows_follow else "")
     except UnicodeEncodeError:
         reason = "the statement is not text in its client's character set"
-        return Reading(None, reason, rows_follow=follow)
+        return replace(read, foreign_keys=None, reason=reason)
     except (StatementError, DecodeError) as error:
-        return Reading(None, error.message, rows_follow=follow, foreign_keys=found)
+        return replace(read, reason=error.message)
 
 
 def _like(cursor: Cursor, name: str) -> Reading:
@@ -97,12 +101,13 @@ def _foreign_keys(parts: list[Cursor], table: _Table) -> tuple[ForeignKey, ...]:
     return foreign_keys.of_table([part.again() for part in parts], table.name)
 
 
-def _options(cursor: Cursor, table: _Table) -> str:
+def _options(cursor: Cursor, table: _Table, session: Session) -> str:
     """Reads the options behind the columns: '' or SELECT or why they aren't understood."""
     while not (cursor.done() or cursor.at_mark(";")):
         if cursor.at_mark("("):
             return SELECT
         if cursor.phrase("PARTITION BY"):
+            table.partitioning = read_partitioning(cursor.again(), session)
             return SELECT if _rest_has_query(cursor) else ""
         if cursor.phrase("START TRANSACTION"):
             table.rows_follow = True
@@ -152,8 +157,9 @@ def keys_of(column: ColumnClause) -> list[KeyClause]:
 
 
 def default_charset(session: Session) -> str:
-    """The character set of the session's database; utf8mb4 where the event does not say."""
-    return charset_of(session.collation) if session.collation else _DEFAULT_CHARSET
+    """The collation of the session's database; an unknown one of utf8mb4 where the event does not
+    say."""
+    return collation_name(session.collation) if session.collation else _DEFAULT_CHARSET
 
 
 def _finish(table: _Table, session: Session, found: tuple[ForeignKey, ...]) -> TableDefinition:
@@ -177,4 +183,5 @@ def _finish(table: _Table, session: Session, found: tuple[ForeignKey, ...]) -> T
         unique=keys.unique_of(made),
         charset=charset,
         indexes=keys.plain_of(made),
+        partitioning=table.partitioning,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import StatementError
-from .sql_tokens import NUMBER
+from .sql_tokens import NAME, NUMBER
 
 if TYPE_CHECKING:
     from .sql_tokens import Cursor
@@ -18,18 +18,26 @@ _EMPTY = {"JSON_OBJECT": "'{}", "JSON_ARRAY": "'[]"}
 @dataclass(frozen=True, slots=True)
 class Default:
     """``literal`` as ``Column.default`` has it, None for what is none; ``now``: CURRENT_TIMESTAMP;
-    ``constant``: the literal that an expression comes to, None for all others."""
+    ``constant``: the literal that an expression comes to, None for all others; ``expression``: its
+    words, as ``Column.generated`` has them, '' for what is none."""
 
     literal: str | None = None
     now: bool = False
     constant: str | None = None
+    expression: str = ""
+
+
+NOT_KNOWN = Default()
+"""of a TIMESTAMP whose default, and whether it takes NULL, depends on a setting of the session that
+servers before 8.0 do not log"""
 
 
 def read_default(cursor: Cursor) -> Default:
     """Takes the value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n).
     Raises StatementError for anything else."""
     if cursor.at_mark("("):
-        return Default(constant=constant(cursor.parentheses()))
+        inner = cursor.parentheses()
+        return Default(constant=constant(inner.again()), expression=words(inner))
     if cursor.word(*_NOW):
         if cursor.at_mark("("):
             cursor.parentheses()
@@ -51,6 +59,16 @@ def read_literal(cursor: Cursor) -> str:
     word = cursor.word("X", "B", "DATE", "TIME", "TIMESTAMP")
     text = cursor.string()
     return f"0{word.lower()}{text.lower()}" if word in ("X", "B") else f"'{text}"
+
+
+def words(inner: Cursor) -> str:
+    """The words of an expression, names in backticks where they are quoted."""
+    found = []
+    while not inner.done():
+        token = inner.next()
+        quoted = "`" + token.text.replace("`", "``") + "`"
+        found.append(quoted if token.kind == NAME else token.raw)
+    return " ".join(found)
 
 
 def constant(inner: Cursor) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import SparkReplError, StatementError
-from .actions import AddKey, Alteration, DropIndex, RenameTable, RowsGo
+from .actions import AddKey, Alteration, ChangePartitions, DropIndex, RenameTable, RowsGo
 from .alter_table import read_alteration
 from .create_table import definition
 from .key_clause import index
@@ -62,7 +62,7 @@ def _classify(cursor: Cursor, session: Session) -> Statement:
     if cursor.word("CREATE"):
         return _create(cursor, session)
     if cursor.word("ALTER"):
-        return _alter(cursor, database)
+        return _alter(cursor, session)
     if cursor.word("DROP"):
         return _drop(cursor, database)
     if cursor.word("RENAME"):
@@ -117,7 +117,7 @@ def _create(cursor: Cursor, session: Session) -> Statement:
         return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
         if_not_exists = cursor.phrase("IF NOT EXISTS")
-        name = cursor.identifier()
+        name = cursor.name()
         return Statement(
             "CREATE DATABASE", Effect.NO_EFFECT, database=name, if_not_exists=if_not_exists
         )
@@ -162,6 +162,7 @@ def _create_table(cursor: Cursor, session: Session) -> Statement:
         foreign_keys=reading.foreign_keys,
         like=reading.like,
         reason=reading.reason,
+        engine=reading.engine,
     )
 
 
@@ -180,20 +181,21 @@ def _altering(verb: str, alteration: Alteration) -> Statement:
     if alteration.is_plain:
         kept = alteration if actions else None
         return Statement(verb, Effect.NO_EFFECT, tables, alteration=kept)
-    gone = [action.reason for action in actions if isinstance(action, RowsGo)]
-    reason = "; ".join(gone) or f"{verb} changes the table's columns or keys"
+    gone = [a.reason for a in actions if isinstance(a, RowsGo | ChangePartitions)]
+    reason = "; ".join(filter(None, gone)) or f"{verb} changes the table's columns or keys"
     return Statement(
         verb, Effect.ALTER_TABLE, tables, renames=renames, alteration=alteration, reason=reason
     )
 
 
-def _alter(cursor: Cursor, database: str) -> Statement:
+def _alter(cursor: Cursor, session: Session) -> Statement:
+    database = session.database
     _skip_definer(cursor)
     if without_rows := _no_rows(cursor, "ALTER"):
         return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
         options = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ", "UPGRADE")
-        name = database if cursor.at(*options) else cursor.identifier()
+        name = database if cursor.at(*options) else cursor.name()
         if cursor.at("UPGRADE"):
             return _unsupported("ALTER DATABASE", "renames a database")
         return Statement("ALTER DATABASE", Effect.NO_EFFECT, database=name)
@@ -205,7 +207,7 @@ def _alter(cursor: Cursor, database: str) -> Statement:
     if ignore:
         reason = "removes the rows that a new key or partition has no place for"
         return _unsupported("ALTER IGNORE TABLE", reason, table)
-    return _altering("ALTER TABLE", read_alteration(cursor, table, database))
+    return _altering("ALTER TABLE", read_alteration(cursor, table, session))
 
 
 def _drop(cursor: Cursor, database: str) -> Statement:
@@ -213,7 +215,7 @@ def _drop(cursor: Cursor, database: str) -> Statement:
         return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
         if_exists = cursor.phrase("IF EXISTS")
-        name = cursor.identifier()
+        name = cursor.name()
         return Statement("DROP DATABASE", Effect.DROP_DATABASE, database=name, if_exists=if_exists)
     cursor.word("ONLINE", "OFFLINE")
     if cursor.word("INDEX"):

@@ -97,7 +97,10 @@ def zone_offset(change: TypeChange) -> int | ZoneInfo:
     if name == "UTC":
         return 0
     if name in ("", "SYSTEM"):
-        raise change.refused("the session's time zone is the server's own, which is not known")
+        raise change.refused(
+            "the session's time zone is SYSTEM, the server's own, which is not known:"
+            " source.system_time_zone tells it"
+        )
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import Column, ColumnType
 from .columns import finished
-from .default_clause import Default
+from .default_clause import NOT_KNOWN, Default
 
 if TYPE_CHECKING:
     from .column_clause import ColumnClause
@@ -26,7 +26,10 @@ def new_columns(
     written = with_timestamps(clauses, session)
     return tuple(
         finished(
-            clause, charset, nullable=is_nullable(clause) and clause.name.lower() not in primary
+            clause,
+            charset,
+            session,
+            nullable=is_nullable(clause) and clause.name.lower() not in primary,
         )
         for clause in written
     )
@@ -41,7 +44,8 @@ def with_timestamps(
     columns: Sequence[ColumnClause | Column], session: Session
 ) -> list[ColumnClause]:
     """The written ones among a table's columns; TIMESTAMP as the session understands it: without
-    explicit_defaults_for_timestamp it is NOT NULL, the first with the moment as its default."""
+    explicit_defaults_for_timestamp it is NOT NULL, the first with the moment as its default. Where
+    that is not known its default is NOT_KNOWN."""
     first, found = session.explicit_timestamps is False, []
     for column in columns:
         if isinstance(column, Column):
@@ -55,6 +59,8 @@ def with_timestamps(
                 column = replace(column, default=default)
             column = replace(column, nullable=False)
             first = False
+        elif session.explicit_timestamps is None and _implied(column) and column.default is None:
+            column = replace(column, default=NOT_KNOWN)
         found.append(column)
     return found
 

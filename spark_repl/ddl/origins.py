@@ -5,70 +5,121 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .alteration import Filled, Kept, Now, Origin, Unknown
+from .alteration import Computed, Filled, Kept, Now, Origin, Unknown
 from .columns import same_type, zero_of
-from .default_clause import constant
+from .default_clause import NOT_KNOWN, constant
+from .expressions.resolution import inputs_of, resolved
+from .expressions.syntax import NotComputed
 from .sql_tokens import NAME, WORD, Cursor, tokens
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
     from .arrangement import Entry
+    from .session import Session
 
 
-def origins(entries: Sequence[Entry], columns: Sequence[Column]) -> tuple[Origin, ...]:
-    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``."""
-    return _Origins(entries, columns).all()
+def origins(
+    entries: Sequence[Entry], columns: Sequence[Column], session: Session, *, quotients: bool
+) -> tuple[Origin, ...]:
+    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``; ``quotients``
+    as ``altered.alter`` has it."""
+    return _Origins(entries, columns, session, quotients).all()
 
 
 class _Origins:
-    def __init__(self, entries: Sequence[Entry], columns: Sequence[Column]) -> None:
-        self._entries, self._columns = entries, columns
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        columns: Sequence[Column],
+        session: Session,
+        quotients: bool,
+    ) -> None:
+        self._entries, self._columns, self._session = entries, columns, session
+        self._quotients = quotients
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
+        self._known: dict[int, Origin] = {}
+        self._begun: set[int] = set()
 
     def all(self) -> tuple[Origin, ...]:
-        return tuple(self._origin(i) for i in range(len(self._columns)))
+        return tuple(self._of(i) for i in range(len(self._columns)))
+
+    def _of(self, i: int) -> Origin:
+        if i not in self._known:
+            self._begun.add(i)
+            self._known[i] = self._origin(i)
+        return self._known[i]
 
     def _origin(self, i: int) -> Origin:
         entry, column = self._entries[i], self._columns[i]
         if column.generated:
             return self._generated(i)
+        default = entry.clause.default if entry.clause else None
+        if default == NOT_KNOWN and (entry.before is None or entry.before.nullable):
+            return Unknown(
+                f"what TIMESTAMP of column {column.name} means: explicit_defaults_for_timestamp is"
+                " not in the log"
+            )
         if entry.before is not None:
             return Kept(entry.number, entry.clause is not None)
         if column.auto_increment:
             return Unknown(
                 f"the numbers that column {column.name} gives to the rows that are there"
             )
+        if default is not None and default.expression and default.constant is None:
+            said = f"the default of column {column.name} is an expression"
+            return self._computed(i, default.expression, said)
         return _of_default(entry, column)
 
     def _generated(self, i: int) -> Origin:
         entry, column = self._entries[i], self._columns[i]
         before, inner = entry.before, _inner(column.generated)
-        names = {word.lower() for kind, word in inner if kind in (NAME, WORD)}
-        changed = [name for name in names if not self._is_stable(name)]
-        said = f"the values of the generated column {column.name}"
-        if changed:
-            return Unknown(f"{said}: column {min(changed)} changes its type")
         kept = before is not None and before.generated and same_type(before, column)
         if before is not None and kept and _inner(before.generated) == inner:
-            return Kept(entry.number, entry.clause is not None)
+            names = {word for kind, word in inner if kind == NAME}
+            if all(self._is_stable(name, defaults="default" in names) for name in names):
+                return Kept(entry.number, entry.clause is not None)
         cursor = _expression(column.generated)
-        if (value := constant(cursor.again())) is not None:
+        if (value := constant(cursor)) is not None:
             return Filled(value)
-        copied = self._at.get(cursor.next().text.lower(), i) if len(inner) == 1 else i
-        if copied == i:
-            return Unknown(said)
-        origin = self._origin(copied)
-        if isinstance(origin, Kept) or same_type(self._columns[copied], column):
-            return origin
-        return Unknown(said)
+        expression, _, _ = column.generated.rpartition(" ")
+        said = f"the values of the generated column {column.name}"
+        return self._computed(i, expression, said)
 
-    def _is_stable(self, name: str) -> bool:
-        """Whether what the name means has the same values as before: a new column has, too."""
+    def _computed(self, i: int, expression: str, said: str) -> Origin:
+        column, session = self._columns[i], self._session
+        virtual = column.generated.endswith("VIRTUAL")
+        written = self._entries[i].clause is not None
+        try:
+            node = resolved(
+                expression,
+                session.sql_mode if written else None,
+                self._columns,
+                i,
+                session,
+                virtual=virtual,
+                quotients=self._quotients,
+            )
+        except NotComputed as reason:
+            return Unknown(f"{said}: {reason}")
+        for number in inputs_of(node):
+            if isinstance(origin := self._of(number), Unknown):
+                return Unknown(f"{said}: {origin.reason}")
+        return Computed(node, virtual)
+
+    def _is_stable(self, name: str, *, defaults: bool) -> bool:
+        """Whether what the name means has the same values as before, and the same ``defaults``
+        where these count. Names of functions, too, are no columns that change."""
         i = self._at.get(name)
-        if i is None or (before := self._entries[i].before) is None:
-            return True
-        after = self._columns[i]
-        return same_type(before, after) and after.nullable >= before.nullable
+        if i is None or (i in self._begun and i not in self._known):
+            return True  # no column depends on itself
+        before, after = self._entries[i].before, self._columns[i]
+        if before is None or before.name.lower() != name:
+            return False
+        if defaults and (self._entries[i].new_default or before.default != after.default):
+            return False
+        origin = self._of(i)
+        kept = isinstance(origin, Kept) and origin.number == self._entries[i].number
+        return kept and same_type(before, after) and after.nullable >= before.nullable
 
 
 def _of_default(entry: Entry, column: Column) -> Origin:

@@ -35,4 +35,7 @@ def like(definition: TableDefinition, name: str) -> TableDefinition:
     indexes = definition.indexes
     if indexes is not None:
         indexes = tuple(replace(index, generated=False) for index in indexes)
-    return replace(definition, database=database, table=table, foreign_keys=(), indexes=indexes)
+    return replace(
+        definition, database=database, table=table, foreign_keys=(), indexes=indexes,
+        truncated=False,
+    )  # fmt: skip

@@ -39,7 +39,7 @@ class SchemaHistory:
         session = Session.of(query)
         statement = classify_in(query.text, session)
         # A table that was there may be another one than the statement describes.
-        if not (statement.if_not_exists and query.made_nothing):
+        if not statement.made_nothing(query):
             self._take(statement, session)
         return statement
 

@@ -14,6 +14,7 @@ class Session:
     """``at``: what NOW(6) was, in microseconds since 1970 (UTC); ``time_zone``: as the server
     prints it (``+02:00``, ``Europe/Berlin``, ``SYSTEM``), '' where the event does not say.
     ``collation``: number of the default database's collation, 0 where it does not say.
+    ``utf8mb4_collation``: number of what utf8mb4 means without one, 0 likewise.
     ``explicit_timestamps``: explicit_defaults_for_timestamp, None where it does not say.
     """
 
@@ -23,17 +24,20 @@ class Session:
     time_zone: str = ""
     collation: int = 0
     explicit_timestamps: bool | None = None
+    utf8mb4_collation: int = 0
 
     @classmethod
-    def of(cls, query: Query) -> Session:
-        """The session of a logged statement."""
+    def of(cls, query: Query, system_time_zone: str = "") -> Session:
+        """The session of a logged statement, on a server whose SYSTEM zone is known, or not."""
+        zone = query.time_zone
         return cls(
             query.database,
             query.sql_mode,
             query.at,
-            query.time_zone,
+            system_time_zone if zone == "SYSTEM" and system_time_zone else zone,
             query.collation,
             query.explicit_timestamps,
+            query.utf8mb4_collation,
         )
 
     @property

@@ -17,6 +17,7 @@ WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
 _SPACE = re.compile(r"(?:\s|#[^\n]*|--(?=[\s\x00-\x1f]|$)[^\n]*)+")
 _NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$])")
 _WORD = re.compile(r"[\w$\u0080-\U0010ffff]+")
+_HEX, _BITS = re.compile("[0-9A-Fa-f]+"), re.compile("[01]+")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _VERSION = re.compile(r"/\*!(\d{5,6})?")
 _QUOTED = {
@@ -173,8 +174,8 @@ class Cursor:
             raise StatementError(f"{what} expected before {self.rest()}")
 
     def name(self) -> str:
-        """Takes the name of a column, index or constraint. What is not of the basic plane is ? in
-        it, as on the server (identifiers are utf8mb3 there)."""
+        """Takes a name. What is not of the basic plane is ? in it, as on the server (identifiers
+        are utf8mb3 there)."""
         return _BEYOND.sub("?", self.identifier())
 
     def identifier(self) -> str:
@@ -188,12 +189,12 @@ class Cursor:
 
     def table(self, database: str) -> str:
         """Takes a table's name, as ``db.table``: with ``database`` where it names none."""
-        first = "" if self.mark(".") else self.identifier()
+        first = "" if self.mark(".") else self.name()
         if first and not self.mark("."):
             if not database:
                 raise StatementError(f"table {first} is named without a database")
             return f"{database}.{first}"
-        second = self.identifier()
+        second = self.name()
         return f"{first or database}.{second}"
 
     def number(self) -> int:
@@ -213,6 +214,21 @@ class Cursor:
         while (more := self.peek()) is not None and more.kind == STRING:
             text += self.next().text
         return text
+
+    def bytes_literal(self) -> bytes | None:
+        """Takes a hexadecimal or bit literal, if one comes next."""
+        token, behind = self.peek(), self.peek(1)
+        if token is None or token.kind != WORD:
+            return None
+        base, digits = token.text[:2], token.text[2:]
+        apart = token.text in ("X", "B") and behind is not None and behind.kind == STRING
+        if apart and behind is not None:
+            base, digits = f"0{token.text}", behind.text
+        pattern, bits = {"0X": (_HEX, 4), "0B": (_BITS, 1)}.get(base, (_HEX, 0))
+        if not bits or not pattern.fullmatch(digits):
+            return None
+        self._at += 1 + apart
+        return int(digits, 1 << bits).to_bytes((len(digits) * bits + 7) // 8, "big")
 
     def parentheses(self) -> Cursor:
         """Takes ``( ... )``, whatever is in it; returns a cursor over that."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .actions import AddKey, DropConstraint, DropIndex, SetDefault
+from .foreign_keys import ENGINES as TRANSACTIONAL
 
 if TYPE_CHECKING:
     from ..binlog.definition import ForeignKey, TableDefinition
+    from ..binlog.events.event import Query
     from .actions import Alteration
 
 SELECT = "CREATE TABLE ... SELECT makes rows from a query"
@@ -37,13 +39,14 @@ class Statement:
     """One statement as classified.
 
     ``tables`` are the "db.table" names of all tables concerned, the one that is made or altered
-    first; ``database`` is that of CREATE, ALTER and DROP DATABASE. ``definition`` is None when the
-    table has to be created from its first TABLE_MAP, ``reason`` says why (or why the statement is
-    UNSUPPORTED, or what one that changes tables does). ``foreign_keys``: those that CREATE TABLE
-    makes (None: nobody knows). ``like``: the table whose definition is copied. ``renames``: (old,
-    new) in order, of ALTER TABLE ... RENAME too. ``alteration``: of ALTER TABLE, CREATE INDEX and
-    DROP INDEX (``altered.alter`` carries it out); with NO_EFFECT it concerns indexes that are not
-    unique, of which definitions keep the names alone.
+    first; ``database`` is that of CREATE, ALTER and DROP DATABASE. ``definition`` is None when
+    the table has to be created from its first TABLE_MAP, ``reason`` says why (or why the
+    statement is UNSUPPORTED, or what one that changes tables does). ``foreign_keys``: those
+    that CREATE TABLE makes (None: nobody knows); ``engine``: as it names it. ``like``: the
+    table whose definition is copied. ``renames``: (old, new) in order, of ALTER TABLE ...
+    RENAME too. ``alteration``: of ALTER TABLE, CREATE INDEX and DROP INDEX (``altered.alter``
+    carries it out); with NO_EFFECT it concerns indexes that are not unique, of which
+    definitions keep the names alone.
     """
 
     verb: str
@@ -58,6 +61,15 @@ class Statement:
     renames: tuple[tuple[str, str], ...] = ()
     alteration: Alteration | None = None
     reason: str = ""
+    engine: str = ""
+
+    def made_nothing(self, query: Query) -> bool:
+        """Whether CREATE TABLE IF NOT EXISTS found the table there, and the log can tell: servers
+        since 8.0 mark what they do to tables of transactional engines with the transaction's
+        number, and that of CREATE TABLE ... SELECT stands behind its rows."""
+        can_tell = not self.engine or self.engine.upper() in TRANSACTIONAL
+        marked = can_tell and self.effect is not Effect.CREATE_SELECT
+        return self.if_not_exists and marked and query.made_nothing
 
     @property
     def unique(self) -> bool:

@@ -2,7 +2,8 @@
 
 Up to MySQL 9.5, and later with innodb_native_foreign_keys=ON, ON DELETE and ON UPDATE are the
 storage engine's: the log holds the parent's row only. Where the server does them itself, every rows
-event says so (USE_SQL_FOREIGN_KEY), and the children's rows stand in the log too.
+event says so (USE_SQL_FOREIGN_KEY), and the children's rows stand in the log too. Here such
+changes are seen; they are refused, or emulated behind (``write.emulated``).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _HINT = (
     "have the source log such changes (MySQL 9.6 or newer, innodb_native_foreign_keys=OFF), or take"
     " the action out of the foreign key; then copy the tables again, from behind this transaction"
 )
+_EMULATE = 'source.cascades = "emulate" with apply.preserve_commit_order = true applies it; or '
 _UNKNOWN_HINT = (
     "if no foreign key that references the table has ON DELETE or ON UPDATE with CASCADE, SET NULL"
     " or SET DEFAULT, name it in source.without_cascades; else " + _HINT
@@ -35,18 +37,33 @@ _UNKNOWN_HINT = (
 
 
 @dataclass(frozen=True)
+class Seen:
+    """Positions, in one table's changes, of the first that ``cascades`` and of the first that may,
+    as far as its TABLE_MAP says (``referred``); None: there is none."""
+
+    cascades: int | None = None
+    referred: int | None = None
+
+
+@dataclass(frozen=True)
 class Cascades:
     """``keys``: table -> (referencing table, its key with an action) of the target's tables, by its
     name in lower case, as ``harmless``: how the source compares names is not always known.
-    ``unknown``: tables of the target whose keys no statement and no copy has told."""
+    ``unknown``: tables of the target whose keys no statement and no copy has told; ``emulated``:
+    whether changes that cascade are noted, and not refused."""
 
     keys: Mapping[str, tuple[tuple[str, ForeignKey], ...]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     harmless: frozenset[str] = frozenset()
+    emulated: bool = False
 
     @classmethod
     def of(
-        cls, tables: Mapping[str, tuple[ForeignKey, ...] | None], harmless: Collection[str]
+        cls,
+        tables: Mapping[str, tuple[ForeignKey, ...] | None],
+        harmless: Collection[str],
+        *,
+        emulated: bool = False,
     ) -> Cascades:
         """``tables``: each one's own keys; ``harmless``: tables that no action is about, by the
         configuration (source.without_cascades)."""
@@ -57,33 +74,34 @@ class Cascades:
                     keys.setdefault(fold(key.parent), []).append((child, key))
         by_parent = {name: tuple(children) for name, children in keys.items()}
         unknown = sorted(name for name, own in tables.items() if own is None)
-        return cls(by_parent, tuple(unknown), frozenset(map(fold, harmless)))
+        return cls(by_parent, tuple(unknown), frozenset(map(fold, harmless)), emulated)
 
-    def check(
-        self, images: RowImages, positions: npt.NDArray[np.int64], done: Any = None
-    ) -> int | None:
-        """Raises DecodeError for the first change that cascades; gives the position of the first
-        that may, as far as its TABLE_MAP says. ``positions`` and ``done`` (already in the table)
-        are those of the transactions."""
+    def check(self, images: RowImages, positions: npt.NDArray[np.int64], done: Any = None) -> Seen:
+        """What the change of one table may carry on. Raises DecodeError for the first change that
+        does, unless it is emulated. ``positions`` and ``done`` (already in the table) are those of
+        the transactions; what is done may have to be carried on to other tables."""
         name = images.definition.name
         lower = fold(name)
         if lower in self.harmless:
-            return None
+            return Seen()
         events = images.left_to_the_engine()
-        if done is not None:
+        if done is not None and not self.emulated:
             events = events[~done[events[:, TRANSACTION]]]
         if not len(events):
-            return None
+            return Seen()
         cascading = [
             (int(positions[events[event, TRANSACTION]]), child, key)
             for child, key in self.keys.get(lower, ())
             if (event := _first(images, events, key)) is not None
         ]
+        found = None
         if cascading:
-            position, child, key = min(cascading, key=lambda change: change[0])
-            raise _refusal(name, position, child, key)
+            found, child, key = min(cascading, key=lambda change: change[0])
+            if not self.emulated:
+                raise refusal(name, found, child, key)
         referred = np.flatnonzero(events[:, FLAGS] & REFERRED_FK_DB)
-        return int(positions[events[referred[0], TRANSACTION]]) if len(referred) else None
+        at = int(positions[events[referred[0], TRANSACTION]]) if len(referred) else None
+        return Seen(found, at)
 
 
 def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) -> int | None:
@@ -94,7 +112,10 @@ def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) ->
     if key.on_update:
         columns = _columns(images.definition, key)
         updates = np.flatnonzero(events[:, KIND] != DELETE)
-        at = images.first_update(events[updates], columns) if len(updates) else None
+        if not images.definition.columns:  # LEFT_OUT: which ones change is not known
+            at = 0 if len(updates) else None
+        else:
+            at = images.first_update(events[updates], columns) if len(updates) else None
         indexes += [] if at is None else [int(updates[at])]
     return min(indexes, default=None)
 
@@ -108,7 +129,8 @@ def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
     return list(range(len(names)))
 
 
-def _refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeError:
+def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeError:
+    """The DecodeError for a change of table ``name`` that ``key`` carries on to ``child``."""
     actions = [
         f"ON {verb} {action}"
         for verb, action in (("DELETE", key.on_delete), ("UPDATE", key.on_update))
@@ -119,7 +141,7 @@ def _refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeErr
         f" ({' '.join(actions)}), and its log does not hold them",
         table=name,
         position=RelayPosition.unpack(position),
-        hint=_HINT,
+        hint=_EMULATE + _HINT,
     )
 
 

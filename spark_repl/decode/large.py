@@ -30,7 +30,7 @@ def plain(
     file: BinaryIO, start: int, end: int, checksum: bool, size: int
 ) -> Iterator[tuple[Bytes, bool]]:
     """(window of about ``size`` bytes, whether its events carry a CRC) of file[start:end]."""
-    if os.fstat(file.fileno()).st_size < end:
+    if file.seek(0, os.SEEK_END) < end:
         raise too_short()
     file.seek(start)
     for window in windows(file, end - start, size):
@@ -43,7 +43,7 @@ def unpacked(
     """(window of about ``size`` bytes, False) of the events inside of the compressed transaction
     file[start:end], which carry no CRC. The payload's own is verified before anything is
     decompressed."""
-    if os.fstat(file.fileno()).st_size < end:
+    if file.seek(0, os.SEEK_END) < end:
         raise too_short()
     at, tail = start, CRC_LENGTH if checksum else 0
     while at + HEADER_LENGTH + tail <= end:

@@ -17,11 +17,13 @@ from ..binlog.events.xid import Xid
 from ..binlog.types.forms import Forms
 from ..ddl.schema_history import SchemaHistory
 from ..errors import LogError, SparkReplError, StatementError
-from ..position import OFFSET_MASK, RelayPosition
+from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ..relay.gtid_column import gtid_column
 from ..relay.index import file_indexes, tail_of
-from ..relay.log import open_log
+from ..relay.lease import Lease
+from ..relay.look import look
 from ..relay.record import Flag, Kind, gtid_name, holding
+from ..relay.split import is_split, pieces_of
 from ..relay.statement import read_statement
 from .row_batches import table_batches
 from .spans import read_images, slices
@@ -30,6 +32,7 @@ from .staged import Span
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
     from ..relay.file_head import RelayFile
+    from ..relay.log import RelayLog
 
 Longs = npt.NDArray[np.int64]
 
@@ -67,12 +70,13 @@ def read_changes(
     file has behind its last whole transaction is not read: that is logged as a warning, since a
     server may be writing it just now.
     """
-    relay = open_log(path)
-    state, forms = _State(), Forms(zero_dates, time_as, geometry_as)
-    index = None
-    for index in file_indexes(relay):
-        for run in _runs(relay.file(index.number), index.records, state):
-            yield from _run_batches(run, state.history, tables, forms, rows_query)
+    forms, index = Forms(zero_dates, time_as, geometry_as), None
+    with Lease() as lease:
+        relay, _ = look(path, lambda log: lease.hold(log, 0))  # as one that goes over all of it
+        state = _State(relay)
+        for index in file_indexes(relay):
+            for run in _runs_of(index.number, index.records, state):
+                yield from _run_batches(run, state.history, tables, forms, rows_query)
     if tail := tail_of(relay, index):
         log.warning("not read: %s", tail)
 
@@ -81,6 +85,7 @@ def read_changes(
 class _State:
     """What statements so far have left: definitions, and prepared XA transactions by XID."""
 
+    relay: RelayLog
     history: SchemaHistory = field(default_factory=SchemaHistory)
     prepared: dict[Xid, tuple[RelayFile, Any]] = field(default_factory=dict)
 
@@ -96,6 +101,16 @@ class _Run:
     @cached_property
     def gtids(self) -> pa.Array:
         return gtid_column(self.records).fill_null("")
+
+
+def _runs_of(number: int, records: Any, state: _State) -> Iterator[_Run]:
+    """The runs of a file's index; its first transaction may have begun in files before."""
+    if len(records) and is_split(records[0]):
+        first = records[:1]
+        begun = state.relay.file(int(first["position"][0]) >> OFFSET_BITS)
+        yield from _runs(begun, first, state)
+        records = records[1:]
+    yield from _runs(state.relay.file(number), records, state)
 
 
 def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
@@ -118,30 +133,36 @@ def _parts(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     first = 0
     for at in np.flatnonzero(records["kind"] == Kind.DDL_ROWS).tolist():
         if at > first:
-            yield _run(file, records[first:at])
-        state.history.see(_query(file, records[at], b"CREATE"))
+            yield _run(state, file, records[first:at])
+        state.history.see(_query(state, file, records[at], b"CREATE"))
         first = at
-    yield _run(file, records[first:])
+    yield _run(state, file, records[first:])
 
 
-def _run(file: RelayFile, records: Any) -> _Run:
-    return _Run(file, records, Span.of(file.path, file.number, records))
+def _run(state: _State, file: RelayFile, records: Any) -> _Run:
+    first = records[0]
+    if not is_split(first):
+        return _Run(file, records, Span.of(file.path, file.number, records))
+    flags, pieces = int(first["flags"]), pieces_of(state.relay, first, 0)
+    compressed, checksum = bool(flags & Flag.COMPRESSED), bool(flags & Flag.CHECKSUM)
+    span = Span.joined(pieces, int(first["position"]), compressed=compressed, checksum=checksum)
+    return _Run(file, records, span)
 
 
 def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     """What a transaction without rows of its own means; ``records`` is that one alone."""
     record = records[0]
     kind = Kind(int(record["kind"]))
-    if kind == Kind.QUERY and state.history.see(_query(file, record, b"")).changes_rows:
+    if kind == Kind.QUERY and state.history.see(_query(state, file, record, b"")).changes_rows:
         kind = Kind.STATEMENT
     if kind == Kind.XA_PREPARE:
-        state.prepared[_xid(file, record)] = file, records
+        state.prepared[_xid(state, file, record)] = file, records
     elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
-        prepared = state.prepared.pop(_xid(file, record), None)
+        prepared = state.prepared.pop(_xid(state, file, record), None)
         if prepared is None:
             log.warning("%s ends an XA transaction that this log does not hold", gtid_name(record))
         elif kind == Kind.XA_COMMIT:
-            yield replace(_run(*prepared), records=records)
+            yield replace(_run(state, *prepared), records=records)
     elif kind in (Kind.STATEMENT, Kind.INCIDENT):
         raise _refusal(kind).at(
             file=file.path,
@@ -160,13 +181,16 @@ def _refusal(kind: Kind) -> SparkReplError:
     return StatementError("the transaction changes rows by statements", hint=_STATEMENT_HINT)
 
 
-def _query(file: RelayFile, record: Any, start: bytes) -> Query:
+def _query(state: _State, file: RelayFile, record: Any, start: bytes) -> Query:
+    if is_split(record):
+        pieces, checksum = pieces_of(state.relay, record, 0), record["flags"] & Flag.CHECKSUM
+        return read_statement(pieces, 0, checksum=bool(checksum), start=start)
     offset, checksum = int(record["position"]) & OFFSET_MASK, record["flags"] & Flag.CHECKSUM
     return read_statement(file.path, offset, checksum=bool(checksum), start=start)
 
 
-def _xid(file: RelayFile, record: Any) -> Xid:
-    return Xid.parse(_query(file, record, b"XA ").statement)
+def _xid(state: _State, file: RelayFile, record: Any) -> Xid:
+    return Xid.parse(_query(state, file, record, b"XA ").statement)
 
 
 def _run_batches(

@@ -65,7 +65,7 @@ def read_images(
         for images in _large(span, first, positions, **options):
             yield images, ordinal, positions
         return
-    buffer = _read(span.path, span.starts[first:last], span.ends[first:last], positions)
+    buffer = _read(span, span.starts[first:last], span.ends[first:last], positions)
     starts, ends = edges[:-1], edges[1:]
     if not compressed.all():
         loose = ~compressed
@@ -89,7 +89,7 @@ def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[
     start, end = int(span.starts[index]), int(span.ends[index])
     read = unpacked if span.compressed[index] else plain
     number = 0
-    with open(span.path, "rb") as file:
+    with span.open() as file:
         try:
             for window, checksum in read(file, start, end, span.checksum, _SLICE_BYTES):
                 number += 1
@@ -148,17 +148,17 @@ def _singly(
         yield np.array([i]), events, np.array([0, head.uncompressed])
 
 
-def _read(path: str, starts: Longs, ends: Longs, positions: Longs) -> npt.NDArray[np.uint8]:
+def _read(span: Span, starts: Longs, ends: Longs, positions: Longs) -> npt.NDArray[np.uint8]:
     """The transactions' bytes end to end, without what lies between them. Runs of a wave may be
     small: whatever is done per buffer is done once for many of them."""
     buffer = np.empty(int((ends - starts).sum()), np.uint8)
     edges = np.concatenate(([0], np.flatnonzero(starts[1:] != ends[:-1]) + 1, [len(starts)]))
     filled = 0
-    with open(path, "rb") as file:
+    with span.open() as file:
         for a, b in itertools.pairwise(edges.tolist()):
             size = int(ends[b - 1] - starts[a])
             file.seek(int(starts[a]))
-            if file.readinto(buffer.data[filled : filled + size]) != size:
+            if file.readinto(buffer.data[filled : filled + size]) != size:  # type: ignore[attr-defined]
                 raise too_short().at(position=RelayPosition.unpack(int(positions[b - 1])))
             filled += size
     return buffer

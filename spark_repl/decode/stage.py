@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..errors import DecodeError, SparkReplError
@@ -25,10 +26,12 @@ from .key_hash import hash_binary
 from .lineage import MOVED
 from .spans import read_images, slices
 from .staged import Part, Staged, StageTask, same_shape
+from .target_rows import target_gaps, target_rows
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..binlog.rows.row_images import RowImages
+    from .cascades import Seen
 
 Longs = npt.NDArray[np.int64]
 
@@ -63,6 +66,7 @@ class _Output:
         self.parts: list[Part] = []
         self.changes: dict[str, int] = {}
         self.referred: dict[str, int] = {}
+        self.cascading: dict[str, int] = {}
         self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
@@ -72,6 +76,10 @@ class _Output:
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name
+        if name in self.task.left_out or images.definition.database in SYSTEM_SCHEMAS:
+            refusing = replace(self.task.cascades, emulated=False)  # into tables that are kept
+            self._note(name, refusing.check(images, positions))
+            return
         earlier = self.definitions.setdefault(name, images.definition)
         if earlier is not images.definition and not same_shape(earlier, images.definition):
             raise DecodeError(
@@ -85,9 +93,7 @@ class _Output:
         if skipped is not None:
             done = skipped[ordinals]
             entries = np.flatnonzero(~done[images.transaction])
-        at_first = self.task.cascades.check(images, positions, done)
-        if at_first is not None:
-            self.referred[name] = min(at_first, self.referred.get(name, at_first))
+        self._note(name, self.task.cascades.check(images, positions, done))
         share = len(entries) / max(1, len(images.flags))
         self.changes[name] = self.changes.get(name, 0) + round(images.changes * share)
         if not len(entries):
@@ -99,6 +105,11 @@ class _Output:
             self._fold(name, images, entries, entry_positions)
         self.zero_dates += images.zero_dates
 
+    def _note(self, name: str, seen: Seen) -> None:
+        for at_first, noted in ((seen.referred, self.referred), (seen.cascades, self.cascading)):
+            if at_first is not None:
+                noted[name] = min(at_first, noted.get(name, at_first))
+
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether rows move between keys, and only the target says if they do."""
         if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
@@ -108,7 +119,7 @@ class _Output:
     def _fold(self, name: str, images: RowImages, entries: Longs, positions: Longs) -> None:
         key = _taken(images.key(), entries)
         flags = images.flags[entries] & np.uint8(CHANGE_BITS)
-        if name in self.task.idempotent:
+        if name in self.task.idempotent or name in self.task.leftover:
             flags = certain(flags)
         by_key = chains(key)
         if images.definition.primary_key:
@@ -145,7 +156,7 @@ class _Output:
         keyed = bool(images.definition.primary_key)
         whole = not keyed or bool((flags & MOVED).any())
         bits = flags & np.uint8(CHANGE_BITS)
-        if lenient:
+        if lenient or name in self.task.leftover:
             bits = certain(bits)
         bits |= flags & np.uint8(MOVED)
         step = np.where(flags & EXISTS, 1, -1).astype(np.int64)
@@ -159,16 +170,23 @@ class _Output:
         for number, chosen in self._shards(extra["key"], whole=whole):
             rows = self._decode(images, entries[chosen], positions[chosen])
             picked = {column: _taken(values, chosen) for column, values in extra.items()}
-            picked["held"], picked["diffs"] = images.held(entries[chosen])
+            picked["held"], picked["diffs"] = self._held(images, entries[chosen])
             self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
 
     def _decode(self, images: RowImages, entries: Longs, positions: Longs) -> pa.RecordBatch:
         try:
-            return images.decode(entries, self.task.forms.zero_dates)
+            rows = images.decode(entries, self.task.forms.zero_dates)
+            wider = self.task.wider.get(images.definition.name)
+            return rows if wider is None else target_rows(rows, images.definition, wider)
         except DecodeError as error:
             if error.row is not None:
                 error.at(position=RelayPosition.unpack(int(positions[error.row])))
             raise
+
+    def _held(self, images: RowImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
+        held, diffs = images.held(entries)
+        wider = self.task.wider.get(images.definition.name)
+        return (held, diffs) if wider is None else target_gaps(held, diffs, wider)
 
     def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
         """(shard, indexes of its keys) in batches."""
@@ -208,6 +226,7 @@ class _Output:
             self.bytes,
             self.zero_dates,
             self.referred,
+            self.cascading,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
-from ..position import OFFSET_MASK
+from ..position import OFFSET_BITS, OFFSET_MASK
+from ..relay.pieces import Piece, open_pieces, size_of
 from .cascades import Cascades
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Span:
     Between two of them others may lie, which are other workers'.
 
     ``at``: their places in the order of the log (packed), where that is not where they lie: a
-    prepared XA branch counts at its XA COMMIT.
+    prepared XA branch counts at its XA COMMIT. ``pieces``: of one transaction that lies in several
+    files; offsets are those of the pieces end to end then, and ``path`` is where it begins.
     """
 
     path: str
@@ -43,6 +45,23 @@ class Span:
     compressed: npt.NDArray[np.bool_]
     checksum: bool
     at: Longs | None = None
+    pieces: tuple[Piece, ...] = ()
+
+    @classmethod
+    def joined(
+        cls, pieces: tuple[Piece, ...], position: int, *, compressed: bool, checksum: bool
+    ) -> Span:
+        """The span of one transaction in several files, at a packed ``position``."""
+        return cls(
+            pieces[0].path,
+            position >> OFFSET_BITS,
+            np.zeros(1, np.int64),
+            np.array([size_of(pieces)], np.int64),
+            np.array([compressed]),
+            checksum,
+            np.array([position], np.int64),
+            pieces,
+        )
 
     @classmethod
     def of(cls, path: str, file_no: int, records: Any) -> Span:
@@ -59,13 +78,21 @@ class Span:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def open(self) -> BinaryIO:
+        """What its offsets count in."""
+        return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
+
 
 @dataclass(frozen=True)
 class StageTask:
     """``idempotent``: tables where missing rows and duplicate keys are no errors.
-    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL).
+    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL); LEFT_OUT of
+    a table whose rows nobody wants.
     ``skip``: per table, which of the task's transactions (over all spans) it already has.
-    ``cascades``: what is known of foreign keys."""
+    ``cascades``: what is known of foreign keys.
+    ``wider``: tables of which the target keeps more than the source has, as it has them.
+    ``leftover``: tables that have rows which the source has not.
+    ``left_out``: tables whose rows are not applied."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -76,6 +103,9 @@ class StageTask:
     known: Mapping[str, TableDefinition] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     cascades: Cascades = field(default_factory=Cascades)
+    wider: Mapping[str, TableDefinition] = field(default_factory=dict)
+    leftover: Container[str] = frozenset()
+    left_out: Container[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -109,7 +139,8 @@ class Part:
 @dataclass(frozen=True)
 class Staged:
     """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
-    tables that foreign keys may reference -> position of the first change that may cascade."""
+    tables that foreign keys may reference -> position of the first change that may cascade;
+    ``cascading``: of the first one that does, and is to be emulated."""
 
     worker: int
     definitions: dict[str, TableDefinition]
@@ -118,6 +149,7 @@ class Staged:
     decoded_bytes: int
     zero_dates: int = 0
     referred: dict[str, int] = field(default_factory=dict)
+    cascading: dict[str, int] = field(default_factory=dict)
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

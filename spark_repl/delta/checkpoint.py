@@ -19,6 +19,7 @@ from .delta_table import opened
 from .storage import open_input
 
 if TYPE_CHECKING:
+    from .durable import Durable
     from .table_log import Snapshot, TableLog
 
 log = logging.getLogger(__name__)
@@ -28,17 +29,19 @@ NEVER = "1000000000"
 """``delta.checkpointInterval`` of our tables: no commit of theirs writes a checkpoint."""
 
 
-def write_if_due(delta: TableLog, snapshot: Snapshot) -> bool:
-    """Writes a checkpoint of the newest version when the last one lies ``EVERY`` commits back."""
+def write_if_due(delta: TableLog, snapshot: Snapshot, durable: Durable) -> bool:
+    """Writes a checkpoint of the newest version when the last one lies ``EVERY`` commits back.
+    Delta, which cleans a log with it, does so once it is ``durable``. Raises OSError."""
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
     try:
         with opened(snapshot.folder) as table:
             table.create_checkpoint()
-            table.cleanup_metadata()  # commits beyond delta.logRetentionDuration
     except (DeltaError, OSError, TargetError) as error:
         log.info("%s: delta-rs writes no checkpoint (%s), Delta does", snapshot.folder, error)
         delta.checkpoint(snapshot)
+        durable.sync_checkpoint(snapshot.folder)
+        delta.clean_log(snapshot)
     return True
 
 
@@ -47,5 +50,5 @@ def last(folder: str) -> int:
     try:
         with open_input(os.path.join(folder, "_delta_log", "_last_checkpoint")) as file:
             return int(json.loads(file.read())["version"])
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # not there, or empty since the power failed
         return 0

@@ -29,13 +29,10 @@ Descriptor = dict[str, Any]
 
 def read(folder: str, descriptor: Descriptor) -> BitMap:
     """The rows that a descriptor of a file in the table at ``folder`` marks."""
-    kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
-    if kind == "i":
+    path = path_of(folder, descriptor)
+    if path is None:
+        where = descriptor["pathOrInlineDv"]
         return _bitmap(_from_z85(where)[: descriptor["sizeInBytes"]], "inline")
-    if kind == "p":
-        path = canonical(where.removeprefix("file:"))
-    else:
-        path = os.path.join(folder, _relative_path(where))
     with open_input(path) as file:
         file.seek(descriptor.get("offset") or 0)
         size = struct.unpack(">I", file.read(4))[0]
@@ -45,6 +42,16 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
         ):
             raise TargetError("deletion vector is damaged", file=path, hint="restore the table")
     return _bitmap(data, path)
+
+
+def path_of(folder: str, descriptor: Descriptor) -> str | None:
+    """The file that a vector lies in; None: it lies in the descriptor itself."""
+    kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    if kind == "i":
+        return None
+    if kind == "p":
+        return canonical(where.removeprefix("file:"))
+    return os.path.join(folder, _relative_path(where))
 
 
 def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ..errors import ConcurrentChangeError, SetupError, TargetError
 from ..runtime.object_store import is_remote
-from . import log_replay, s3a
+from . import checkpoint, log_replay, s3a
 from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
 
 if TYPE_CHECKING:
@@ -105,7 +105,44 @@ class DeltaLog(TableLog):
             return next((int(v) for name, v in versions.items() if name == app), None)
 
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
-        return replace(previous, version=version, java=self._at(previous.folder, version))
+        # Delta knows the snapshot behind its own commit without listing the log.
+        log = self._log(previous.folder)
+        java = log.unsafeVolatileSnapshot()
+        if java.version() != version:
+            java = self._at(previous.folder, version)
+        elif version % checkpoint.EVERY == 0:
+            java = self._upon_checkpoint(log, java)
+        return replace(previous, version=version, java=java)
+
+    def _upon_checkpoint(self, log: Any, java: Any) -> Any:
+        """The same snapshot, standing on the checkpoint that was written meanwhile: else it would
+        name every commit since the start. Delta finds it by listing the log, which takes the longer
+        the more commits are kept."""
+        folder, segment = str(log.dataPath().toUri().getPath()), java.logSegment()
+        at, deltas = checkpoint.last(folder), segment.deltas()
+        behind = int(java.version()) - at
+        if (
+            behind < 1
+            or int(deltas.size()) <= behind
+            or segment.checkpointProvider().version() > at
+        ):
+            return java
+        path = self._jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{at:020d}.checkpoint.parquet")
+        try:
+            status = path.getFileSystem(log.newDeltaHadoopConf()).getFileStatus(path)
+        except Py4JJavaError:  # it has other parts: by Delta's own look
+            return self._at(folder, int(java.version()))
+        files = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala([status]).toSeq()
+        provider = self._package.PreloadedCheckpointProvider(files, self._none)
+        shorter = segment.copy(
+            segment.logPath(),
+            java.version(),
+            deltas.takeRight(behind),
+            provider,
+            segment.lastCommitFileModificationTimestamp(),
+        )
+        made = log.createSnapshot(shorter, self._none, self._none, java.checksumOpt())
+        return log.installSnapshot(made, int(time.time() * 1000))
 
     def version(self, folder: str) -> int:
         return int(self._log(folder).update(False, self._none, self._none).version())
@@ -164,7 +201,12 @@ class DeltaLog(TableLog):
         return self._send(planned.folder, transaction, actions, operation)
 
     def checkpoint(self, snapshot: Snapshot) -> None:
-        self._log(snapshot.folder).checkpoint(snapshot.java, self._none)
+        log = self._log(snapshot.folder)  # whose own ``checkpoint`` cleans the log at once
+        written = log.writeCheckpointFiles(snapshot.java, self._none)
+        log.writeLastCheckpointFile(log, written, True)
+
+    def clean_log(self, snapshot: Snapshot) -> None:
+        self._log(snapshot.folder).doLogCleanup(snapshot.java, self._none)
 
     def _begin(self, planned: Snapshot, app: str) -> Any:
         """A transaction on a snapshot, which fails when ``app`` has committed behind it."""

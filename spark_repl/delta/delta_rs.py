@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from deltalake import PostCommitHookProperties
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .storage import named, one_line
 
+NO_HOOK = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""of a commit: delta-rs' own removes commits behind a checkpoint that nobody has synced"""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _STORE = re.compile(r"Generic S3 error|HTTP error|error sending request")
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from ..errors import TargetError
-from .storage import exists, open_input, parquet_source
+from .storage import exists, names, open_input, parquet_source
 
 Action = dict[str, Any]
 
 _LOOK_BACK = 64
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _ADD_FIELDS = (
     "path",
     "partitionValues",
@@ -33,11 +35,15 @@ _ADD_FIELDS = (
 )
 
 
+def commit_path(folder: str, version: int) -> str:
+    """Where the commit of a version lies."""
+    return os.path.join(folder, "_delta_log", f"{version:020d}.json")
+
+
 def read_commit(folder: str, version: int) -> list[Action] | None:
     """The actions of one commit; None when its file is gone (cleaned up behind a checkpoint)."""
     try:
-        path = os.path.join(folder, "_delta_log", f"{version:020d}.json")
-        with open_input(path) as file:
+        with open_input(commit_path(folder, version)) as file:
             return [json.loads(line) for line in file.read().decode().split("\n") if line.strip()]
     except FileNotFoundError:
         return None
@@ -87,13 +93,19 @@ def last_user_metadata(folder: str, version: int, app: str) -> str | None:
 
 
 def live_files(folder: str, version: int) -> dict[str, Action] | None:
-    """The ``add`` action of every live data file at a version, by path."""
-    files: dict[str, Action] = {}
-    begin = 0
-    if read_commit(folder, 0) is None or version > _LOOK_BACK:
-        checkpoint = _checkpoint(folder, version)
-        if checkpoint is not None:
-            begin, files = checkpoint
+    """The ``add`` action of every live data file at a version, by path; None when its log can't be
+    read here."""
+    if version <= _LOOK_BACK and (files := _replayed(folder, 0, {}, version)) is not None:
+        return files
+    begin, files = _checkpoint(folder, version) or (0, {})
+    return _replayed(folder, begin, files, version)
+
+
+def _replayed(
+    folder: str, begin: int, files: dict[str, Action], version: int
+) -> dict[str, Action] | None:
+    """``files`` behind the commits from ``begin`` to ``version``; None when one is gone."""
+    files = dict(files)
     for number in range(begin, version + 1):
         actions = read_commit(folder, number)
         if actions is None:
@@ -114,11 +126,16 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
     try:
         with open_input(os.path.join(log, "_last_checkpoint")) as file:
             last = json.loads(file.read())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # not there, or empty since the power failed
         return None
     at = int(last["version"])
+    if last.get("parts") or last.get("v2Checkpoint"):
+        return None
+    if at > version:  # an older version that is kept has one of its own, or stands on one
+        found = (_CHECKPOINT.fullmatch(name) for name in names(log))
+        at = max((v for m in found if m and (v := int(m[1])) <= version), default=-1)
     path = os.path.join(log, f"{at:020d}.checkpoint.parquet")
-    if at > version or last.get("parts") or last.get("v2Checkpoint") or not exists(path):
+    if at < 0 or not exists(path):
         return None
     with pq.ParquetFile(parquet_source(path)) as file:
         if "sidecar" in file.schema_arrow.names:

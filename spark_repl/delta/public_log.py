@@ -227,6 +227,9 @@ class PublicLog(TableLog):
     def checkpoint(self, snapshot: Snapshot) -> None:
         log.warning("%s: no checkpoint is written: delta-rs can't, see above", snapshot.folder)
 
+    def clean_log(self, snapshot: Snapshot) -> None:
+        """Nothing: there is no new checkpoint."""
+
     def _session(self, app: str, position: int, user_metadata: str) -> SparkSession:
         session = self._spark.newSession()
         for name, value in _SETTINGS.items():

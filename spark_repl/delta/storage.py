@@ -102,6 +102,16 @@ def names(folder: str) -> list[str]:
     return [info.base_name for info in file_system().get_file_info(chosen)]
 
 
+def modified(folder: str) -> dict[str, float]:
+    """The files of a folder, with the times of their last change, in seconds since 1970."""
+    if not is_remote(folder):
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.stat().st_mtime for entry in entries}
+    chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
+    found = file_system().get_file_info(chosen)
+    return {info.base_name: info.mtime_ns / 1e9 for info in found}
+
+
 def make_folder(path: str) -> None:
     """Makes a folder; on an object store, which has none, nothing is done."""
     if not is_remote(path):

@@ -4,11 +4,18 @@ for the direct writer) and by ``public_log`` (public APIs alone, for MERGE on ot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from pyarrow import fs
+
 from ..errors import FencedError
+from ..runtime.object_store import is_remote
 from .columns import quoted
+from .log_replay import commit_path
+from .storage import below, exists
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +26,7 @@ ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
 """A session's setting: a commit is tried on one version only. Left to try again, Delta would let it
 land over somebody else's INSERT, whose keys nobody has looked up."""
 
+_FILES = "spark_repl_files"
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
@@ -79,6 +87,15 @@ class TableLog(ABC):
     def version(self, folder: str) -> int:
         """The newest version's number, as cheaply as the log allows; -1 when there is no table."""
 
+    @staticmethod
+    def is_newest(snapshot: Snapshot) -> bool:
+        """Whether nobody has committed behind the snapshot, and its own commit is there still: two
+        names are asked for, where listing a log takes the longer the older it is."""
+        version = snapshot.version
+        return exists(commit_path(snapshot.folder, version)) and not exists(
+            commit_path(snapshot.folder, version + 1)
+        )
+
     @abstractmethod
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
         """The version of the last ``txn`` action of ``app``; None when it never committed."""
@@ -127,11 +144,37 @@ class TableLog(ABC):
 
     @abstractmethod
     def checkpoint(self, snapshot: Snapshot) -> None:
-        """Has Delta write a checkpoint: a Spark job."""
+        """Has Delta write a checkpoint, a Spark job, and nothing else."""
 
-    def vacuum(self, folder: str) -> None:
-        """Removes files that no version within the table's retention needs. They are listed in as
-        many tasks as there are cores: Spark's default of 10,000 takes a third of a minute."""
+    @abstractmethod
+    def clean_log(self, snapshot: Snapshot) -> None:
+        """Has Delta remove the commits that a checkpoint replaces, beyond the table's
+        logRetentionDuration."""
+
+    def vacuum(self, folder: str, spared: Collection[str] = ()) -> None:
+        """Removes files that no version within the table's retention needs, but for those that are
+        ``spared`` (relative paths). They are listed in as many tasks as there are cores: Spark's
+        default of 10,000 takes a third of a minute."""
         session = self._spark.newSession()
         session.conf.set(_LISTING, str(self._spark.sparkContext.defaultParallelism))
-        session.sql(f"VACUUM delta.{quoted(folder)}")
+        inventory = ""
+        if spared:
+            session.createDataFrame(_inventory(folder, spared)).createOrReplaceTempView(_FILES)
+            inventory = f" USING INVENTORY (SELECT * FROM {_FILES})"
+        session.sql(f"VACUUM delta.{quoted(folder)}{inventory}")
+
+
+def _inventory(folder: str, spared: Collection[str]) -> pa.Table:
+    """The files below a table's folder that VACUUM may look at, by their whole names, as it wants
+    to be told of them: what is hidden it leaves out itself."""
+    base = folder if is_remote(folder) else f"file:{folder}"
+    chosen = fs.FileSelector("", recursive=True)
+    files = [info for info in below(folder).get_file_info(chosen) if info.path not in spared]
+    return pa.table(
+        {
+            "path": [f"{base}/{info.path}" for info in files],
+            "length": pa.array([info.size or 0 for info in files], pa.int64()),
+            "isDir": [info.type == fs.FileType.Directory for info in files],
+            "modificationTime": pa.array([info.mtime_ns // 10**6 for info in files], pa.int64()),
+        }
+    )

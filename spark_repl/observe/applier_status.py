@@ -10,25 +10,33 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import formats
 from ..errors import FormatError, SparkReplError
+from ..runtime.private_files import opener
+from .lag import Ahead
+from .latency import Latency, Times
+from .rates import Rates
+from .statement_status import Rewrite, StatementStatus
 from .worker_status import Failure, Shares, WorkerStatus, now
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..position import RelayPosition
+    from ..runtime.retry import Retry
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
+PACED = "Waiting until apply.max_commits_per_hour allows the next commit"
 # States that may last, with no later report that would have them written.
-_LASTING = (WAITING_FOR_WORK, DELAYED)
+_LASTING = (WAITING_FOR_WORK, DELAYED, PACED)
 
 _EVERY_S = 0.5
+_COUNTED = ("transactions", "row_changes", "groups", "cuts", "statements", "already", "skipped")
 _FORMAT = 1
 
 
@@ -50,6 +58,8 @@ class Counters:
     zero_dates: int = 0
     warnings: list[str] = field(default_factory=list)
     waves: int = 0
+    ways: dict[str, int] = field(default_factory=dict)
+    """how many statements went each way"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,7 @@ class ApplierStatus:
     """The applier's state, reported by any thread. Writes the file at most twice a second, at
     states that last, and at the end; never over what the owner of a later ``epoch`` has written.
     ``counters`` are added to; ``on_group`` is told of each group that has landed: the counters,
-    and its end."""
+    and its end. ``ahead``: what the log holds behind a packed position."""
 
     def __init__(
         self,
@@ -78,10 +88,15 @@ class ApplierStatus:
         epoch: int,
         counters: Counters | None = None,
         on_group: Callable[[Counters, int], None] | None = None,
+        ahead: Callable[[int], Ahead] | None = None,
     ) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path, self.epoch, self.counters = path, epoch, counters or Counters()
         self._on_group = on_group or (lambda counters, end: None)
+        self._look = ahead or (lambda position: Ahead())
+        self._rates, self._latency = Rates(), Latency()
+        self._position: int | None = None
+        self._stream: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._written = 0.0
         self.coordinator: dict[str, Any] = {
@@ -90,10 +105,18 @@ class ApplierStatus:
             "SERVICE_STATE": "ON",
             "PROCESSLIST_STATE": WAITING_FOR_WORK,
             **Failure().columns("LAST_ERROR"),
+            "LAST_ERROR_HINT": "",
             "PROCESSING_TRANSACTION": "",
         }
         self._workers = WorkerStatus(config.apply.workers)
+        self._ahead: dict[str, str] = {}
         self._xa_age_limit_s = config.apply.xa_age_limit_s
+        self._statements = StatementStatus(_last_statements(path))
+        self._statements.counts = self.counters.ways
+
+    def stands_at(self, position: int) -> None:
+        """Where this run begins."""
+        self._position = position
 
     def state(self, text: str, processing: str) -> None:
         """What the coordinator does now, and on which transactions (a GTID set)."""
@@ -118,6 +141,7 @@ class ApplierStatus:
         """A group has landed, which ends at ``position``; it has been counted."""
         with self._lock:
             self._workers.applied(slot, shares)
+            self._position = position
             self.coordinator["PROCESSING_TRANSACTION"] = ""
         self._write()
         self._on_group(self.counters, position)
@@ -128,6 +152,40 @@ class ApplierStatus:
             for name, number in more.items():
                 setattr(self.counters, name, getattr(self.counters, name) + number)
 
+    def changed(self, tables: Mapping[str, int]) -> None:
+        """How many rows of these tables a group has changed."""
+        with self._lock:
+            self._rates.count(tables)
+
+    def landed(self, commit_times: Times, *, is_cut: bool) -> None:
+        """When the transactions that have landed were committed on the source, in microseconds;
+        whether a cut shows them."""
+        with self._lock:
+            self._latency.landed(commit_times)
+            if is_cut:
+                self._latency.cut()
+
+    def streams(self, progress: Mapping[str, Any]) -> None:
+        """What Spark says of the stream's last batch."""
+        with self._lock:
+            self._stream = dict(progress)
+        self._write(at_once=True)
+
+    def statement(
+        self, gtid: str, way: str, tables: str, *, seconds: float, statement: str
+    ) -> None:
+        """A statement was applied, and how."""
+        with self._lock:
+            self._statements.applied(gtid, way, tables, seconds, statement)
+        self._write()
+
+    def rewrites(self, table: str, done: int, files: int) -> None:
+        """A statement has a table's files written anew, of which so many are done."""
+        with self._lock:
+            gtid = self.coordinator["PROCESSING_TRANSACTION"]
+            self._statements.rewrite = Rewrite(table, done, files, gtid)
+        self._write(at_once=True)
+
     def warns(self, texts: Sequence[str]) -> None:
         with self._lock:
             self.counters.warnings.extend(texts)
@@ -137,23 +195,32 @@ class ApplierStatus:
         with self._lock:
             self.counters.task_retries = number
 
-    def transient(self, error: BaseException, attempt: int, slot: int) -> None:
-        """A temporary error, before its ``attempt``-th retry."""
+    def transient(self, retry: Retry) -> None:
+        """A temporary error, before the next attempt."""
         with self._lock:
             self.counters.retries += 1
-            self._workers.transient(slot, error, attempt)
+            self._workers.transient(retry.slot, retry.workers, retry.error, retry.code)
         self._write(at_once=True)
 
-    def failed(self, workers: Iterable[int], error: BaseException) -> None:
-        """What these workers can't apply: the applier will stop."""
+    def failed(self, slot: int, workers: Iterable[int], error: BaseException) -> None:
+        """What these workers can't apply of a group: the applier will stop."""
         with self._lock:
-            self._workers.failed(workers, error)
+            self._workers.failed(slot, workers, error)
 
-    def stopped(self, error: BaseException | None) -> None:
+    def turned_away(self, workers: Iterable[int], error: BaseException) -> None:
+        """What these workers have stands behind what failed, and is not committed."""
         with self._lock:
+            self._workers.turned_away(workers, error)
+
+    def stopped(self, error: BaseException | None, ahead: Mapping[str, str] = {}) -> None:
+        """``ahead``: the tables that hold more than the last cut shows, up to where."""
+        with self._lock:
+            self._ahead = dict(ahead)
             self.coordinator |= {"SERVICE_STATE": "OFF", "PROCESSLIST_STATE": ""}
+            self._statements.rewrite = None
             if error is not None:
                 self.coordinator |= Failure.of(error).columns("LAST_ERROR")
+                self.coordinator["LAST_ERROR_HINT"] = getattr(error, "hint", None) or ""
         self._write(at_once=True)
 
     def _write(self, *, at_once: bool = False) -> None:
@@ -170,17 +237,33 @@ class ApplierStatus:
                 "task_retries": self.counters.task_retries,
                 "xa_age_limit_s": self._xa_age_limit_s,
                 "coordinator": self.coordinator,
+                "statements": self._statements.fields(),
+                "ahead": self._ahead,
                 "workers": self._workers.rows(channel, service=service),
+                **self._figures(),
             }
             fresh = f"{self.path}.{os.getpid()}.new"
             try:
                 if _epoch_of(self.path) > self.epoch:
                     return
-                with open(fresh, "w", encoding="utf-8") as file:
+                with open(fresh, "w", encoding="utf-8", opener=opener) as file:
                     file.write(formats.stamp(json.dumps(fields), _FORMAT))
                 os.replace(fresh, self.path)
             except OSError:
                 return  # only a look at it is lost; what fails for good fails where data is written
+
+    def _figures(self) -> dict[str, Any]:
+        """What is counted, for rates, lag and the histogram. The lock is held."""
+        counters = self.counters
+        counted = {name: getattr(counters, name) for name in _COUNTED}
+        log = {} if self._position is None else self._look(self._position).fields()
+        return {
+            "counters": counted,
+            "rates": self._rates.fields(counters.transactions, counters.row_changes),
+            "commit_to_cut": self._latency.fields(),
+            "log": log,
+            "stream": self._stream,
+        }
 
 
 def read(path: str) -> dict[str, Any] | None:
@@ -195,6 +278,13 @@ def read(path: str) -> dict[str, Any] | None:
     except ValueError as error:
         raise SparkReplError("the status file is damaged", file=path) from error
     return fields
+
+
+def _last_statements(path: str) -> list[dict[str, Any]]:
+    """Those of the run before; none where its file can't be read."""
+    with suppress(SparkReplError):
+        return list((read(path) or {}).get("statements", {}).get("last", []))
+    return []
 
 
 def _epoch_of(path: str) -> int:

@@ -1,41 +1,136 @@
-"""Metrics: one look at a target in Prometheus' text format, for `status --metrics`.
+"""Metrics: one look at a target in Prometheus' text format, for `status --metrics` and for
+``endpoint``.
 
-For a collector that reads files (node_exporter's textfile collector) or runs a command. Times are
-the source's and this machine's clock, in seconds.
+Times are the source's and this machine's clock, in seconds. What is counted is counted from the
+start of the applier's run.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from .latency import BOUNDS_S
 
 Sample = tuple[str, str, float]
 _COMMIT = "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP"
 _CUT = "LAST_PROCESSED_TRANSACTION_END_BUFFER_TIMESTAMP"
+_COUNTERS = {
+    "transactions": "Transactions that were applied",
+    "row_changes": "Row changes that were applied",
+    "groups": "Groups of transactions that have landed",
+    "cuts_published": "Cuts that were published",
+    "skipped": "Transactions that were left out by hand",
+}
+
+
+class _Look(Collector):
+    """One status as metric families."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
 def metrics(status: dict[str, Any]) -> str:
     """One look in Prometheus' text format. ``status``: what the function of that name returns."""
-    registry = CollectorRegistry()
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Look(_families(status)))
+    return generate_latest(registry).decode()
+
+
+def _families(status: dict[str, Any]) -> Iterator[Metric]:
     (applier,) = status["replication_applier_status"]
     channel = applier["CHANNEL_NAME"]
-    for name, text, value in _samples(status, applier):
-        Gauge(f"spark_repl_{name}", text, ["channel"], registry=registry).labels(channel).set(value)
-    version = Gauge(
-        "spark_repl_table_version", "Delta version at the last cut", ["channel", "table"],
-        registry=registry,
-    )  # fmt: skip
+    looked: dict[str, GaugeMetricFamily] = {}
+    for name, text, value in (*_samples(status, applier), *_lag(status), *_stream(status)):
+        gauge = looked[name] = looked.get(name) or _gauge(name, text)
+        gauge.add_metric([channel], float(value))
+    yield from looked.values()
+    version = _gauge("table_version", "Delta version at the last cut", "table")
+    changes = _counter("table_row_changes", "Row changes of a table", "table")
     for name, table in status["tables"].items():
-        version.labels(channel, name).set(table["version"])
-    return generate_latest(registry).decode()
+        version.add_metric([channel, _label(name)], table["version"])
+        if table["row_changes"]:
+            changes.add_metric([channel, _label(name)], table["row_changes"])
+    ways = _gauge("statements", "Statements of the last run, by the way they were taken", "way")
+    for way, count in status["statements"]["counts"].items():
+        ways.add_metric([channel, way], count)
+    yield from (version, changes, ways)
+    for name, text in _COUNTERS.items():
+        counter = _counter(name, text)
+        counter.add_metric([channel], status["counters"].get(name.removesuffix("_published"), 0))
+        yield counter
+    yield _commit_to_cut(status["commit_to_cut"], channel)
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"spark_repl_{name}", text, labels=["channel", *labels])
+
+
+def _counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"spark_repl_{name}", text, labels=["channel", *labels])
+
+
+def _label(name: str) -> str:
+    """A name of the source's: prometheus-client escapes what its format does, UTF-8 is ours."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _commit_to_cut(said: dict[str, Any], channel: str) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(
+        "spark_repl_commit_to_cut_seconds",
+        "From a transaction's commit on the source to the cut that shows it", labels=["channel"],
+    )  # fmt: skip
+    bounds = said.get("bounds_s", BOUNDS_S)
+    counts = said.get("counts") or [0] * (len(bounds) + 1)
+    names = [*(str(float(bound)) for bound in bounds), "+Inf"]
+    buckets = list(zip(names, accumulate(counts), strict=True))
+    family.add_metric([channel], buckets, said.get("sum_s", 0.0))
+    return family
+
+
+def _lag(status: dict[str, Any]) -> Iterator[Sample]:
+    """Only what is known."""
+    for who, what in (
+        ("applier", "the applier is behind what was received"),
+        ("receiver", "the receiver is behind the source"),
+    ):
+        lag = status["lag"][who]
+        if lag["seconds"] is not None:
+            yield f"{who}_lag_seconds", f"Seconds that {what}", lag["seconds"]
+        if lag["transactions"] is not None:
+            yield f"{who}_lag_transactions", f"Transactions that {what}", lag["transactions"]
+
+
+def _stream(status: dict[str, Any]) -> Iterator[Sample]:
+    """What Spark's StreamingQueryListener was told of the last batch."""
+    if said := status["stream"]:
+        yield "stream_batch", "Number of Spark's last batch", said["batch"]
+        yield "stream_batch_transactions", "Transactions in Spark's last batch", said["rows"]
+        yield "stream_batch_seconds", "How long Spark's last batch took", said["seconds"]
 
 
 def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:
     yield "applier_running", "1 while an applier owns the target", applier["SERVICE_STATE"] == "ON"
+    crashed = status["state"] == "crashed"
+    yield "applier_crashed", "1 when it is gone and has not said that it ends", crashed
+    failed = status["state"] == "failed"
+    yield "applier_failed", "1 when an error has stopped it", failed
     retries = applier["COUNT_TRANSACTIONS_RETRIES"]
     yield "applier_retries", "Attempts after temporary failures, of the last run", retries
     tasks = applier["COUNT_TASK_RETRIES"]
@@ -56,6 +151,8 @@ def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample
     yield "xa_prepared_bytes", "Bytes of prepared XA branches", size
     oldest = max((branch["age_s"] for branch in branches), default=0)
     yield "xa_prepared_age_seconds", "Age of the oldest prepared XA branch", oldest
+    yield "tables_waiting", "Tables that no cut shows until they are copied", len(status["waiting"])
+    yield "problems", "What status names as wrong", len(status["problems"])
     for receiver in status["replication_connection_status"]:
         connected = receiver["SERVICE_STATE"] == "ON"
         yield "receiver_connected", "1 while the receiver is connected to the source", connected

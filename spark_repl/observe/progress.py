@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class CopyProgress:
     """The first copy's bar: rows, rows a second, what is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: Config) -> None:
         console = Console(stderr=True)
         self._bar = Bar(
             TextColumn("copying"),
@@ -28,7 +28,7 @@ class CopyProgress:
             TextColumn("{task.fields[said]}"),
             TimeRemainingColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=not console.is_terminal or config.observe.log_format == "json",
         )
         self._task: Any = self._bar.add_task("copying", total=None, said="starting")
         self._began = time.perf_counter()
@@ -47,7 +47,7 @@ class CopyProgress:
 
 
 class Progress:
-    """A bar on standard error; nothing but the bar where that is no terminal."""
+    """A bar on standard error; nothing where that is no terminal, or a log in JSON."""
 
     def __init__(self, config: Config) -> None:
         self._console = Console(stderr=True)
@@ -57,7 +57,7 @@ class Progress:
             TextColumn("{task.fields[said]}"),
             TimeElapsedColumn(),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=not self._console.is_terminal or config.observe.log_format == "json",
         )
         self._task: Any = self._bar.add_task("applying", total=None, said="starting")
         self._began = time.perf_counter()
@@ -79,9 +79,12 @@ class Progress:
     def group(self, counters: Counters, position: int) -> None:
         seconds = max(1e-3, time.perf_counter() - self._began)
         end = self._replica.index.end if self._replica else position
+        source = self._replica.opened.applied.source_of(position) if self._replica else {}
+        of_source = f", source {source['file']}:{source['position']}" if source.get("file") else ""
         text = (
             f"{counters.transactions} transactions,"
             f" {counters.row_changes / seconds:,.0f} changes/s,"
             f" applied {RelayPosition.unpack(position)} of {RelayPosition.unpack(end)}"
+            f"{of_source}"
         )
         self._bar.update(self._task, completed=counters.transactions, said=text)

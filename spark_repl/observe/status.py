@@ -3,61 +3,179 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..config import Apply, Config
 from ..control.control import Control
+from ..control.copies import Copy, last_copy
+from ..control.definitions import shown_by_rows
 from ..control.layout import Layout
 from ..position import RelayPosition
 from ..receiver.report import read_report
+from . import verify_status
 from .applier_status import read
+from .filter_status import filter_rows
+from .lag import applier_lag, receiver_lag
+from .problems import problems
+from .rates import of_table, rates
+from .statement_status import StatementStatus
+from .table_status import table_positions
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
+    from ..control.owner import Owner
 
 
-def status(target: str, relay: str | None = None, state_path: str = "") -> dict[str, Any]:
+def status(
+    target: str,
+    relay: str | None = None,
+    state_path: str = "",
+    *,
+    control: Control | None = None,
+    each_table: bool = True,
+) -> dict[str, Any]:
     """One key per replication table of performance_schema, and ``tables``. Raises TargetError
     where there is neither an applier's target nor a receiver's log.
 
     ``relay``: the receiver's folder, for its part; ``state_path``: as in the configuration.
+    ``control``: one that has read the control table before; ``each_table``: whether each table's
+    own log is looked at, too.
     """
     receiver = read_report(relay) if relay else None
-    control = Control(Layout(target).control) if receiver else Control.existing(target)
-    cuts = control.cuts()
-    last = cuts[-1] if cuts else None
+    if control is None:
+        control = Control(Layout(target).control) if receiver else Control.existing(target)
+    last = control.last_cut()
     held = control.owner()
     running = held is not None and not held[1].is_dead
     live = read(Layout(target, state_path).status) or {}
     if running and held and live.get("epoch", held[0]) < held[0]:
         live = {}  # the one that runs has said nothing yet, or one that slept spoke last
     live = {"retries": 0, "coordinator": {}, "workers": [], **live}
-    names = (held and held[1].channel, live["coordinator"].get("CHANNEL_NAME"))
-    channel = next(filter(None, (*names, receiver and receiver["CHANNEL_NAME"])), Config.channel)
-    limit = live.get("xa_age_limit_s", Apply.xa_age_limit_s)
+    channel = _channel(held and held[1], live, receiver)
+    by_rows = shown_by_rows(control)
     pid = held[1].pid if held and running else None
-    return {
+    rated = live.get("rates", {})
+    found: dict[str, Any] = {
+        "state": _state(held and held[1], live, running=running),
+        "lag": {
+            "receiver": asdict(receiver_lag(live, receiver, relay)),
+            "applier": asdict(applier_lag(live, last, receiver, running=running)),
+        },
+        "rates": rates(rated, running=running),
+        **{name: live.get(name, {}) for name in ("counters", "commit_to_cut", "stream")},
         "replication_connection_status": [receiver] if receiver else [],
+        "replica_status": [_replica_status(channel, last, receiver)],
         **_applier_tables(channel, live, last, pid, running=running),
-        "owner": {**asdict(held[1]), "epoch": held[0], "alive": running} if held else None,
+        "replication_applier_filters": filter_rows(control, channel),
+        "owner": _owner(*held, alive=running) if held else None,
+        **_place(last),
+        "cuts": control.cut_count(),
+        "statements": live.get("statements") or StatementStatus().fields(),
+        "xa_recover": _xa_recover(last, live.get("xa_age_limit_s", Apply.xa_age_limit_s)),
+        "ahead": live.get("ahead", {}),
+        "waiting": _waiting(control, last),
+        "verify": verify_status.read(Layout(target, state_path).verified),
+        "tables": {},
+    }
+    if last:
+        stands = _positions(Layout(target), last, channel, each_table)
+        found["tables"] = _tables(last, stands, by_rows, rated, running=running)
+    return {**found, "problems": [asdict(problem) for problem in problems(found)]}
+
+
+def _xa_recover(last: Cut | None, limit: int) -> list[dict[str, Any]]:
+    """The branches that are prepared at the last cut; old ones have been for more than ``limit``
+    seconds."""
+    branches = (branch for _, branch in prepared_branches(last))
+    return [{**branch, "old": branch["age_s"] > limit} for branch in branches]
+
+
+def _channel(
+    owner: Owner | None, live: Mapping[str, Any], receiver: Mapping[str, Any] | None
+) -> str:
+    names = (owner and owner.channel, live["coordinator"].get("CHANNEL_NAME"))
+    received = receiver and receiver["CHANNEL_NAME"]
+    return str(next(filter(None, (*names, received)), Config.channel))
+
+
+def _tables(
+    last: Cut,
+    stands: Mapping[str, Mapping[str, Any]],
+    by_rows: Container[str],
+    rated: Mapping[str, Any],
+    *,
+    running: bool,
+) -> dict[str, dict[str, Any]]:
+    """Each table's row: ``stands`` is where it is, ``by_rows`` the paths whose definition only the
+    log's TABLE_MAP events say, ``rated`` what the applier has counted."""
+    return {
+        name: {
+            "path": last.tables[name].path,
+            **one,
+            "definition": "TABLE_MAP" if last.tables[name].path in by_rows else "",
+            **of_table(rated, name, running=running),
+        }
+        for name, one in stands.items()
+    }
+
+
+def _place(last: Cut | None) -> dict[str, Any]:
+    """Where the last cut is."""
+    return {
         "gtid_executed": last.gtid_executed if last else "",
         "relay_position": position_text(last) if last else None,
         "source": dict(last.source) if last else {},
-        "cuts": len(cuts),
-        "xa_recover": [
-            {**branch, "old": branch["age_s"] > limit} for _, branch in prepared_branches(cuts)
-        ],
-        "tables": {
-            name: {
-                "path": table.path,
-                "version": table.version,
-                "position": str(RelayPosition.unpack(table.position)),
-            }
-            for name, table in (last.tables.items() if last else ())
-        },
+    }
+
+
+def _owner(epoch: int, owner: Owner, *, alive: bool) -> dict[str, Any]:
+    """``here``: whether it is of this host, where alone it can be seen that a process is gone."""
+    return {**asdict(owner), "epoch": epoch, "alive": alive, "here": owner.is_here}
+
+
+def _positions(
+    layout: Layout, last: Cut, channel: str, each_table: bool
+) -> dict[str, dict[str, Any]]:
+    if each_table:
+        return table_positions(layout, last, channel)
+    return {name: {"version": table.version} for name, table in last.tables.items()}
+
+
+def _state(owner: Owner | None, live: Mapping[str, Any], *, running: bool) -> str:
+    """``never started``, ``starting``, ``running``, ``stopped``, ``failed``: stopped by an error,
+    or ``crashed``: its process is gone and has said nothing of it."""
+    if owner is None:
+        return "never started"
+    if running:
+        return "running" if live["coordinator"] else "starting"
+    if not owner.released:
+        return "crashed"
+    return "failed" if live["coordinator"].get("LAST_ERROR_MESSAGE") else "stopped"
+
+
+def _replica_status(
+    channel: str, last: Cut | None, receiver: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The places of SHOW REPLICA STATUS: up to where the source's log was read, and up to where it
+    was applied to every table, in the source's files and in ours."""
+    source = last.source if last else {}
+    read = receiver or {}
+    relay = position_text(last).rpartition(":") if last else ("", "", "")
+    return {
+        "Channel_Name": channel,
+        "Source_UUID": source.get("server_uuid") or read.get("SOURCE_UUID", ""),
+        "Source_Server_Id": source.get("server_id"),
+        "Source_Log_File": read.get("SOURCE_LOG_FILE", ""),
+        "Read_Source_Log_Pos": read.get("READ_SOURCE_LOG_POS"),
+        "Relay_Log_File": relay[0],
+        "Relay_Log_Pos": int(relay[2]) if relay[2] else None,
+        "Relay_Source_Log_File": source.get("file", ""),
+        "Exec_Source_Log_Pos": source.get("position"),
+        "Retrieved_Gtid_Set": read.get("RECEIVED_TRANSACTION_SET", ""),
+        "Executed_Gtid_Set": last.gtid_executed if last else "",
     }
 
 
@@ -97,11 +215,11 @@ def _applier_tables(
     }
 
 
-def prepared_branches(cuts: Sequence[Cut]) -> list[tuple[int, dict[str, Any]]]:
+def prepared_branches(last: Cut | None) -> list[tuple[int, dict[str, Any]]]:
     """(packed position of its XA PREPARE, its row of ``xa_recover``) of each branch at the last
     cut."""
     branches = []
-    for branch in cuts[-1].prepared if cuts else ():
+    for branch in last.prepared if last else ():
         prepared = branch["prepared_at"] / 1e6
         row = {
             "format_id": branch["format_id"],
@@ -115,6 +233,24 @@ def prepared_branches(cuts: Sequence[Cut]) -> list[tuple[int, dict[str, Any]]]:
         }
         branches.append((branch["position"], row))
     return branches
+
+
+def _waiting(control: Control, last: Cut | None) -> dict[str, dict[str, str]]:
+    """The tables that the last cut does not show until they are copied: why, since which statement,
+    and how far the copy is."""
+    waiting, copy = last.waiting if last else {}, last_copy(control)
+    return {
+        name: {"reason": why.reason, "since": why.since, "copy": _copy_state(copy, name)}
+        for name, why in waiting.items()
+    }
+
+
+def _copy_state(copy: Copy | None, name: str) -> str:
+    if copy is None or copy.shown or name not in copy.bounds:
+        return "not begun"
+    if copy.error or copy.again:
+        return f"tried again: {copy.error or copy.again}"
+    return "catching up" if copy.is_done else "under way"
 
 
 def position_text(cut: Cut) -> str:

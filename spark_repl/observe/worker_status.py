@@ -1,14 +1,14 @@
 """WorkerStatus: what each worker is doing, as rows of replication_applier_status_by_worker.
 
-A worker has a share of a group, whole transactions; of several the last one is named. A group is
-tried again as a whole, so its retries are those of every worker that has a share in it, and of no
-other. Behind MySQL's columns stand what a worker has met since the applier's start.
+A worker has a share of a group, whole transactions; of several the last one is named. Its retries
+are those of its own reading, and those of the group's writing where its changes were to be written.
+Behind MySQL's columns stand what a worker has met since the applier's start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +33,8 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        return cls(getattr(error, "number", 0), str(error), now())
+        number = getattr(error, "number", 0) or getattr(error, "errno", 0) or 0
+        return cls(number, str(error), now())
 
     def columns(self, name: str) -> dict[str, Any]:
         fields = {"NUMBER": self.number, "MESSAGE": self.message, "TIMESTAMP": self.at}
@@ -42,14 +43,21 @@ class Failure:
 
 @dataclass
 class Work:
-    """A group under way."""
+    """A group under way; ``retries`` and their last errors by worker."""
 
     shares: Shares
     state: str = STAGING
     waits: bool = False
     began: str = field(default_factory=now)
-    retries: int = 0
-    transient: Failure = Failure()
+    retries: dict[int, int] = field(default_factory=dict)
+    transient: dict[int, Failure] = field(default_factory=dict)
+
+    def of(self, worker: int, *, ended: str | None = None) -> Transaction:
+        """What a worker has of the group, and how often that was tried again."""
+        return Transaction(
+            self.shares[worker], self.began, ended, self.retries.get(worker, 0),
+            self.transient.get(worker, Failure()),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,8 +81,11 @@ class Transaction:
 
 @dataclass
 class Worker:
+    """``failed_in``: the group that its ``error`` is of, None where it was only turned away."""
+
     last: Transaction = Transaction()
     error: Failure = Failure()
+    failed_in: int | None = None
     retries: int = 0
     transient: Failure = Failure()
 
@@ -95,26 +106,36 @@ class WorkerStatus:
         if slot in self._work:
             self._work[slot].waits = begins
 
-    def transient(self, slot: int, error: BaseException, attempt: int) -> None:
-        """A temporary error of a group, before its ``attempt``-th retry."""
+    def transient(
+        self, slot: int, workers: Iterable[int], error: BaseException, number: int
+    ) -> None:
+        """A temporary error of a group, by its MySQL ``number``: these workers try again."""
+        text = str(error).partition("\n")[0] or type(error).__name__
+        failure = Failure(number, text, now())
         if (work := self._work.get(slot)) is None:
             return
-        failure = replace(Failure.of(error), message=str(error).partition("\n")[0])
-        work.retries, work.transient = attempt, failure
-        for number in work.shares:
-            self._workers[number].retries += 1
-            self._workers[number].transient = failure
+        for one in workers:
+            work.retries[one] = work.retries.get(one, 0) + 1
+            work.transient[one] = failure
+            self._workers[one].retries += 1
+            self._workers[one].transient = failure
 
     def applied(self, slot: int, shares: Shares) -> None:
         work = self._work.pop(slot, None) or Work(shares)
-        for number, name in shares.items():
-            self._workers[number].last = Transaction(
-                name, work.began, now(), work.retries, work.transient
-            )
+        for number in shares:
+            self._workers[number].last = work.of(number, ended=now())
 
-    def failed(self, workers: Iterable[int], error: BaseException) -> None:
-        for number in workers:
-            self._workers[number].error = Failure.of(error)
+    def failed(self, slot: int, workers: Iterable[int], error: BaseException) -> None:
+        """What these workers can't apply. Of a worker's own errors the first group's stands."""
+        for worker in (self._workers[number] for number in workers):
+            if worker.failed_in is None or slot < worker.failed_in:
+                worker.error, worker.failed_in = Failure.of(error), slot
+
+    def turned_away(self, workers: Iterable[int], error: BaseException) -> None:
+        """Their transactions stand behind one that failed; an error of their own stays (3030)."""
+        for worker in (self._workers[number] for number in workers):
+            if worker.failed_in is None:
+                worker.error = Failure.of(error)
 
     def rows(self, channel: str, *, service: str) -> list[dict[str, Any]]:
         return [
@@ -129,9 +150,7 @@ class WorkerStatus:
         if under_way:
             first = under_way[0]
             state = WAITING if any(work.waits for work in under_way) else first.state
-            applying = Transaction(
-                first.shares[number], first.began, None, first.retries, first.transient
-            )
+            applying = first.of(number)
         return {
             "PROCESSLIST_STATE": state,
             **worker.error.columns("LAST_ERROR"),

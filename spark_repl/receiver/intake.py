@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 class Intake:
     """One connection's stream: ``take`` it in after each read. The attributes are figures for the
-    status."""
+    status. ``by_file``: it was asked for by file and position, so that a file of the same name must
+    be the same file."""
 
-    def __init__(self, writer: RelayWriter, *, semi_sync: bool = False) -> None:
-        self.writer = writer
+    def __init__(
+        self, writer: RelayWriter, *, semi_sync: bool = False, by_file: bool = False
+    ) -> None:
+        self.writer, self._by_file = writer, by_file
         self.splitter = PacketSplitter(semi_sync=semi_sync)
         self.heartbeats = 0
         self.last_heartbeat = 0.0
@@ -74,6 +77,13 @@ class Intake:
             )
         if described.checksum and not has_checksum(event):
             raise _damaged(EventType.FORMAT_DESCRIPTION)
+        if self._by_file and self.writer.is_another_file(event):
+            raise SourceError(
+                f"the source's {self.writer.source_file} is another file than the one of that name"
+                " of which a part was received before",
+                hint="the source was RESET, restored, or is another server: begin with an empty"
+                " target and relay folder",
+            )
         self._drop_open()
         self.splitter.checksum = described.checksum
         self.writer.describe(event)

@@ -15,6 +15,7 @@ from ..crash_points import reach
 from ..errors import ConfigError
 from ..relay.index_file import NAME as LIST
 from ..relay.index_file import FileList, file_name, locked, read_list, write_list
+from ..relay.lease import readers, unread
 from ..relay.published import NAME as END
 from ..relay.published import read_end
 from .recovery import numbers_in
@@ -27,6 +28,8 @@ class Purged:
     files: tuple[str, ...]
     bytes: int
     """that are free now"""
+    warning: str = ""
+    """MySQL's 1867, where a reader is in a file that nobody else needs"""
 
 
 @contextmanager
@@ -49,7 +52,8 @@ def clear(folder: Path) -> None:
 
 
 def purge(folder: Path, keep_from: int) -> Purged:
-    """Removes the files below number ``keep_from``; never the one that is written.
+    """Removes the files below number ``keep_from``; never the one that is written, nor one that a
+    reader is in, or one behind it.
 
     Raises ConfigError where no receiver has written a log: recorded files are nobody's to remove.
     """
@@ -64,15 +68,30 @@ def purge(folder: Path, keep_from: int) -> Purged:
         if listed is None or listed.log_id != end.log_id:
             return Purged((), 0)
         first = min(keep_from, end.position.file_no)
-        stay = tuple(number for number in listed.numbers if number >= first)
-        if stay != listed.numbers:
-            write_list(folder, FileList(listed.log_id, stay))
-            reach("relay_purged")
-        gone = sorted(number for number in numbers_in(folder) if number < stay[0])
-        size = 0
-        for number in gone:
-            path = folder / file_name(number)
-            with suppress(FileNotFoundError):  # removed by hand
-                size += path.stat().st_size
-                path.unlink()
-    return Purged(tuple(file_name(number) for number in gone), size)
+        asked = [number for number in listed.numbers if number < first]
+        with unread([str(folder / file_name(number)) for number in asked]) as free:
+            stay = listed.numbers[len(free) :]
+            if stay != listed.numbers:
+                write_list(folder, FileList(listed.log_id, stay))
+                reach("relay_purged")
+            gone = sorted(number for number in numbers_in(folder) if number < stay[0])
+            size = 0
+            for number in gone:
+                path = folder / file_name(number)
+                with suppress(FileNotFoundError):  # removed by hand
+                    size += path.stat().st_size
+                    path.unlink()
+        warning = _warning(folder, stay[0], len(free), len(asked))
+    return Purged(tuple(file_name(number) for number in gone), size, warning)
+
+
+def _warning(folder: Path, number: int, purged: int, asked: int) -> str:
+    if purged == asked:
+        return ""
+    processes = readers(str(folder / file_name(number)))
+    who = f" (process {', '.join(map(str, processes))})" if processes else ""
+    return (
+        f"file {file_name(number)} was not purged because it was being read by"
+        f" {len(processes) or 'some'} reader(s){who}, purged only {purged} out of {asked} files"
+        " (1867)"
+    )

@@ -41,16 +41,19 @@ _LOOKS_IN_SPACE = 16
 
 class Receiver:
     """Runs until ``stop()``, from any thread, or until the source refuses. ``start``: what a new
-    relay log begins behind (what the target has); ``keep_on``: asked now and then whether to."""
+    relay log begins behind (what the target has); ``place``: the same as the source's file and
+    position, for a receiver without auto_position; ``keep_on``: asked now and then whether to."""
 
     def __init__(
         self,
         config: Config,
         start: GtidSet | None = None,
+        place: tuple[str, int] | None = None,
         *,
         keep_on: Callable[[], bool] = lambda: True,
     ) -> None:
         self.config, self.source, self.start = config, config.source, start
+        self.place = place or (config.source.log_file, config.source.log_position)
         self.folder = Path(config.relay.path)
         limits = Limits(config.relay.segment_size_bytes, config.relay.space_limit_bytes)
         self.writer = RelayWriter(self.folder, self.source.server_id, limits)
@@ -87,18 +90,10 @@ class Receiver:
         if writer.log_id and writer.lost is None:
             return
         if writer.log_id:
-            if not self.source.auto_position:
-                raise LogError(
-                    f"the relay log has lost what was published up to {writer.lost}",
-                    file=str(self.folder),
-                    hint="without auto_position nobody can tell what is missing: begin with a new"
-                    " target and relay folder",
-                )
             log.warning("the relay log lost its published end: a new one is begun")
         writer.renew(self.start or GtidSet())
         if not self.source.auto_position:
-            writer.source_file = self.source.log_file
-            writer.source_position = self.source.log_position
+            writer.source_file, writer.source_position = self.place
 
     def _follow(self) -> None:
         sources = addresses(self.source)
@@ -166,9 +161,10 @@ class Receiver:
                 if source.auto_position
                 else (writer.source_file, writer.source_position),
             )
-            intake = Intake(writer, semi_sync=source.semi_sync)
+            intake = Intake(writer, semi_sync=source.semi_sync, by_file=not source.auto_position)
             self.report.write("ON", writer)
-            log.info("source %s: asked for what follows %s", server.host, writer.received)
+            asked = writer.received if source.auto_position else writer.source_place
+            log.info("source %s: asked for what follows %s", server.host, asked)
             self._receive(connection, intake)
             connection.end_dump()
         finally:

@@ -26,6 +26,8 @@ from ..position import RelayPosition
 from ..relay.file_head import RelayFile, read_head
 from ..relay.index_file import STEM, FileList, file_name, locked, read_list, write_list
 from ..relay.published import End, read_end
+from ..relay.source_place import unwrapped
+from ..runtime.parts import remove_dead_parts
 from .own_events import log_id_of
 
 _CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)
@@ -41,10 +43,12 @@ class Recovered:
     received: GtidSet
     """everything up to there: what the log was begun with, and what is in it"""
     source: bytes
-    """the FORMAT_DESCRIPTION event of the source's file that the last event is from"""
+    """the source's last FORMAT_DESCRIPTION event"""
+    described: bool
+    """whether that is of ``source_file``: not where the log ends with a ROTATE to it"""
     source_file: str
     source_position: int
-    """behind the last transaction, modulo 2**32 when the source's file is larger"""
+    """behind the last transaction"""
     checksum: bool
     lost: RelayPosition | None = None
     """set when bytes before this published end are gone: readers may have passed them, so the
@@ -58,6 +62,7 @@ def recover(folder: Path) -> Recovered | None:
     Raises LogError for damage before the published end, which cutting would hide.
     """
     with locked(folder):
+        remove_dead_parts(folder)
         end = known_end(folder)
         files = _list(folder, end)
         if files is None:
@@ -162,7 +167,7 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
             hint="remove the whole relay folder: everything is fetched again",
         )  # fmt: skip
     size = result.resume
-    source, name, position, rotate = _last_source(buf, size)
+    source, described, name, position, rotate = _last_source(buf, size)
     size = rotate or size
     del buf
     os.truncate(path, size)
@@ -173,7 +178,7 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
             result.tags.view("S32").reshape(-1),
         )
     )
-    return Recovered(files, size, received, source, name, position, result.checksum)
+    return Recovered(files, size, received, source, described, name, position, result.checksum)
 
 
 def _whole(path: Path, buf: np.ndarray, published: int) -> int:
@@ -199,10 +204,11 @@ def _all_checked(buf: np.ndarray) -> bool:
     return bool((buf[ends[kinds == EventType.FORMAT_DESCRIPTION] - 5] == 1).all())
 
 
-def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, str, int, int]:
-    """(FORMAT_DESCRIPTION, file, position) of the source at ``size``, and where a ROTATE of our
-    own begins that is the file's last event (0: there is none)."""
+def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, bool, str, int, int]:
+    """(FORMAT_DESCRIPTION, whether it is of the file, file, position) of the source at ``size``,
+    and where a ROTATE of our own begins that is the file's last event (0: there is none)."""
     source, name, position, rotate, checksum = b"", "", MAGIC_LENGTH, 0, True
+    described, near = False, 0
     controls, last = _controls(buf, size)
     for offset, length in controls.tolist():
         event = buf[offset : offset + length].tobytes()
@@ -210,13 +216,14 @@ def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, str, int, int]:
         own = bool(head.flags & EventFlag.RELAY_LOG)
         if head.type == EventType.FORMAT_DESCRIPTION:
             checksum = event[-5] == 1
-            source = source if own else event
+            source, described = (source, described) if own else (event, True)
         elif own:
             rotate = offset if offset + length == size else 0
         else:
             place = parse_rotate(event[HEADER_LENGTH : length - CRC_LENGTH * checksum])
-            name, position = place.name, place.position
-    return source, name, last or position, rotate
+            name, position, described = place.name, place.position, False
+            near = position + size - offset - length
+    return source, described, name, unwrapped(last, near) if last else position, rotate
 
 
 @jit_allocating

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import formats
 from ..errors import FormatError, SparkReplError
+from ..gtid import GtidSet
+from ..position import RelayPosition
+from ..relay.published import read_end
+from ..runtime.private_files import opener
 
 if TYPE_CHECKING:
     from ..source.connection import Server
@@ -68,7 +72,8 @@ class Report:
             "RELAY_LOG_SPACE": writer.total_bytes(),
         }
         part = self.folder / f"{NAME}.{os.getpid()}.part"
-        part.write_text(formats.stamp(json.dumps(columns), _FORMAT), "utf-8")
+        with open(part, "w", encoding="utf-8", opener=opener) as file:
+            file.write(formats.stamp(json.dumps(columns), _FORMAT))
         part.replace(self.folder / NAME)
 
 
@@ -95,6 +100,18 @@ def read_report(folder: str | Path) -> dict[str, Any] | None:
     if pid is not None and not _alive(pid):
         columns |= {"THREAD_ID": None, "SERVICE_STATE": "OFF"}
     return columns
+
+
+def has_received(folder: str | Path, gtids: GtidSet) -> bool:
+    """Whether the relay log in ``folder`` holds these, published. Raises LogError where the record
+    of its end is damaged."""
+    report = read_report(folder)
+    if report is None:
+        return False
+    whole = RelayPosition(report["RELAY_LOG_FILE"], report["RELAY_LOG_POS"])
+    end = read_end(folder)  # looked at later: the report is not ahead of it for long
+    received = GtidSet.parse(report["RECEIVED_TRANSACTION_SET"])
+    return end is not None and end.position >= whole and gtids.issubset(received)
 
 
 def has_said(folder: str | Path, error: SparkReplError) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +23,13 @@ from ..crash_points import reach
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import MAX_FILE_NO, RelayPosition
-from ..relay.index_file import (
-    FileList,
-    file_name,
-    locked,
-    read_list,
-    sync_folder,
-    write_list,
-)
+from ..relay.file_head import RelayFile
+from ..relay.file_index import begin, extend
+from ..relay.index_file import FileList, file_name, locked, read_list, sync_folder, write_list
+from ..relay.log import RelayLog
 from ..relay.published import End, EndWriter
+from ..relay.source_place import unwrapped
+from ..runtime.private_files import FILE_MODE, make_folder
 from .own_events import file_head, normal, own_rotate, source_head
 from .recovery import Recovered, known_end, numbers_in, recover
 
@@ -74,14 +73,18 @@ class RelayWriter:
         self._news: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         # The source's FORMAT_DESCRIPTION and file as the log says them last.
         self._source, self._logged_file, self._checksum = b"", "", True
+        self._described = ""  # the source's file that the FORMAT_DESCRIPTION is of
         self._fd = -1
+        self._filled: bool | None = None  # whether the file has a whole transaction; not known
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
         self._syncing: Future[None] | None = None
         self._stack = ExitStack()
+        self.told: Callable[[End], None] = lambda _: None
+        """called with each end that is published, in whichever thread"""
 
     def __enter__(self) -> RelayWriter:
         """Recovers what is there. Raises LogError (another writer, damage, not our folder)."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         try:
             self._stack.enter_context(locked(self.folder, _LOCK, wait=False))
         except BlockingIOError:
@@ -109,6 +112,7 @@ class RelayWriter:
         self.source_file, self.source_position = recovered.source_file, recovered.source_position
         self.lost, self._received = recovered.lost, recovered.received
         self._source, self._logged_file = recovered.source, recovered.source_file
+        self._described = recovered.source_file if recovered.described else ""
         self._checksum = recovered.checksum
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
         if self.lost is None:
@@ -134,7 +138,7 @@ class RelayWriter:
             self._finish_sync()
             os.close(self._fd)
         self.log_id, self._fd, self.lost = "", -1, None
-        self._received, self._source = start, b""
+        self._received, self._source, self._described = start, b"", ""
         self._news.clear()
         self.source_file, self.source_position = "", 4
 
@@ -153,8 +157,20 @@ class RelayWriter:
             )
             self._write(head)
             self.whole = self.size
-        self._source, self._logged_file = event, self.source_file
+        self._source = event
+        self._logged_file = self._described = self.source_file
         self._checksum = parse_format_description(event).checksum
+
+    @property
+    def source_place(self) -> str:
+        """Where the source's log goes on, as FILE:POSITION; empty: at its beginning."""
+        return f"{self.source_file}:{self.source_position}" if self.source_file else ""
+
+    def is_another_file(self, event: bytes) -> bool:
+        """Whether a FORMAT_DESCRIPTION of the source is that of another file than the one of the
+        same name that was received before."""
+        same = bool(self._described) and self._described == self.source_file
+        return same and normal(event) != self._source
 
     def append(self, batch: Batch) -> None:
         """Writes events as they are. What ends a file goes behind a whole transaction."""
@@ -165,14 +181,15 @@ class RelayWriter:
             full = int(ends[last]) - begin >= room
             stop = int(ends[last])
             self._write(data[begin:stop])
+            near = self.source_position + self.size - self.whole
             self.whole = self.size
-            count = last + 1
+            count, self._filled = last + 1, True
             self.transactions += count
             first = len(batch.ends) - len(ends)
             part = slice(first, first + count)
             self._news.append((batch.uuids[part], batch.gnos[part], batch.tags[part]))
             ends, begin = ends[count:], stop
-            self.source_position = int(batch.positions[first + last])
+            self.source_position = unwrapped(int(batch.positions[first + last]), near)
             if full:
                 self.rotate()
         if begin < len(data):
@@ -258,12 +275,25 @@ class RelayWriter:
         return size
 
     def is_full(self) -> bool:
-        """Whether the space limit is reached and purging older files could help."""
+        """Whether the space limit is reached and purging older files could help. An applier that
+        has everything stands behind the last whole transaction: the file with that one stays, and
+        so a transaction that is larger than the limit is received, and the ones behind it."""
         limit = self.limits.space_limit_bytes
-        if not limit:
+        if not limit or self._fd < 0:
             return False
-        total = self.total_bytes()
-        return total >= limit and total > self.size
+        total, stays = self.total_bytes(), self.size
+        if not self._holds_any():
+            with suppress(FileNotFoundError):
+                stays += (self.folder / file_name(self.number - 1)).stat().st_size
+        return total >= limit and total > stays
+
+    def _holds_any(self) -> bool:
+        """Whether a whole transaction lies in the file that is written; looked at after a start."""
+        if self._filled is None:
+            file = RelayFile(self.number, self._path.name, str(self._path))
+            log = RelayLog(str(self.folder), (file,))
+            self._filled = len(extend(begin(log, file), log).records) > 0
+        return self._filled
 
     def _begin_log(self, source: bytes) -> None:
         """Begins a new log: its first file's number is above all that were ever used here."""
@@ -288,10 +318,11 @@ class RelayWriter:
 
     def _begin_file(self, number: int, head: bytes) -> None:
         self.number = number
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o644)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC
+        self._fd = os.open(self._path, flags, FILE_MODE)
         self.size = 0
         self._write(head)
-        self.whole = self.size
+        self.whole, self._filled = self.size, False
         os.fsync(self._fd)
         sync_folder(self.folder)
 
@@ -301,6 +332,7 @@ class RelayWriter:
 
     def _publish(self, end: End) -> None:
         self._end.publish(end)
+        self.told(end)
         self.published_transactions = end.transactions
 
     def _write(self, data: bytes | memoryview) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,18 +32,24 @@ from ..binlog.events.transaction import (
     Stop,
 )
 from ..errors import LogError
-from ..position import OFFSET_BITS
-from .record import RECORD
+from ..position import OFFSET_BITS, RelayPosition
+from ..runtime.parts import remove_dead_parts
+from .pieces import open_pieces, size_of
+from .record import RECORD, appended
+from .split import Open, follow
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
     from .log import RelayLog
+    from .repeated import Received
 
 # 2: of a relay log's file only its own ROTATE, not the source's, says that it is closed.
-VERSION = 2
+# 3: the first transaction may have begun in files before.
+VERSION = 3
+SUFFIX = ".idx"
 _MAGIC = b"SRIX"
-# Magic, version, record size, count, scanned, fingerprint, checksum, closed.
-_HEAD = struct.Struct("<4sHHqq32s??6x")
+# Magic, version, record size, count, scanned, fingerprint, checksum, closed, what was open before.
+_HEAD = struct.Struct("<4sHHqq32s??6x32s")
 
 
 # What is mapped at a time: pages of the log that were looked at count as our memory.
@@ -68,14 +76,25 @@ class FileIndex:
     """offset of the event that stopped the scan"""
     damage: LogError | None = None
     """what more bytes can't mend; the records before it are good"""
+    before: Open | None = None
+    """the transaction that the files before leave open"""
+    open: Open | None = None
+    """the transaction that is open at the file's end, where a later file may go on with it"""
+    lost_to: int = 0
+    """behind the last event of a transaction whose beginning is in no file that is there"""
+    earlier: Received | None = None
+    """what files before hold and this one may repeat; None: that was not looked at"""
 
 
-def begin(log: RelayLog, file: RelayFile) -> FileIndex:
-    """The index of a file of which nothing was scanned yet."""
+def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileIndex:
+    """The index of a file of which nothing was scanned yet. ``before``: see there."""
     head = log.head(file.number)
     no_records = np.zeros(0, RECORD)
     checksum = head.source.checksum
-    return FileIndex(file.number, head.fingerprint, no_records, head.length, checksum, False)
+    return FileIndex(
+        file.number, head.fingerprint, no_records, head.length, checksum, False,
+        before=before, open=before,
+    )  # fmt: skip
 
 
 def extend(index: FileIndex, log: RelayLog) -> FileIndex:
@@ -91,6 +110,12 @@ def extend(index: FileIndex, log: RelayLog) -> FileIndex:
             file=file.name,
             hint="a server that crashed cuts its last file; fetch it again as a new log",
         )
+    if index.open is not None and index.size == size:
+        return index
+    if index.before is not None and not len(index.records):
+        index = _go_on(index, log, file, index.before)
+        if index.open is not None or index.damage:
+            return index
     if size == index.scanned:
         return replace(index, size=size, stop=Stop.END, bad=size, damage=None)
     window = _WINDOW_BYTES
@@ -116,7 +141,7 @@ def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> Fi
         bad = result.numbers[len(records)]
         resume, closed, checksum = int(bad[START]), False, bool(bad[FLAGS] & Flag.CHECKSUM)
     if len(index.records):
-        records = np.concatenate((index.records, records))
+        records = appended(index.records, records)
     return replace(
         index, records=records, scanned=resume, checksum=checksum, closed=closed,
         size=buf.size, stop=result.stop, bad=result.bad,
@@ -124,35 +149,105 @@ def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> Fi
     )  # fmt: skip
 
 
-def load(path: Path, number: int, fingerprint: str, size: int) -> FileIndex | None:
-    """The stored index, records mapped; None when there is none that fits the log file."""
+def _go_on(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> FileIndex:
+    """Looks how the transaction that was open before the file goes on in it."""
+    size, start = log.size(file.number), log.head(file.number).length
+    try:
+        found = follow(log, file, before, start)
+    except LogError as error:
+        return replace(index, size=size, open=None, stop=Stop.END, bad=size, damage=error)
+    index = replace(index, size=size, open=found.open, stop=found.stop, bad=found.bad, damage=None)
+    if found.scan is None or found.open is None:
+        lost = found.end if before.lost else 0
+        return replace(index, scanned=start if found.open else found.bad, lost_to=lost)
+    record, damage = _joined(file, found.open, found.scan)
+    if damage:
+        return replace(index, open=None, damage=damage)
+    first = RelayPosition.unpack(int(record["position"][0]))
+    record["position"] = RelayPosition(number_of(log, found.open), first.offset).packed
+    record["end"] = RelayPosition(file.number, found.end).packed
+    return replace(index, records=record, scanned=found.end, open=None)
+
+
+def number_of(log: RelayLog, now: Open) -> int:
+    """The number of the file in which an open transaction begins."""
+    return next(file.number for file in log.files if file.path == now.pieces[0].path)
+
+
+def _joined(file: RelayFile, now: Open, scan: Scan) -> tuple[np.ndarray, LogError | None]:
+    """The record of a transaction in several files, with its offset in the first; ``scan`` is that
+    of its outline."""
+    from ..binlog.events.scan import scan as scan_events
+
+    damage = None
+    if scan.numbers[0, FLAGS] & Flag.COMPRESSED:
+        with open_pieces(now.pieces) as stream:
+            buf = np.frombuffer(stream.read(), np.uint8)
+        scan = scan_events(buf, 0, now.checksum, relay=True)
+        records, damage = _records(file, buf, scan)
+    else:
+        records, _ = _records(file, np.zeros(0, np.uint8), scan)
+        records["row_events"] = now.row_events
+        records["uncompressed"] = size_of(now.pieces)
+    records["position"] = now.pieces[0].begin
+    records["length"] = size_of(now.pieces)
+    return records[:1], damage
+
+
+def load(
+    path: Path, number: int, fingerprint: str, size: int, before: Open | None = None
+) -> FileIndex | None:
+    """The stored index, records mapped; None when there is none that fits the log file, and what
+    the files before leave open."""
     try:
         with path.open("rb") as stream:
             head = stream.read(_HEAD.size)
-        magic, version, record, count, scanned, digest, checksum, closed = _HEAD.unpack(head)
-        fits = (magic, version, record) == (_MAGIC, VERSION, RECORD.itemsize)
-        whole = path.stat().st_size == _HEAD.size + count * record
+        *known, count, scanned, digest, checksum, closed, begun = _HEAD.unpack(head)
+        fits = (*known, begun) == (_MAGIC, VERSION, RECORD.itemsize, _digest(before))
+        whole = path.stat().st_size == _HEAD.size + count * RECORD.itemsize
     except (OSError, struct.error):
         return None
-    if not fits or not whole or digest.hex() != fingerprint or scanned > size:
+    lost = before is not None and before.lost
+    if lost or not fits or not whole or digest.hex() != fingerprint or scanned > size:
         return None
     records: np.ndarray = np.zeros(0, RECORD)
     if count:
         records = np.memmap(path, RECORD, "r", _HEAD.size)
-    return FileIndex(number, fingerprint, records, scanned, checksum, closed)
+    return FileIndex(
+        number, fingerprint, records, scanned, checksum, closed,
+        before=before, open=None if count else before,
+    )  # fmt: skip
+
+
+def forget_others(folder: Path, names: Container[str]) -> None:
+    """Removes stored indexes of other files than ``names``, which were purged or are of a log
+    before, and what a writer that was killed has left. One that somebody still needs is made
+    anew."""
+    remove_dead_parts(folder)
+    for path in folder.glob(f"*{SUFFIX}"):
+        if path.name.removesuffix(SUFFIX) not in names:
+            path.unlink(missing_ok=True)
 
 
 def store(path: Path, index: FileIndex) -> None:
     """Replaces the stored index in one step; a reader sees the old or the new one."""
     head = _HEAD.pack(
         _MAGIC, VERSION, RECORD.itemsize, len(index.records), index.scanned,
-        bytes.fromhex(index.fingerprint), index.checksum, index.closed,
+        bytes.fromhex(index.fingerprint), index.checksum, index.closed, _digest(index.before),
     )  # fmt: skip
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with part.open("wb") as stream:
         stream.write(head)
         stream.write(np.ascontiguousarray(index.records).view(np.uint8).data)
     part.replace(path)
+
+
+def _digest(before: Open | None) -> bytes:
+    """32 bytes that say which pieces of a transaction were open; zeros for none."""
+    if before is None:
+        return bytes(32)
+    pieces = [(Path(piece.path).name, piece.begin, piece.end) for piece in before.pieces]
+    return hashlib.sha256(repr((pieces, before.lost, before.outline)).encode()).digest()
 
 
 def _records(file: RelayFile, buf: np.ndarray, scan: Scan) -> tuple[np.ndarray, LogError | None]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,21 @@ from ..binlog.events.transaction import Stop
 from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS, RelayPosition
-from .file_index import FileIndex, begin, extend, load, store
+from ..runtime.private_files import make_folder
+from .file_index import (
+    SUFFIX,
+    FileIndex,
+    begin,
+    extend,
+    forget_others,
+    load,
+    number_of,
+    store,
+)
+from .pieces import size_of
 from .record import RECORD
+from .repeated import unrepeated
+from .split import Open, left_open, lost_part
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
@@ -57,6 +71,14 @@ class TransactionIndex:
     damage: LogError | None = None
     """why the index ends before the log does; what is in front of it can be applied"""
 
+    @property
+    def lost_to(self) -> int:
+        """Packed end of what the log begins with, where that is the rest of a transaction whose
+        beginning is not there; else 0."""
+        lost = [RelayPosition(self.base + f.number, f.lost_to).packed for f in self.files
+                if f.lost_to]  # fmt: skip
+        return max(lost, default=0)
+
     @cached_property
     def records(self) -> np.ndarray:
         """All records, RECORD[n], copied; of a long log better take a ``slice``."""
@@ -80,13 +102,41 @@ class TransactionIndex:
                 left -= len(parts[-1])
         return self._numbered(parts)
 
+    def file(self, number: int) -> FileIndex | None:
+        """The index of one file, by the number in its name."""
+        return next((index for index in self.files if index.number == number), None)
+
     def before(self, end: int) -> np.ndarray:
         """The last transaction that ends up to ``end``: RECORD[1], or RECORD[0] without one."""
+        last = end - (self.base << OFFSET_BITS)
         for index in reversed(self.files):
-            records = self.slice((self.base + index.number) << OFFSET_BITS, end)[-1:]
-            if len(records):
-                return records
+            # Not NumPy's search, which copies the column.
+            if count := bisect_right(index.records["end"], last):
+                return self._numbered([index.records[count - 1 : count]])
         return np.zeros(0, RECORD)
+
+    def count_behind(self, position: int) -> tuple[int, np.ndarray]:
+        """How many transactions end behind a packed position, and the first one: RECORD[1], or
+        RECORD[0] without one. Copies no more than that."""
+        at, count, first = position - (self.base << OFFSET_BITS), 0, np.zeros(0, RECORD)
+        for index in reversed(self.files):
+            passed = bisect_right(index.records["end"], at)
+            if passed < len(index.records):
+                count += len(index.records) - passed
+                first = index.records[passed : passed + 1]
+            if passed:
+                break
+        return count, self._numbered([first])
+
+    def at(self, start: int) -> np.ndarray:
+        """The transaction that begins at ``start``: RECORD[1], or RECORD[0] without one."""
+        first = start - (self.base << OFFSET_BITS)
+        index = self.file(first >> OFFSET_BITS)
+        if index is None:
+            return np.zeros(0, RECORD)
+        at = bisect_left(index.records["position"], first)
+        found = index.records[at : at + 1]
+        return self._numbered([found[found["position"] == first]])
 
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
         """The GTIDs of ``slice(start, end)``; anonymous transactions have none."""
@@ -118,11 +168,14 @@ def build_index(
     anywhere but in the last file's tail; with ``up_to_damage`` the index ends before it, and its
     ``damage`` is for the caller to raise when everything before is done.
     """
-    Path(index_dir).mkdir(parents=True, exist_ok=True)
+    make_folder(index_dir)
+    if known is None or not known.files or known.files[0].number != log.files[0].number:
+        forget_others(Path(index_dir), {file.name for file in log.files})
     before = {index.number: index for index in known.files} if known else {}
 
-    def index_of(file: RelayFile, last: bool) -> FileIndex:
-        return _file_index(log, file, Path(index_dir), before, complete=complete or not last)
+    def index_of(file: RelayFile, last: bool, left: Open | None) -> FileIndex:
+        whole = complete or not last
+        return _file_index(log, file, Path(index_dir), before, left, complete=whole)
 
     files: list[FileIndex] = []
     damage = None
@@ -136,41 +189,83 @@ def build_index(
 
 
 def file_indexes(
-    log: RelayLog, index_of: Callable[[RelayFile, bool], FileIndex] | None = None
+    log: RelayLog, index_of: Callable[[RelayFile, bool, Open | None], FileIndex] | None = None
 ) -> Iterator[FileIndex]:
     """The index of each file, in order. Raises LogError after the last that can be used, if
     anything but the last file's tail is missing or damaged; what a receiver has published has no
-    tail. ``index_of`` (file, whether it is the last one) makes an index; default: a new scan."""
-    before = None
+    tail. ``index_of`` (file, whether it is the last one, the transaction that is open before it)
+    makes an index; default: a new scan."""
+    before: list[FileIndex] = []
+    left: Open | None = None
     for i, file in enumerate(log.files):
         last = i == len(log.files) - 1
         growing = last and log.end is None
         if growing and not log.head_complete(file.number):
             return
-        index = index_of(file, last) if index_of else extend(begin(log, file), log)
+        if not before and log.end is None:
+            left = lost_part(log, file)
+        index = index_of(file, last, left) if index_of else extend(begin(log, file, left), log)
         if before:
-            _require_continuity(log, before, file)
+            _require_continuity(log, before[-1], file)
+        if log.end is None:
+            index = unrepeated(log, before, index)
+        if not growing:
+            index = with_open(log, file, index)
         yield index
         if index.damage:
             raise index.damage
-        if not growing:
+        if not growing and index.open is None:
             _require_whole(log, file, index)
-        before = index
+        left = index.open
+        before.append(index)
+
+
+def index_of_file(log: RelayLog, file: RelayFile) -> FileIndex:
+    """The index of one file alone, and of those before as far as a transaction reaches back."""
+    at = log.files.index(file)
+    first = at
+    while first and lost_part(log, log.files[first]) is not None:
+        first -= 1
+    left = lost_part(log, log.files[first])
+    for before in log.files[first:at]:
+        left = with_open(log, before, extend(begin(log, before, left), log)).open
+    return extend(begin(log, file, left), log)
+
+
+def with_open(log: RelayLog, file: RelayFile, index: FileIndex) -> FileIndex:
+    """With what a replica's file leaves open: a later file goes on with it, or begins it anew."""
+    own = log.end is None and log.head(file.number).own.is_relay_log
+    if not own or index.damage or index.open is not None or index.stop == Stop.END:
+        return index
+    left = left_open(log, file, index.scanned, checksum=index.checksum)
+    return replace(index, open=left or Open((), index.checksum))
 
 
 def _file_index(
-    log: RelayLog, file: RelayFile, folder: Path, before: dict[int, FileIndex], *, complete: bool
+    log: RelayLog,
+    file: RelayFile,
+    folder: Path,
+    before: dict[int, FileIndex],
+    left: Open | None,
+    *,
+    complete: bool,
 ) -> FileIndex:
     size = log.size(file.number)
     fingerprint = log.fingerprint(file.number)
-    path = folder / f"{file.name}.idx"
+    path = folder / f"{file.name}{SUFFIX}"
     index = before.get(file.number)
-    if index is None or index.fingerprint != fingerprint or index.scanned > size:
-        index = load(path, file.number, fingerprint, size)
+    fits = index is not None and (index.fingerprint, index.before) == (fingerprint, left)
+    if index is None or not fits or index.scanned > size:
+        index = load(path, file.number, fingerprint, size, left)
     stored = index.scanned if index else 0
-    index = extend(index or begin(log, file), log)
+    index = extend(index or begin(log, file, left), log)
     grown = index.scanned - stored
-    if grown and (complete or grown > _STORE_GROWTH_BYTES or before.get(file.number) is None):
+    marked = bool(index.earlier)  # only for as long as the files before are there
+    if (
+        not marked
+        and grown
+        and (complete or grown > _STORE_GROWTH_BYTES or before.get(file.number) is None)
+    ):
         store(path, index)
     return index
 
@@ -188,13 +283,6 @@ def _require_whole(log: RelayLog, file: RelayFile, index: FileIndex) -> None:
             file=file.name,
             position=index.scanned,
             hint="start the receiver again: it looks at what is there, and fetches the rest",
-        )
-    if index.stop == Stop.OPEN and log.head(file.number).own.is_relay_log:
-        raise LogError(
-            "a transaction goes on in the next relay log file: that is not supported yet",
-            file=file.name,
-            position=index.scanned,
-            hint="record the source's binary log instead, or stop the replica between transactions",
         )
     raise LogError(
         f"{_TAIL_REASONS[index.stop]}, and it is not the log's last file",
@@ -235,6 +323,11 @@ def tail_of(log: RelayLog, last: FileIndex | None) -> Tail | None:
     if last is None or last.number != file.number:
         size = log.size(file.number)
         return Tail(file.name, file.number, min(4, size), "the file's head is cut", size)
+    if last.open is not None and last.open.pieces and last.before is not None:
+        first, size = last.open.pieces[0], size_of(last.open.pieces)
+        begun = log.file(number_of(log, last.open))
+        return Tail(begun.name, begun.number, first.begin, _TAIL_REASONS[Stop.OPEN],
+                    first.begin + size)  # fmt: skip
     if last.stop == Stop.END:
         return None
     return Tail(file.name, file.number, last.scanned, _TAIL_REASONS[last.stop], last.size)
@@ -249,6 +342,7 @@ def _assemble(
         number, scanned = (last.number, last.scanned) if last else (log.files[0].number, 0)
     else:
         tail = tail_of(log, last)
-        number, scanned = log.files[-1].number, tail.offset if tail else last.scanned if last else 0
+        number = tail.number if tail else log.files[-1].number
+        scanned = tail.offset if tail else last.scanned if last else 0
     end = RelayPosition(base + number, scanned).packed
     return TransactionIndex(base, files, end, tail, damage)

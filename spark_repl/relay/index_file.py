@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .. import formats
 from ..errors import LogError
+from ..runtime.private_files import FILE_MODE, opener
 
 NAME = "relay.index"
 STEM = "relay"
@@ -76,7 +77,7 @@ def write_list(folder: Path, files: FileList) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Replaces a file, durably: readers see the old content or the new one, after a crash too."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with part.open("wb") as stream:
+    with open(part, "wb", opener=opener) as stream:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
@@ -98,7 +99,7 @@ def locked(folder: Path, name: str = _LOCK, *, wait: bool = True) -> Iterator[No
 
     The kernel gives it back when the process ends, however it ends.
     """
-    fd = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o644)
+    fd = os.open(folder / name, os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield

@@ -21,6 +21,7 @@ from pathlib import Path
 from .. import formats
 from ..errors import LogError
 from ..position import RelayPosition
+from ..runtime.private_files import FILE_MODE
 
 NAME = "relay.end"
 _RECORD = struct.Struct("<4s16sqqI")
@@ -45,7 +46,7 @@ class EndWriter:
     """Publishes the end; one process at a time (the writer's lock sees to it)."""
 
     def __init__(self, folder: Path) -> None:
-        self._fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        self._fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
 
     def publish(self, end: End) -> None:
         os.pwrite(self._fd, _pack(end), 0)

@@ -1,12 +1,18 @@
-"""SourcePlaces: where the transactions of a receiver's relay log stand in the source's own files.
+"""SourcePlaces: where the transactions of a log stand in the source's own files.
 
-Events keep the source's end_log_pos; which of its files they are from is said by the ROTATE events
-between transactions.
+Files of a binary log are the source's. In a relay log events keep the source's end_log_pos; which
+of its files they are from is said by the ROTATE events between transactions, and when that file was
+begun by the FORMAT_DESCRIPTION behind them.
 """
 
 from __future__ import annotations
 
+import struct
+import threading
+from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +20,22 @@ import numpy.typing as npt
 
 from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
 from ..binlog.events.event import MAGIC_LENGTH, Header, parse_header, parse_rotate
-from ..position import OFFSET_BITS, OFFSET_MASK
+from ..errors import HistoryError
+from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ..source.dump import has_checksum
-from .file_index import FileIndex, begin, extend
+from .file_index import FileIndex, extend
+from .index import index_of_file
 from .log import RelayLog, split_name
+from .source_place import SourcePlace, unwrapped
+from .split import is_split
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
+    from .index import TransactionIndex
 
 Longs = npt.NDArray[np.int64]
+
+_LENGTH_AT = 9  # of an event's header: its length, then end_log_pos
 
 
 def is_received(relay: RelayLog) -> bool:
@@ -30,11 +43,30 @@ def is_received(relay: RelayLog) -> bool:
     return bool(relay.files) and relay.head(relay.files[0].number).own.is_relay_log
 
 
+@dataclass
+class _Parts:
+    """Which of the source's files a file of the log holds events of. Of each part: from which
+    offset of this file on, the place in the source's where it begins."""
+
+    starts: list[int]
+    places: list[SourcePlace | None]
+    upto: int = MAGIC_LENGTH
+    seen: int = 0
+    """how far the file and its records were looked at"""
+    received: bool = True
+
+    def at(self, offset: int) -> SourcePlace | None:
+        return self.places[bisect_right(self.starts, offset) - 1]
+
+
 class SourcePlaces:
-    """Finds the records behind and before a place of the source; keeps the files' indexes."""
+    """Finds records by a place of the source, and the place of records. Any thread may ask; what
+    was found of a file is kept, so that each look reads what was appended since."""
 
     def __init__(self) -> None:
+        self._parts: dict[str, _Parts] = {}
         self._indexes: dict[str, FileIndex] = {}
+        self._lock = threading.Lock()
 
     def reached(
         self, records: Any, relay: RelayLog, base: int, place: tuple[str, int]
@@ -48,12 +80,15 @@ class SourcePlaces:
             rows = np.flatnonzero(numbers == file.number + base)
             if not len(rows):
                 continue
-            names, starts = self._files(relay, file)
+            known = self._indexes.get(file.path)
+            index = extend(known, relay) if known else index_of_file(relay, file)
+            self._indexes[file.path] = index
+            parts = self._of_file(relay, file, index)
             offsets = records["position"][rows] & OFFSET_MASK
-            source_file = np.searchsorted(starts, offsets, "right") - 1
-            parts = [split_name(name) for name in names]
-            suffix = np.array([part[1] for part in parts])[source_file]
-            same = np.array([part[0] == stem for part in parts])[source_file]
+            part = np.searchsorted(np.array(parts.starts), offsets, "right") - 1
+            names = [split_name(one.file if one else "") for one in parts.places]
+            suffix = np.array([name[1] for name in names])[part]
+            same = np.array([name[0] == stem for name in names])[part]
             first = _begins(file, offsets)
             last = first + records["length"][rows]
             there = suffix == number
@@ -61,29 +96,179 @@ class SourcePlaces:
             before[rows] = same & ((suffix < number) | there & (first < place[1]))
         return reached, before
 
-    def _files(self, relay: RelayLog, file: RelayFile) -> tuple[list[str], Longs]:
-        """Names of the source's files, and from which offset of this one on they count."""
-        index = extend(self._indexes.get(file.path) or begin(relay, file), relay)
-        self._indexes[file.path] = index
-        begins = index.records["position"] & OFFSET_MASK
-        ends = index.records["end"] & OFFSET_MASK
+    def end_of(self, relay: RelayLog, index: TransactionIndex, end: int) -> SourcePlace | None:
+        """The place behind the last transaction that ends up to the packed position ``end``, where
+        there is none that of the log's beginning. None where the log does not say it."""
+        last = index.before(end)
+        return self._place(relay, index, last[0]) if len(last) else self.first(relay, index)
+
+    def begin_of(self, relay: RelayLog, index: TransactionIndex, start: int) -> SourcePlace | None:
+        """The place where the transaction begins that does so at the packed position ``start``; if
+        none does, as ``end_of``."""
+        if not len(index.at(start)):
+            return self.end_of(relay, index, start)
+        file = relay.file((start >> OFFSET_BITS) - index.base)
+        return self._at(relay, index, file, start & OFFSET_MASK, 0)
+
+    def first(self, relay: RelayLog, index: TransactionIndex) -> SourcePlace | None:
+        """The place where the log begins."""
+        return self._begin_of_file(relay, index, relay.files[0])
+
+    def count_up_to(
+        self, records: Any, relay: RelayLog, index: TransactionIndex, place: SourcePlace
+    ) -> int:
+        """How many of the records, which follow each other, end at or before the place. Raises
+        HistoryError where their files are others of the same name."""
+        low, high = 0, len(records)
+        while low < high:
+            middle = (low + high) // 2
+            at = self._place(relay, index, records[middle])
+            if at is not None and place.reaches(at):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def find(self, relay: RelayLog, index: TransactionIndex, place: SourcePlace) -> int | None:
+        """The packed position in the log of a place between two transactions; None: it is not in
+        the log, or the log is another one."""
+        with suppress(HistoryError):
+            return self._find(relay, index, place)
+        return None
+
+    def _find(self, relay: RelayLog, index: TransactionIndex, place: SourcePlace) -> int | None:
+        first = self.first(relay, index)
+        if first is None or not first.is_of_log(place) or not place.reaches(first):
+            return None
+        if place == first:
+            return RelayPosition(index.base + relay.files[0].number, 0).packed
+        for file in reversed(index.files):
+            begins = self._begin_of_file(relay, index, relay.file(file.number))
+            if begins is None or not begins.is_of_log(place) or not place.reaches(begins):
+                continue
+            records = index.slice(*_bounds(index.base + file.number))
+            count = self.count_up_to(records, relay, index, place)
+            if count:
+                found = self._place(relay, index, records[count - 1])
+                return int(records["end"][count - 1]) if found == place else None
+        return None
+
+    def _place(self, relay: RelayLog, index: TransactionIndex, record: Any) -> SourcePlace | None:
+        """The place behind a record's transaction."""
+        start, end = int(record["position"]), int(record["end"])
+        one_file = start >> OFFSET_BITS == end >> OFFSET_BITS
+        length = end - start if one_file else int(record["length"])  # an XA COMMIT's is its rows'
+        file = relay.file((start >> OFFSET_BITS) - index.base)
+        return self._at(relay, index, file, start & OFFSET_MASK, length)
+
+    def _at(
+        self, relay: RelayLog, index: TransactionIndex, file: RelayFile, offset: int, length: int
+    ) -> SourcePlace | None:
+        """The place ``length`` bytes behind the event at ``offset`` of a file."""
+        parts = self._of_file(relay, file, index.file(file.number))
+        part = parts.at(offset) or self._carried(relay, index, file)
+        if part is None:
+            return None
+        begins = offset
+        if parts.received:
+            near = part.position + offset - parts.starts[bisect_right(parts.starts, offset) - 1]
+            begins = unwrapped(_begin(file, offset), near)
+        return replace(part, position=begins + length)
+
+    def _begin_of_file(
+        self, relay: RelayLog, index: TransactionIndex, file: RelayFile
+    ) -> SourcePlace | None:
+        """The place where a file of the log begins, as what stands before its first transaction
+        says."""
+        known = index.file(file.number)
+        parts = self._of_file(relay, file, known)
+        first = np.zeros(0, np.int64) if known is None else known.records["position"][:1]
+        head = len(parts.starts) > 1 and bool((parts.starts[1] < (first & OFFSET_MASK)).all())
+        return parts.places[1] if head else parts.places[0] or self._carried(relay, index, file)
+
+    def _carried(
+        self, relay: RelayLog, index: TransactionIndex, file: RelayFile
+    ) -> SourcePlace | None:
+        """Which of the source's files this one goes on with: MySQL's relay logs say it in the first
+        file alone."""
+        if not relay.holds(file.number - 1):
+            return None
+        before = relay.file(file.number - 1)
+        return self._of_file(relay, before, index.file(before.number)).places[-1] or self._carried(
+            relay, index, before
+        )
+
+    def _of_file(self, relay: RelayLog, file: RelayFile, index: FileIndex | None) -> _Parts:
+        with self._lock:
+            parts = self._parts.get(file.path)
+            if parts is None:
+                parts = self._parts[file.path] = _parts_of(relay, file)
+            if index is not None and parts.received:
+                _look_on(parts, file, index, relay.head(file.number).length)
+            return parts
+
+
+def _bounds(number: int) -> tuple[int, int]:
+    return number << OFFSET_BITS, (number + 1) << OFFSET_BITS
+
+
+def _parts_of(relay: RelayLog, file: RelayFile) -> _Parts:
+    """What is known of a file before it is looked at: all of a binary log's, else nothing."""
+    with open(file.path, "rb") as stream:
+        stream.seek(MAGIC_LENGTH)
+        described = parse_header(stream.read(HEADER_LENGTH))
+    if not relay.head(file.number).own.is_relay_log:
+        place = SourcePlace(file.name, MAGIC_LENGTH, described.timestamp, described.server_id)
+        return _Parts([0], [place], received=False)
+    return _Parts([0], [None])
+
+
+def _look_on(parts: _Parts, file: RelayFile, index: FileIndex, head: int) -> None:
+    """Reads the events between the transactions that were indexed since the last look."""
+    if index.scanned == parts.upto:
+        return
+    records = index.records[parts.seen :]
+    begins, ends = records["position"] & OFFSET_MASK, records["end"] & OFFSET_MASK
+    begins[is_split(records)] = head
+    low = np.concatenate(([parts.upto], ends)).tolist()
+    high = np.concatenate((begins, [index.scanned])).tolist()
+    gaps = [(a, b) for a, b in zip(low, high, strict=True) if b > a]
+    if gaps:
         data = np.memmap(file.path, np.uint8, "r").data
-        names, starts = [""], [0]
-        for start, end in zip([MAGIC_LENGTH, *ends.tolist()], [*begins.tolist(), index.scanned],
-                        strict=True):  # fmt: skip
-            for header, event in _events(data, start, end):
-                if header.type == EventType.ROTATE and not header.flags & EventFlag.RELAY_LOG:
-                    body = event[HEADER_LENGTH : len(event) - CRC_LENGTH * has_checksum(event)]
-                    names.append(parse_rotate(body).name)
-                    starts.append(start)
-        return names, np.array(starts, np.int64)
+        for a, b in gaps:
+            _take(parts, data, a, b)
+    parts.seen, parts.upto = len(index.records), index.scanned
 
 
-def _events(data: memoryview, begin: int, end: int) -> Iterator[tuple[Header, bytes]]:
+def _take(parts: _Parts, data: memoryview, begin: int, end: int) -> None:
+    for at, header, event in _events(data, begin, end):
+        if header.flags & EventFlag.RELAY_LOG:
+            continue
+        last = parts.places[-1]
+        if header.type == EventType.ROTATE:
+            body = event[HEADER_LENGTH : len(event) - CRC_LENGTH * has_checksum(event)]
+            place = parse_rotate(body)
+            # Files that follow each other within a second are described by the same bytes.
+            began, server_id = (last.began, last.server_id) if last else (0, header.server_id)
+            parts.starts.append(at)
+            parts.places.append(SourcePlace(place.name, place.position, began, server_id))
+        elif header.type == EventType.FORMAT_DESCRIPTION and last is not None:
+            parts.places[-1] = replace(last, began=header.timestamp, server_id=header.server_id)
+
+
+def _events(data: memoryview, begin: int, end: int) -> Iterator[tuple[int, Header, bytes]]:
     while begin + HEADER_LENGTH <= end:
         header = parse_header(bytes(data[begin : begin + HEADER_LENGTH]))
-        yield header, bytes(data[begin : begin + header.length])
+        yield begin, header, bytes(data[begin : begin + header.length])
         begin += max(header.length, HEADER_LENGTH)
+
+
+def _begin(file: RelayFile, offset: int) -> int:
+    """The offset in the source's file of the event at ``offset`` of this one, modulo 2**32."""
+    with open(file.path, "rb") as stream:
+        stream.seek(offset + _LENGTH_AT)
+        length, end = struct.unpack("<II", stream.read(8))
+    return int(end - length) % (1 << 32)
 
 
 def _begins(file: RelayFile, at: Longs) -> Longs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -11,25 +11,30 @@ from ..binlog.events.event import Query, parse_header, parse_query
 from ..binlog.events.payload import Payload
 from ..binlog.events.windows import windows
 from ..errors import LogError
+from .pieces import Piece, open_pieces
 
 # Enough of a compressed transaction for what mostly stands at its beginning.
 _WINDOW_BYTES = 1 << 12
 
 
-def read_statement(path: str, offset: int, *, checksum: bool, start: bytes = b"") -> Query:
+def read_statement(
+    path: str | Sequence[Piece], offset: int, *, checksum: bool, start: bytes = b""
+) -> Query:
     """The first statement that begins with ``start``, BEGIN apart, at or behind ``offset``, where a
-    transaction or its Query event begins.
+    transaction or its Query event begins. ``path``: of a transaction in several files its pieces,
+    in which ``offset`` counts.
 
     ``checksum``: the events end with a CRC32, which is no part of the text. Raises LogError with
     file and offset when the log ends before there is one.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb") if isinstance(path, str) else open_pieces(path) as file:
         file.seek(offset)
         for query in _queries(file, CRC_LENGTH * checksum):
             if query.statement != b"BEGIN" and query.statement.upper().startswith(start):
                 return query
+    where = path if isinstance(path, str) else path[0].path
     raise LogError(
-        "a transaction without the statement that its kind needs", file=path, position=offset
+        "a transaction without the statement that its kind needs", file=where, position=offset
     )
 
 

@@ -24,7 +24,10 @@ from ..binlog.kernels.crc import event_crc, verify_events
 from ..errors import LogError
 from ..gtid import GtidSet
 from .file_index import FileIndex, begin, extend
+from .index import with_open
+from .lease import Lease
 from .record import gtid_text
+from .split import Open, lost_part
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
@@ -94,15 +97,20 @@ class EventLine:
 def verify_log(log: RelayLog) -> Iterator[FileCheck]:
     """Reads every byte of every file; one result per file, in order, errors included."""
     executed: GtidSet | None = None
+    left: Open | None = None
     for i, file in enumerate(log.files):
         last = i == len(log.files) - 1
         try:
-            check, index = _check_file(log, file, last=last)
+            if i == 0:
+                left = lost_part(log, file)
+            index = _indexed(log, file, left, last=last)
+            check = _check_file(log, file, index, last=last)
+            left = index.open
         except LogError as e:
             size = log.size(file.number)
             offset = int(e.position) if e.position and e.position.isdigit() else None
             yield FileCheck(file.name, size, 0, False, False, e.message, offset)
-            executed = None
+            executed = left = None
             continue
         previous = log.head(file.number).previous_gtids
         if check.ok and executed is not None and executed != previous:
@@ -125,17 +133,30 @@ def list_files(log: RelayLog, index: TransactionIndex) -> Iterator[FileListing]:
 
 
 def dump(
-    log: RelayLog, *, number: int | None = None, start: int = 4, end: int | None = None
+    log: RelayLog,
+    *,
+    number: int | None = None,
+    start: int = 4,
+    end: int | None = None,
+    lease: Lease | None = None,
 ) -> Iterator[EventLine]:
-    """Every event, in order; of file ``number`` only, when given, from offset to offset."""
-    for file in log.files if number is None else (log.file(number),):
-        yield from _dump_file(file, start, log.size(file.number) if end is None else end)
+    """Every event, in order; of file ``number`` only, when given, from offset to offset. A purge
+    spares the file that is being read, and those behind it; ``lease``: what holds a file
+    already."""
+    with lease or Lease() as held:
+        for file in log.files if number is None else (log.file(number),):
+            held.hold(log, file.number)
+            yield from _dump_file(file, start, log.size(file.number) if end is None else end)
 
 
-def _check_file(log: RelayLog, file: RelayFile, *, last: bool) -> tuple[FileCheck, FileIndex]:
-    index = extend(begin(log, file), log)
+def _indexed(log: RelayLog, file: RelayFile, left: Open | None, *, last: bool) -> FileIndex:
+    index = extend(begin(log, file, left), log)
     if index.damage:
         raise index.damage
+    return index if last else with_open(log, file, index)
+
+
+def _check_file(log: RelayLog, file: RelayFile, index: FileIndex, *, last: bool) -> FileCheck:
     head = log.head(file.number)
     buf = np.memmap(file.path, np.uint8, "r", shape=(index.size,))
     checked = index.bad if index.stop in (Stop.CUT, Stop.NO_EVENT) else index.size
@@ -144,6 +165,8 @@ def _check_file(log: RelayLog, file: RelayFile, *, last: bool) -> tuple[FileChec
     if bad >= 0:
         name = type_name(int(buf[bad + 4]))
         problem, offset = f"the checksum of the {name} event is wrong", bad
+    elif index.open is not None and not last:
+        note = "a transaction is open at its end: a later file goes on with it, or begins it anew"
     elif index.stop == Stop.OPEN:
         problem, offset = "transaction cut at the end of the file", index.scanned
     elif index.stop != Stop.END:
@@ -155,10 +178,9 @@ def _check_file(log: RelayLog, file: RelayFile, *, last: bool) -> tuple[FileChec
         note = "was not closed: its server crashed"
     transactions = len(index.records)
     checksum = index.checksum
-    check = FileCheck(
+    return FileCheck(
         file.name, index.size, transactions, checksum, index.closed, problem, offset, note
     )
-    return check, index
 
 
 def _with_note(check: FileCheck, note: str) -> FileCheck:

@@ -33,7 +33,7 @@ class Companion:
         self.name, self.stop = name, threading.Event()
         self._turn, self._failed, self._pause_s = turn, failed, pause_s
         who = f"the {name} tried again"
-        self._retries = Retries(attempts, self.stop, lambda error, attempt, slot: None, who)
+        self._retries = Retries(attempts, self.stop, lambda retry: None, who)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __enter__(self) -> Companion:

@@ -4,6 +4,7 @@ Temporary is what a new attempt, re-read from the relay log and planned on fresh
 cure: storage that was slow or throttled, a worker that died. Not temporary: another applier, damage
 in the log, rows that don't fit. A full disk is neither: it is waited for, as MySQL does, and not
 counted. A conflict with somebody's OPTIMIZE has a bound of its own: what is staged is planned anew.
+How often a transaction was tried again is counted on all of its way (``ways``).
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 
-from ..errors import ConcurrentChangeError, FencedError, TargetError
+from ..errors import ConcurrentChangeError, FencedError, GivenUpError, SparkReplError, TargetError
 from .java import jvm_end
+from .ways import NO_GROUP, Way, Ways
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-NO_GROUP = -2
 PAUSE_MAX_S = 5
 CONFLICTS_MAX = 60
 _DISK_PAUSE_S = 5
@@ -54,6 +56,17 @@ _TEMPORARY_STORE = re.compile(
 )
 _FULL_JAVA = "No space left on device"
 
+# MySQL's: ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK, ER_GET_TEMPORARY_ERRMSG.
+_TIMED_OUT, _BEATEN, _UNKNOWN = 1205, 1213, 1297
+_TIMEOUT = re.compile(r"Timeout|timed out|REQUEST_TIMEOUT", re.IGNORECASE)
+_ERRNO_SAID = (
+    (re.compile("Input/output error|INTERNAL_FAILURE"), errno.EIO),
+    (re.compile("Connection reset|NETWORK_CONNECTION"), errno.ECONNRESET),
+    (re.compile("Broken pipe|Stream closed"), errno.EPIPE),
+    (re.compile("ConnectException|Connection refused"), errno.ECONNREFUSED),
+    (re.compile(_FULL_JAVA), errno.ENOSPC),
+)
+
 
 class Stopped(Exception):
     """Raised where stop() came while a retry waited."""
@@ -62,7 +75,8 @@ class Stopped(Exception):
 def _of_commit(error: BaseException) -> BaseException:
     """The JVM's error behind a commit that Delta refused; else the error itself."""
     cause = error.__cause__
-    return cause if isinstance(error, TargetError) and isinstance(cause, Py4JJavaError) else error
+    refused = isinstance(error, TargetError) and not isinstance(error, GivenUpError)
+    return cause if refused and isinstance(cause, Py4JJavaError) else error
 
 
 def disk_full(error: BaseException) -> bool:
@@ -87,19 +101,60 @@ def temporary(error: BaseException) -> bool:
     return False
 
 
+def number_of(error: BaseException) -> int:
+    """MySQL's number for an error: 1205 for what timed out, 1213 where somebody else's commit came
+    first, errno's own number, 1297 for a temporary one that says nothing more. Never 0."""
+    if isinstance(error, SparkReplError) and error.number:
+        return error.number
+    error = _of_commit(error)
+    if isinstance(error, ConcurrentChangeError):
+        return _BEATEN
+    if isinstance(error, TimeoutError):
+        return _TIMED_OUT
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    said = str(getattr(error, "java_exception", error))
+    if _TIMEOUT.search(said):
+        return _TIMED_OUT
+    return next((number for text, number in _ERRNO_SAID if text.search(said)), _UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """The ``number``-th retry of a group, by its ``slot``, behind a temporary error of these
+    ``workers``; of a conflict, of all of them."""
+
+    error: BaseException
+    number: int
+    slot: int
+    workers: Collection[int]
+
+    @property
+    def code(self) -> int:
+        """MySQL's number for the error."""
+        return number_of(self.error)
+
+
+def _everybody() -> Iterable[int]:
+    """No worker in particular has failed."""
+    return ()
+
+
 class Retries:
     """Repeats work: ``most`` attempts more after temporary errors (``transaction_retries``), the
     n-th after min(n, 5) s, and CONFLICTS_MAX attempts where somebody else's commit came in between.
-    ``run`` may be called from any thread."""
+    ``run`` may be called from any thread. ``ways``: the groups whose failures are counted together.
+    """
 
     def __init__(
         self,
         most: int,
         stopping: threading.Event,
-        on_retry: Callable[[BaseException, int, int], None],
+        on_retry: Callable[[Retry], None],
         who: str = "worker thread retried transaction",
     ) -> None:
         self.most, self._stopping, self._on_retry, self._who = most, stopping, on_retry, who
+        self.ways = Ways()
 
     def run(
         self,
@@ -107,17 +162,19 @@ class Retries:
         progress: Callable[[], object] = lambda: None,
         *,
         slot: int = NO_GROUP,
+        failed: Callable[[], Iterable[int]] = _everybody,
+        lane: str = "",
     ) -> T:
-        """The result of ``work``, called anew after each temporary failure. Attempts count from the
-        last change of ``progress()`` on; ``on_retry`` is told of each, with the ``slot`` of the
-        group whose work it is.
+        """The result of ``work``, called anew after each temporary failure. Attempts count on the
+        way of the group in that ``slot``, for the workers that ``failed`` names then (all of the
+        group's where it names none), and in a ``lane`` beside others; without a group from the last
+        change of ``progress()`` on.
 
-        Raises what is not temporary as it is; JvmEndedError when Spark is gone;
-        TargetError with MySQL's words when all attempts were in vain; Stopped when stop() came in
-        between.
+        Raises what is not temporary as it is; JvmEndedError when Spark is gone; GivenUpError, with
+        MySQL's words, when all attempts were in vain; Stopped when stop() came in between.
         """
-        attempt = conflicts = 0
-        reached = progress()
+        conflicts = 0
+        way, reached = self.ways.of(slot), progress()
         disk_logged_at = -float(_DISK_LOG_EVERY_S)
         while True:
             try:
@@ -128,8 +185,9 @@ class Retries:
                 if conflicts == CONFLICTS_MAX:
                     raise _always_beaten(error) from error
                 conflicts += 1
-                self._on_retry(error, conflicts, slot)
                 log.info("somebody else's commit came first (%s): planning anew", error)
+                self._on_retry(Retry(error, conflicts, slot, way.workers))
+                way.waits()
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:
                 if (jvm_ended := jvm_end(error)) is not None:
@@ -143,25 +201,40 @@ class Retries:
                 if not temporary(error):
                     raise
                 if reached != (reached := progress()):
-                    attempt = 0
-                if attempt == self.most:
-                    raise self._in_vain(attempt, error) from error
-                attempt += 1
-                self._on_retry(error, attempt, slot)
-                log.warning("attempt %d failed, retrying: %s", attempt, first_line(error))
-                self._pause(min(attempt, PAUSE_MAX_S))
+                    way = Way()
+                self._again(way, error, slot, tuple(failed()) or way.workers, lane)
+
+    def _again(
+        self, way: Way, error: Exception, slot: int, workers: Collection[int], lane: str
+    ) -> None:
+        """Counts a retry and waits before it. Raises GivenUpError where there is none left."""
+        number = way.next(workers, lane, self.most)
+        if not number:
+            raise self._given_up(error, workers) from error
+        self._on_retry(Retry(error, number, slot, workers))
+        log.warning("attempt %d failed, retrying: %s", number, first_line(error))
+        way.waits()
+        self._pause(min(number, PAUSE_MAX_S))
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):
             raise Stopped
 
-    def _in_vain(self, attempt: int, error: BaseException) -> TargetError:
-        return TargetError(
-            f"{self._who} {attempt} time(s) in vain, giving up. Consider"
-            " raising the value of the transaction_retries variable."
-            f" Last error: {first_line(error)}",
-            hint="mend the cause and start again: nothing of this transaction was left half done",
+    def _given_up(self, error: Exception, workers: Collection[int]) -> GivenUpError:
+        text = first_line(error)
+        if self.most:
+            text = (
+                f"{self._who} {self.most} time(s) in vain, giving up. Consider raising the value of"
+                f" the transaction_retries variable. Last error: {text}"
+            )
+        given_up = GivenUpError(
+            text,
+            number=number_of(error),
+            table=getattr(error, "table", None),
+            hint="mend the cause and start again: what was not committed is applied then",
         )
+        given_up.workers = tuple(sorted(workers))
+        return given_up
 
 
 def _always_beaten(error: ConcurrentChangeError) -> TargetError:

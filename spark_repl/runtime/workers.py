@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ..errors import SparkReplError
@@ -40,18 +42,34 @@ class Workers:
         """Results in the order of the tasks, of which the heaviest should come first. ``here``: run
         them in this process, where a Spark job would cost more than the work. Raises the error of
         the first task that has one."""
+        return all_of(self.outcomes(function, tasks, here=here))
+
+    def outcomes(
+        self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False
+    ) -> list[R | Exception]:
+        """As ``run``, with a task's error in the place of its result: one that fails takes nothing
+        away from the others. Where Spark gives the whole job up, that is the error of each task."""
+        guarded = _Guarded(function)
         if here or not tasks:
-            return [function(task) for task in tasks]
+            return [guarded.outcome(task) for task in tasks]
         count = min(len(tasks), _BUNDLES * self.count)
         bundles = [tasks[first::count] for first in range(count)]
-        guarded = _Guarded(function)
-        outcomes = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
+        try:
+            outcomes = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
+        except (PySparkException, Py4JError, OSError) as error:  # a task's own come home
+            return [error] * len(tasks)
         self.task_retries += sum(attempt for attempt, _ in outcomes)
-        results = [outcomes[i % count][1][i // count] for i in range(len(tasks))]
-        for result in results:
-            if isinstance(result, SparkReplError | OSError):
-                raise result
-        return results
+        return [outcomes[i % count][1][i // count] for i in range(len(tasks))]
+
+
+def all_of(outcomes: Iterable[R | Exception]) -> list[R]:
+    """The results. Raises the first error among them."""
+    results = []
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+        results.append(outcome)
+    return results
 
 
 class _Guarded:
@@ -66,12 +84,12 @@ class _Guarded:
         context = TaskContext.get()
         attempt = context.attemptNumber() if context else 0
         try:
-            return attempt, [self._result(task) for task in tasks]
+            return attempt, [self.outcome(task) for task in tasks]
         finally:
             # Idle workers stay; what Arrow keeps for later tasks would count in each of them.
             pa.default_memory_pool().release_unused()
 
-    def _result(self, task: Any) -> Any:
+    def outcome(self, task: Any) -> Any:
         try:
             return self.function(task)
         except (SparkReplError, OSError) as error:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..binlog.events.transaction import Kind
 from ..binlog.events.xid import DAMAGED, Xid
 from ..errors import StatementError
+from ..relay.pieces import Piece, open_pieces
 
 _UNKNOWN, _WRONG_STATE, _DUPLICATE = 1397, 1399, 1440
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A prepared branch: ``[start, end)`` of ``path`` holds its first part.
+    """A prepared branch: ``[start, end)`` of ``path`` holds its first part, or of its ``pieces``
+    end to end.
 
     ``position`` (packed) and ``gtid`` are those of its XA PREPARE; ``prepared_at`` in microseconds.
     """
@@ -35,6 +37,11 @@ class Branch:
     checksum: bool
     compressed: bool
     uncompressed: int
+    pieces: tuple[Piece, ...] = ()
+
+    def open(self) -> BinaryIO:
+        """What ``start`` and ``end`` count in."""
+        return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
 
     @property
     def size(self) -> int:
@@ -42,7 +49,7 @@ class Branch:
 
     def kept(self, path: str) -> Branch:
         """The same branch, its bytes now alone in a file of their own."""
-        return replace(self, path=path, start=0, end=self.size)
+        return replace(self, path=path, start=0, end=self.size, pieces=())
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -153,6 +153,24 @@ class StagedGroup:
         return sum(sum(part.changes.values()) for part in self.by_worker)
 
     @property
+    def changes_by_table(self) -> dict[str, int]:
+        """How many of each table."""
+        found: dict[str, int] = {}
+        for part in self.by_worker:
+            for name, count in part.changes.items():
+                found[name] = found.get(name, 0) + count
+        return found
+
+    @property
+    def cascading(self) -> dict[str, int]:
+        """Tables with changes that foreign keys carry on, unlogged -> position of the first."""
+        found: dict[str, int] = {}
+        for part in self.by_worker:
+            for name, at in part.cascading.items():
+                found[name] = min(at, found.get(name, at))
+        return found
+
+    @property
     def tables(self) -> list[str]:
         """The tables that the group changes, sorted."""
         return sorted({name for part in self.by_worker for name in part.definitions})

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 Records = npt.NDArray[Any]
 
-_FORMS = "before-gtids:SET, after-gtids:SET, source:FILE:POS or relay:FILE:POS"
+AFTER_GAPS = "after-gaps"
+_FORMS = f"{AFTER_GAPS}, before-gtids:SET, after-gtids:SET, source:FILE:POS or relay:FILE:POS"
 _PLACE = re.compile(r"(.+):(\d+)")
 
 
 @dataclass(frozen=True)
 class Until:
-    """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS.
+    """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS; and
+    SQL_AFTER_MTS_GAPS, whose place the target alone tells (``apply.gaps``).
 
     A position stops behind the transaction that reaches it. Of GTIDs to stop before, one that is
     there already stops at once.
@@ -42,14 +44,20 @@ class Until:
 
     @classmethod
     def parse(cls, text: str) -> Until:
-        """Raises ConfigError for what is none of the four forms."""
+        """Raises ConfigError for what is none of the five forms."""
         kind, _, rest = text.partition(":")
+        if text == AFTER_GAPS:
+            return cls(kind, GtidSet())
         if kind in ("before-gtids", "after-gtids") and rest:
             return cls(kind, GtidSet.parse(rest))
         place = _PLACE.fullmatch(rest)
         if kind in ("source", "relay") and place:
             return cls(kind, GtidSet(), place[1], int(place[2]))
         raise ConfigError(f"--until {text}: not understood", hint=f"give {_FORMS}")
+
+    @property
+    def is_after_gaps(self) -> bool:
+        return self.kind == AFTER_GAPS
 
     def check(self, relay: RelayLog) -> None:
         """Raises LogError when the position's file is not in the log. Which files of the source a

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from ..decode.staged import Span, StageTask
 from ..position import OFFSET_BITS
+from ..relay.record import Flag
+from ..relay.split import is_split, pieces_of
 from .group import WITH_ROWS, Group, Records
 
 if TYPE_CHECKING:
@@ -30,25 +32,33 @@ def stage_tasks(
     commits = group.xa.commits
     branches = {i: commits[at] for i, at in enumerate(holds.tolist()) if at in commits}
     file_no = records["position"] >> OFFSET_BITS
-    file_no[list(branches)] = -1 - np.array(list(branches), np.int64)  # each lies somewhere else
+    apart = np.union1d(list(branches), np.flatnonzero(is_split(records))).astype(np.int64)
+    file_no[apart] = ~apart  # each lies somewhere else
     tasks = []
     for number in np.unique(worker).tolist():
         mine = np.flatnonzero(worker == number)
         spans = tuple(
             _branch_span(branches[int(part[0])], records[part[0]])
-            if file_no[part[0]] < 0
+            if int(part[0]) in branches
             else _span(log, base, records[part])
             for part in np.split(mine, np.flatnonzero(np.diff(file_no[mine])) + 1)
-            if len(part)
         )
-        if spans:
-            done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
-            tasks.append(StageTask(number, spans, skip=done, **options))
+        done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
+        tasks.append(StageTask(number, spans, skip=done, **options))
     return tasks
 
 
 def _span(log: RelayLog, base: int, records: Records) -> Span:
-    file_no = int(records["position"][0] >> OFFSET_BITS)
+    first = records[0]
+    if is_split(first):
+        flags = int(first["flags"])
+        return Span.joined(
+            pieces_of(log, first, base),
+            int(first["position"]),
+            compressed=bool(flags & Flag.COMPRESSED),
+            checksum=bool(flags & Flag.CHECKSUM),
+        )
+    file_no = int(first["position"] >> OFFSET_BITS)
     return Span.of(log.file(file_no - base).path, file_no, records)
 
 
@@ -61,4 +71,5 @@ def _branch_span(branch: Branch, record: Any) -> Span:
         np.array([branch.compressed]),
         branch.checksum,
         np.array([record["position"]], np.int64),
+        branch.pieces,
     )

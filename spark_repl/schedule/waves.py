@@ -241,14 +241,11 @@ def _groups(
     for i in range(n):
         full = held + 1 > most
         full = full or held_rows + rows[i] > most_rows or held_bytes + uncompressed[i] > size
-        if i > 0 and (full or barrier[i] or barrier[i - 1]):
+        if i == 0 or full or barrier[i] or barrier[i - 1]:
             k += 1
-            boundaries[k] = i
             held, held_rows, held_bytes = 0, 0.0, np.int64(0)
         held += 1
         held_rows += rows[i]
         held_bytes += uncompressed[i]
-    if n:
-        k += 1
-        boundaries[k] = n
+        boundaries[k] = i + 1
     return boundaries[: k + 1]

@@ -6,7 +6,6 @@ what was received; when the applier dies, the receiver sees that its parent is g
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -19,13 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..control.control import Control
 from ..control.copies import last_copy, standing
+from ..control.history import recorded
 from ..control.layout import Layout
+from ..control.settle import Settle
 from ..errors import ConfigError, LogError, PurgedError
+from ..observe.endpoint import check_free
 from ..position import OFFSET_BITS
 from ..receiver.purge import Purged, clear, deciding, purge
 from ..receiver.receiver import Receiver
+from ..receiver.report import has_received
 from ..relay.look import look
 from ..relay.published import read_end
+from ..relay.source_place import SourcePlace
 from ..runtime.companion import Companion
 from ..runtime.retry import Stopped
 from ..source.connection import present_gtids
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from ..gtid import GtidSet
     from ..observe.applier_status import Result
     from ..relay.log import RelayLog
+    from ..write.tracking import Tracking
 
 log = logging.getLogger(__name__)
 
@@ -52,30 +57,45 @@ def executed_of(config: Config) -> GtidSet | None:
     return standing(Control(Layout(config.target.path).control, config.channel)).executed
 
 
-def applied_file(config: Config, relay: RelayLog) -> int:
+def place_of(config: Config) -> tuple[str, int] | None:
+    """The file and position of the source up to which the target has everything: a new relay log of
+    a receiver without auto_position begins there. None: no target yet, or it does not say it."""
+    cut = standing(Control(Layout(config.target.path).control, config.channel)).needed
+    place = SourcePlace.of(cut.source) if cut else None
+    return (place.file, place.position) if place else None
+
+
+def applied_file(control: Control, relay: RelayLog) -> int:
     """The number of the file where the applier stands: those before are not needed any more.
 
     0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
     """
-    control = Control(Layout(config.target.path).control, config.channel)
     cut = standing(control).needed
     if cut is None:
         return 0
-    for row in reversed(control.rows("history")):
-        detail = json.loads(row["detail"])
-        number = (cut.position >> OFFSET_BITS) - detail["base"]
-        if detail["log_id"] == cut.log_id and relay.holds(number):
-            same = detail["fingerprints"].get(str(number)) == relay.fingerprint(number)
+    for known in recorded(control):
+        number = (cut.position >> OFFSET_BITS) - known.base
+        if known.log_id == cut.log_id and relay.holds(number):
+            same = known.fingerprints.get(number) == relay.fingerprint(number)
             return number if same else 0
     return 0
 
 
-def purge_applied(config: Config) -> Purged:
-    """Removes relay log files that every table has passed. Raises ConfigError where no receiver
-    writes."""
+def purge_applied(
+    config: Config, control: Control | None = None, settle: Callable[[], None] | None = None
+) -> Purged:
+    """Removes relay log files that every table has passed, when ``settle`` has made durable what
+    the tables have. Both are the applier's, which has read the control table's rows already; None:
+    of this call's own. Raises ConfigError where no receiver writes, OSError when a table can't be
+    made durable: then nothing is removed."""
+    control = control or Control(Layout(config.target.path).control, config.channel)
     folder = Path(config.relay.path)
+    if settle is None:
+        settle = Settle(control, Layout(config.target.path))
     with deciding(folder):
-        _, keep_from = look(config.relay.path, partial(applied_file, config))
+        relay, keep_from = look(config.relay.path, partial(applied_file, control))
+        if relay.files[0].number < keep_from:
+            settle()
         return purge(folder, keep_from)
 
 
@@ -86,7 +106,8 @@ def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[
     Raises SourceError when the source refuses, LogError when the relay log can't be written.
     """
     begin = present_gtids(config.source)[0] if from_end else executed_of(config)
-    receiver = Receiver(config, begin, keep_on=lambda: not parent or os.getppid() == parent)
+    place = None if config.source.auto_position else place_of(config)
+    receiver = Receiver(config, begin, place, keep_on=lambda: not parent or os.getppid() == parent)
     _at_signals(lambda *_: receiver.stop())
     began = time.perf_counter()
     receiver.run()
@@ -131,15 +152,20 @@ def snapshot(
 
 
 def _copy(
-    spark: SparkSession, config: Config, *, take_over: bool, stop: threading.Event | None = None
+    spark: SparkSession,
+    config: Config,
+    *,
+    take_over: bool,
+    stop: threading.Event | None = None,
+    lenient: bool = False,
 ) -> CopyResult:
     from ..copy.first_copy import FirstCopy
     from ..observe.progress import CopyProgress
     from ..runtime.workers import Workers
 
     workers = Workers(spark, config.apply.workers)
-    with CopyProgress() as progress:
-        copy = FirstCopy(spark, config, workers.run, progress.told, stop=stop)
+    with CopyProgress(config) as progress:
+        copy = FirstCopy(spark, config, workers.run, progress.told, stop=stop, lenient=lenient)
         return copy.copy(take_over=take_over)
 
 
@@ -150,7 +176,7 @@ def _is_new(config: Config) -> bool:
     copy = last_copy(control)
     if copy is not None:
         return copy.behind is None and not copy.is_done
-    if control.exists() and (control.cuts() or control.rows("table")):
+    if control.exists() and (control.cut_count() or control.rows("table")):
         return False
     return read_end(config.relay.path) is None
 
@@ -161,7 +187,8 @@ def run(
     """Runs receiver and applier until SIGTERM, which finishes the group; None: stopped before any
     log.
 
-    Raises what stopped either: with the receiver's refusal, all that was received is applied first.
+    Raises ConfigError where metrics can't be served, and what stopped either: with the receiver's
+    refusal, all that was received is applied first.
     """
     stop = threading.Event()
     replica: list[Replica] = []
@@ -172,6 +199,7 @@ def run(
             applier.stop()
 
     _at_signals(end)
+    check_free(config.observe)
     from ..copy.copy_plan import plan_copy
 
     first = _is_new(config) and config.source.auto_position
@@ -217,13 +245,16 @@ def _follow(
         spark = build_session(
             master=master or f"local[{config.apply.workers}]", target=config.target.path
         )
+        copies = config.source.auto_position  # by GTID it is known what a copy holds
         if first:
+            lenient = copies and config.apply.on_unknown_rows == "copy"
             try:
-                _copy(spark, config, take_over=take_over, stop=stop)
+                _copy(spark, config, take_over=take_over, stop=stop, lenient=lenient)
             except Stopped:
                 return None
+        _wait_for_copied(config, receiver, stop)
         with Progress(config) as progress:
-            applier = Replica(spark, config, progress.group, take_over=take_over)
+            applier = Replica(spark, config, progress.group, take_over=take_over, copies=copies)
             replica.append(applier)
             with applier, Recopier(spark, config, applier), watch(receiver, applier):
                 progress.begin(applier)
@@ -235,17 +266,28 @@ def _follow(
         return result
 
 
+def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event) -> None:
+    """Waits until the relay log holds all that a finished copy may hold: the applier looks there
+    for statements that make it useless."""
+    copy = standing(Control(Layout(config.target.path).control, config.channel)).copy
+    if copy is None or copy.until is None:
+        return
+    while receiver.error is None and not has_received(config.relay.path, copy.until):
+        if stop.wait(_POLL_S):
+            return
+
+
 def watch(receiver: Supervisor, applier: Replica) -> Companion:
     """Ends the following when the receiver has given up; purges what was applied."""
-    purged = time.monotonic()
+    purged, warned = time.monotonic(), ""
 
     def turn() -> bool:
-        nonlocal purged
+        nonlocal purged, warned
         if receiver.error is not None:
             applier.stop()
             return False
         if time.monotonic() - purged > _PURGE_EVERY_S:
-            _purge(receiver.config)
+            warned = _purge(receiver.config, applier.tracking, warned)
             purged = time.monotonic()
         return True
 
@@ -255,11 +297,15 @@ def watch(receiver: Supervisor, applier: Replica) -> Companion:
     )
 
 
-def _purge(config: Config) -> None:
+def _purge(config: Config, tracking: Tracking, said: str) -> str:
+    """What was warned of; ``said``: what was before, which is not said again."""
     try:
-        purged = purge_applied(config)
+        purged = purge_applied(config, tracking.control, tracking.settle)
     except (LogError, ConfigError) as error:  # the receiver is beginning a new log
         log.info("nothing purged: %s", error)
-        return
+        return said
     if purged.files:
         log.info("purged %s to %s, %d bytes", purged.files[0], purged.files[-1], purged.bytes)
+    if purged.warning and purged.warning != said:
+        log.warning("%s", purged.warning)
+    return purged.warning

@@ -99,6 +99,7 @@ class Supervisor:
 
     def _run_once(self) -> int:
         command = [sys.executable, "-m", "spark_repl", "receive", "--config", self.config_file]
+        command += ["--log-format", self.config.observe.log_format]
         self._process = subprocess.Popen(
             [*command, "--supervised", str(os.getpid()), *self.options],
             stdin=subprocess.DEVNULL,

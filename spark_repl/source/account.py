@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shlex
 import subprocess
@@ -62,6 +63,26 @@ def _printed_password(command: str) -> str:
         f"source.password_command failed: {reason}",
         hint="it has to print the password, on one line, and end with 0",
     )
+
+
+def is_local(source: Source) -> bool:
+    """Whether the connection stays on this machine."""
+    if source.socket or source.host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(source.host).is_loopback
+    except ValueError:  # a name
+        return False
+
+
+def tls_of(source: Source) -> str:
+    """``source.tls``, or without it: the certificate is checked where an authority is given, as
+    MySQL's clients do; TLS is required of a server on another machine."""
+    if source.tls:
+        return source.tls
+    if source.tls_ca:
+        return "verify_ca"
+    return "preferred" if is_local(source) else "required"
 
 
 def addresses(source: Source) -> list[Source]:

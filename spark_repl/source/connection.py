@@ -17,7 +17,7 @@ import pymysql
 from ..errors import ConfigError, SourceError, SourceLostError
 from ..gtid import GtidSet
 from . import settings
-from .account import password_of
+from .account import password_of, tls_of
 from .dump import dump_file, dump_gtid, error_of, register
 
 if TYPE_CHECKING:
@@ -82,15 +82,16 @@ def begin_query(connection: Any, statement: str) -> Any:
 
 
 def _tls(source: Source) -> dict[str, Any]:
-    if source.tls == "disabled":
+    mode = tls_of(source)
+    if mode == "disabled":
         return {"ssl_disabled": True}
-    if source.tls == "preferred" and not source.tls_cert:
+    if mode == "preferred" and not source.tls_cert:
         return {}
     try:
         context = ssl.create_default_context(cafile=source.tls_ca or None)
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # certificates that servers make themselves
-        context.check_hostname = source.tls == "verify_identity"
-        if source.tls in ("preferred", "required"):
+        context.check_hostname = mode == "verify_identity"
+        if mode in ("preferred", "required"):
             context.verify_mode = ssl.CERT_NONE
         if source.tls_cert:
             context.load_cert_chain(source.tls_cert, source.tls_key)

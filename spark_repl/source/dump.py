@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..binlog.events.event import read_lenenc
 from ..binlog.kernels.crc import event_crc
-from ..errors import LogError, PurgedError, SourceError, SourceLostError
+from ..errors import LogError, NoTableError, PurgedError, SourceError, SourceLostError
 
 if TYPE_CHECKING:
     from ..gtid import GtidSet
@@ -21,7 +21,7 @@ COM_BINLOG_DUMP, COM_REGISTER_REPLICA, COM_BINLOG_DUMP_GTID = 0x12, 0x15, 0x1E
 _HEARTBEAT_V2, _THROUGH_GTID = 2, 4
 _SEMI_SYNC_MAGIC = b"\xef"
 _FIRST_POSITION = 4
-_ER_SOURCE_FATAL = 1236
+_ER_NO_SUCH_TABLE, _ER_SOURCE_FATAL = 1146, 1236
 # Errors of the network, of a shutdown, of too many connections: they pass.
 TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1927, 2002,
                        2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
@@ -98,7 +98,14 @@ def dump_gtid(server_id: int, have: GtidSet) -> bytes:
 
 
 def dump_file(server_id: int, file: str, position: int) -> bytes:
-    """COM_BINLOG_DUMP: asks for what follows a position. ``file`` "": the source's first one."""
+    """COM_BINLOG_DUMP: asks for what follows a position. ``file`` "": the source's first one.
+    Raises SourceError for a position that it can't hold."""
+    if position >= 1 << 32:
+        raise SourceError(
+            f"{file}:{position} lies behind 4 GiB of its file: it can't be asked for by position",
+            hint="go on by GTID (source.auto_position), or behind the file: with an empty target"
+            " and relay folder, and source.log_file = the next one",
+        )
     head = struct.pack("<BIHI", COM_BINLOG_DUMP, position, _HEARTBEAT_V2, server_id)
     return head + file.encode("utf-8", "surrogateescape")
 
@@ -150,9 +157,12 @@ def refusal(payload: bytes) -> SourceError:
 
 
 def error_of(number: int, text: str) -> SourceError:
-    """A server's error, with what to do; SourceLostError when it may pass by itself."""
+    """A server's error, with what to do; SourceLostError when it may pass by itself, NoTableError
+    when a statement may have taken the table away."""
     if number in TEMPORARY:
         return SourceLostError(text, number=number, hint=TRIED_AGAIN)
+    if number == _ER_NO_SUCH_TABLE:
+        return NoTableError(text, number=number, hint="it was renamed or dropped there")
     hint = "see the source's error log"
     if number == _ER_SOURCE_FATAL:
         text = f"Got fatal error 1236 from source when reading data from binary log: '{text}'"

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from ..binlog.definition import Column, ColumnType, Form
-from ..ddl.alteration import Altered, Filled, Kept, Now, Unknown
+from ..ddl.alteration import Altered, Computed, Filled, Kept, Now, Restored, Unknown
 from ..ddl.conversion import convert
 from ..ddl.defaults import literal
+from ..ddl.expressions.evaluation import Rows, computed
 from ..ddl.same_values import keeps_values
 from ..delta.columns import one_chunk, with_type
-from ..errors import StatementError
+from ..errors import SettingError, StatementError
 from .compaction import CompactTask, live_rows
 from .key_index import write_indexed
 from .written import Written
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from ..ddl.session import Session
 
 NULL = "NULL"
+UNKNOWN_ROWS = (
+    "the log does not say what the rows become: copy the table behind this statement"
+    " (spark-repl snapshot --table), or mend it by hand and leave the statement out (spark-repl"
+    " skip)"
+)
 _UTF8MB4 = 255
 _ZERO_DATE = "'0000-00-00"
 
@@ -42,7 +49,8 @@ def keeps_rows(before: TableDefinition, altered: Altered, session: Session) -> b
 def _stays(origin: Kept, before: TableDefinition, column: Column, session: Session) -> bool:
     """Whether every value of a column stays."""
     old = before.columns[origin.number]
-    same = replace(old, name=column.name) == column
+    own = replace(old, name=column.name, kept=column.kept, logged=column.logged)
+    same = replace(own, nullable=old.nullable or column.nullable) == column
     if same and (not origin.written or old.detail == column.detail is not None):
         return True
     return keeps_values(old, column, session, plain=_is_plain(old, column))
@@ -62,12 +70,14 @@ def forbids_null(before: TableDefinition, altered: Altered) -> bool:
 
 
 def without_zero_dates(altered: Altered) -> Altered:
-    """The same with NULL in new columns that would be zero dates (zero_dates = "null")."""
+    """The same where zero dates are NULL (zero_dates = "null"): in new columns, and in those by
+    which the table is partitioned."""
     origins = tuple(
         Filled(NULL) if isinstance(o, Filled) and o.default.startswith(_ZERO_DATE) else o
         for o in altered.origins
     )
-    return replace(altered, origins=origins)
+    gone = altered.gone and replace(altered.gone, no_nulls=True)
+    return replace(altered, origins=origins, gone=gone)
 
 
 def unknown_rows(altered: Altered) -> str:
@@ -81,31 +91,70 @@ def altered_rows(
 ) -> list[pa.Array]:
     """The columns [columns of the table before] of some rows -> those behind the statement. Raises
     StatementError where a value's outcome isn't known."""
-    count = len(arrays[0])
-    out = []
-    for origin, column in zip(altered.origins, altered.definition.columns, strict=True):
+    made = _Made(arrays, before, altered, session)
+    return [made.column(i) for i in range(len(altered.origins))]
+
+
+class _Made:
+    """Columns behind the statement, each made when it is asked for: expressions ask for others."""
+
+    def __init__(
+        self,
+        arrays: Sequence[pa.Array],
+        before: TableDefinition,
+        altered: Altered,
+        session: Session,
+    ) -> None:
+        self._arrays, self._before, self._altered = arrays, before, altered
+        self._session = session
+        self._made: dict[int, pa.Array] = {}
+        columns = altered.definition.columns
+        self._rows = Rows(len(arrays[0]), columns, self.column, session, convert)
+
+    def column(self, i: int) -> pa.Array:
+        """Raises StatementError."""
+        if i not in self._made:
+            self._made[i] = self._make(i)
+        return self._made[i]
+
+    def _make(self, i: int) -> pa.Array:
+        origin, session = self._altered.origins[i], self._session
+        column, count = self._altered.definition.columns[i], self._rows.count
         if isinstance(origin, Kept):
-            old = before.columns[origin.number]
-            values = arrays[origin.number]
-            if not _stays(origin, before, column, session):
-                plain = _is_plain(old, column)
-                values = convert(values, old, column, session, plain=plain)
-            out.append(values)
-        elif isinstance(origin, Unknown):
-            raise StatementError(origin.reason, table=altered.definition.name)
-        else:
-            if isinstance(origin, Now):
-                value = _now(column, session)
-            else:
-                value = _default(column, origin.default, session)
-            out.append(pa.repeat(value[0], count) if count else pa.nulls(0, column.arrow_type))
-    return out
+            return _kept(self._arrays[origin.number], origin, self._before, column, session)
+        if isinstance(origin, Computed):
+            return computed(origin.expression, self._rows, column, virtual=origin.virtual)
+        if isinstance(origin, Unknown):
+            raise StatementError(origin.reason, table=self._altered.definition.name)
+        if isinstance(origin, Restored):
+            kept, values = Kept(origin.number), self._arrays[origin.number]
+            values = _kept(values, kept, self._before, column, session)
+            return pc.coalesce(values, _new(origin.new, column, session, count))
+        return _new(origin, column, session, count)
+
+
+def _kept(
+    values: pa.Array, origin: Kept, before: TableDefinition, column: Column, session: Session
+) -> pa.Array:
+    old = before.columns[origin.number]
+    if _stays(origin, before, column, session):
+        return values
+    return convert(values, old, column, session, plain=_is_plain(old, column))
+
+
+def _new(origin: Filled | Now, column: Column, session: Session, count: int) -> pa.Array:
+    """What ``count`` rows that are there get in a new column."""
+    if isinstance(origin, Now):
+        value = _now(column, session)
+    else:
+        value = _default(column, origin.default, session)
+    return pa.repeat(value[0], count) if count else pa.nulls(0, column.arrow_type)
 
 
 def _default(column: Column, default: str, session: Session) -> pa.Array:
     """Array[1]: what rows that are there get in a new column. Raises StatementError."""
     if default.startswith(_ZERO_DATE) and column.form != Form.TEXT:
-        raise StatementError(
+        raise SettingError(
             f"rows that are there get {default[1:]} in the new column {column.name}, which is no"
             " date",
             hint='target.zero_dates = "null" or "string" says how to keep such dates',

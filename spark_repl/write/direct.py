@@ -177,7 +177,7 @@ def _locate(task: WriteTask, folded: Changes, out: Written) -> tuple[npt.NDArray
         wanted = np.abs(folded.net.count) if not task.key else np.ones(n, np.int64)
         for entry in np.flatnonzero(gone & (have < wanted)):
             out.violations.append(_violation(task, folded, int(entry), MISSING_ROW))
-        if task.key:
+        if task.key and not task.replaces:
             for entry in np.flatnonzero(look & ~gone & (have > 0)):
                 out.violations.append(_violation(task, folded, int(entry), DUPLICATE_KEY))
     return have > 0, places

@@ -20,9 +20,11 @@ from ..errors import FencedError, SchemaError, SparkReplError
 from ..runtime.retry import temporary
 from .direct_writer import DirectWriter
 from .discard import discard
+from .logged_shape import check_definition, names_key
+from .own_metadata import user_metadata
 from .row_fault import row_fault
 from .table_commits import Outcome
-from .tracking import Tracking, user_metadata
+from .told_collations import take_collations
 from .upkeep import Upkeep
 from .writer import Writer, by_table
 from .written import Violation, WriteTask, Written
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from ..runtime.workers import Workers
     from ..schedule.group import StagedGroup
     from .table import Table
+    from .tracking import Tracking
 
+_COPY = "copy it (spark-repl snapshot --table), or leave it out again"
 log = logging.getLogger(__name__)
 
 _COMMITS_AT_ONCE = 4
@@ -73,7 +77,13 @@ class GroupWriter:
             for piece in output.parts:
                 parts.setdefault(piece.table, []).append(piece)
         group = staged.group
-        before = replace(cut, position=group.start, gtid_executed=str(group.executed), group="")
+        before = replace(
+            cut,
+            position=group.start,
+            gtid_executed=str(group.executed),
+            group="",
+            source=cut.begin,
+        )
         with ExitStack() as held:
             tables = self._tables(staged.by_worker, parts, before, held)
             held.enter_context(self._commits.files_there(tables.values()))
@@ -185,8 +195,12 @@ class GroupWriter:
         tables = {}
         self._tracking.see_logged(definitions)
         for name, definition in sorted(definitions.items()):
-            table = self._tracking.tables.get(name)
+            table = self._tracking.live(name)
             if table is None:
+                if self._tracking.filters.left_out_before(name):
+                    raise SchemaError(
+                        "earlier filters have left rows of the table out", table=name, hint=_COPY
+                    )
                 log.info("%s is made from its TABLE_MAP", name)
                 metadata = user_metadata(before, self._tracking.control.channel)
                 table = self._tracking.create(
@@ -196,10 +210,11 @@ class GroupWriter:
                 continue
             held.enter_context(table.lock)
             self._commits.refresh(table)
-            if _names_key(table, definition):
+            if names_key(table, definition):
                 log.warning("%s: its rows are told apart by another key now", name)
                 self._tracking.take_key(table, definition.primary_key, before)
             check_definition(table, definition)
+            take_collations(self._tracking, table, definition, before)
             tables[name] = table
         return tables
 
@@ -239,10 +254,11 @@ class GroupWriter:
                 tuple(pieces),
                 files,
                 idempotent,
-                table.complete and not idempotent,
+                table.complete and not idempotent and not table.definition.truncated,
                 table.definition,
                 os.path.join(layout.staging(self._tracking.control.epoch), "merge"),
                 change_data=table.snapshot.has("delta.enableChangeDataFeed"),
+                replaces=table.definition.truncated,
             )
             for _, pieces in sorted(shards.items())
         ]
@@ -299,31 +315,3 @@ def _writer(tracking: Tracking, workers: Workers, *, direct: bool) -> Writer:
     from .merge import MergeWriter  # and pandas with it
 
     return MergeWriter(workers.spark, tracking.commits)
-
-
-def _names_key(table: Table, logged: TableDefinition) -> bool:
-    """Whether the log names another key of a table that may have no PRIMARY KEY: the server picks a
-    UNIQUE index then, and no statement says which."""
-    if table.definition.has_primary or logged.primary_key == table.definition.primary_key:
-        return False
-    return table.columns.fits(logged.arrow_schema())
-
-
-def check_definition(table: Table, logged: TableDefinition) -> None:
-    """Raises SchemaError unless the logged rows fit the Delta table: the same names, types, key."""
-    if table.columns.fits(logged.arrow_schema()) and (
-        logged.primary_key == table.definition.primary_key
-    ):
-        return
-    hint = "a statement that this log does not hold changed the table: use an empty target"
-    if [c.form for c in logged.columns] != [c.form for c in table.definition.columns]:
-        hint = (
-            "target.zero_dates, time_as, json_as or geometry_as is not what the table was made with"
-        )
-    wanted = ", ".join(f"{c.name} {c.type_name}" for c in logged.columns)
-    raise SchemaError(
-        f"the logged rows have the columns ({wanted}; key {logged.primary_key}), the Delta table"
-        f" ({table.columns.describe()}; key {table.definition.primary_key})",
-        table=table.name,
-        hint=hint,
-    )

@@ -9,10 +9,12 @@ and, unless the hash is the key itself (one integer column), the key's values ha
 from __future__ import annotations
 
 import os
+import threading
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,7 @@ from ..delta.columns import (
     stored_columns,
     write_file,
 )
+from ..runtime.parts import remove_dead_parts
 
 _SUFFIX = ".npy"
 """Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
@@ -104,6 +107,16 @@ def _mix(total: Any, value: Any) -> None:
         total[i] = np.int64(h)
 
 
+_HEADER = threading.Lock()
+
+
+def _mapped(path: str) -> npt.NDArray[np.int64]:
+    """Raises OSError, ValueError and EOFError. NumPy reads the header as a Python literal, and
+    CPython 3.11 counts its depth in a number of all threads (python/cpython#106905)."""
+    with _HEADER:
+        return np.asarray(np.load(path, mmap_mode="r"))
+
+
 class KeyIndex:
     """The index files of one table, ``<folder>/<data file>.npy``: int64[2, rows], hash and row."""
 
@@ -124,12 +137,21 @@ class KeyIndex:
     def add(self, data_file: str, hashes: Hashes) -> None:
         """Keeps the index of a data file whose rows have these hashes, in row order."""
         rows = np.argsort(hashes, kind="stable")
-        os.makedirs(self.folder, exist_ok=True)
         path = self._path(data_file)
         part = f"{path}.{uuid.uuid4().hex}.part"
-        with open(part, "wb") as file:
+        with self._opened(part) as file:
             np.save(file, np.stack([hashes[rows], rows]))
         os.replace(part, path)
+
+    def _opened(self, part: str) -> BinaryIO:
+        """A new file of the folder, which ``forget_gone`` may remove meanwhile."""
+        while True:
+            os.makedirs(self.folder, exist_ok=True)
+            try:
+                return open(part, "wb")
+            except FileNotFoundError:
+                if os.path.isdir(self.folder):
+                    raise
 
     def build(self, data_file: str) -> None:
         """Makes the index of a file from its key columns."""
@@ -137,10 +159,10 @@ class KeyIndex:
 
     def _load(self, data_file: str) -> npt.NDArray[np.int64]:
         try:
-            return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
+            return _mapped(self._path(data_file))
         except (OSError, ValueError, EOFError):  # never built, or half written by a dead machine
             self.build(data_file)
-            return np.asarray(np.load(self._path(data_file), mmap_mode="r"))
+            return _mapped(self._path(data_file))
 
     def missing(self, data_files: Iterable[str]) -> list[str]:
         """The data files that have no index yet: others wrote them."""
@@ -148,13 +170,17 @@ class KeyIndex:
         return [path for path in data_files if _name(path) not in have]
 
     def forget_gone(self) -> None:
-        """Removes the indexes of data files that are there no more."""
+        """Removes the indexes of data files that are there no more, and parts of writers that were
+        killed; the folder, too, where it is empty then: of a key that the table had before."""
+        remove_dead_parts(self.folder)
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for name in names:
             named = name.removesuffix(".npy").replace("%2F", "/")
             gone = not storage.exists(storage.data_file(self.table_folder, named))
             if name.endswith(".npy") and gone:
                 os.remove(os.path.join(self.folder, name))
+        with suppress(OSError):  # there are others
+            os.rmdir(self.folder)
 
     def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
         with open_file(self.table_folder, data_file) as file:

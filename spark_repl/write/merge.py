@@ -128,7 +128,8 @@ class MergeWriter:
     def _appends(self, table: Table, written: Sequence[Written]) -> bool:
         """Whether the group only adds keys to a table known complete: no look-up is needed."""
         inserts = all(part.inserts_only for part in written if part.staged)
-        return inserts and (table.complete or not table.definition.primary_key)
+        complete = table.complete and not table.definition.truncated
+        return inserts and (complete or not table.definition.primary_key)
 
     def files(self, table: Table) -> tuple[LiveFile, ...]:
         """No files: tasks look nothing up, Spark does in ``finish`` and ``commit``."""
@@ -210,10 +211,12 @@ class MergeWriter:
         on = [net[quoted(k)] == hit[f"__k{i}"] for i, k in enumerate(keys)]
         existed = F.col(_FLAGS).bitwiseAND(F.lit(EXISTED)) != 0
         there = F.col("__hit").isNotNull()
+        # Rows that the source has removed by a TRUNCATE give way.
+        twice = ~existed & there & F.lit(not table.definition.truncated)
         number = F.when(existed, F.lit(MISSING_ROW)).otherwise(F.lit(DUPLICATE_KEY))
         return (
             net.join(hit, on, "left")
-            .where((existed & ~there) | (~existed & there))
+            .where((existed & ~there) | twice)
             .select(*_described(net, table), _FIRST, number.alias("__number"))
         )
 

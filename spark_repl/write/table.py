@@ -58,15 +58,20 @@ class Table:
     columns: Columns
     files: LiveFiles | None = field(default=None, repr=False)
     logged: TableDefinition | None = None
-    """what the log's rows are at the place that is applied, where the table is ahead of it"""
+    """what the table is at the place that is applied, where it is ahead of it"""
     pending: int | None = None
     """position of a commit of ours whose outcome is not known yet: it may be in the log"""
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
+    def at_place(self) -> TableDefinition:
+        """The table at the place that is applied."""
+        return self.logged or self.definition
+
+    @property
     def definition_in_log(self) -> TableDefinition:
         """What the log's rows of the table are, at the place that is applied."""
-        return self.logged or self.definition
+        return self.at_place.in_log
 
     def rename(self, name: str) -> None:
         """Gives the table another name (db.table); its folder, rows and log stay."""

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 
 from ..crash_points import reach
 from ..ddl.alteration import Altered, Kept
+from ..ddl.way import Way
 from ..delta import partitions
 from ..delta.columns import Columns
 from ..delta.public_log import PublicLog
 from ..delta.schema_change import altered as altered_metadata
 from ..delta.schema_change import has_mapping
-from ..errors import StatementError
+from ..errors import SettingError, StatementError
 from .altered_rows import (
+    UNKNOWN_ROWS,
     AlteredRows,
     AlterTask,
     alter_file,
@@ -30,31 +32,37 @@ from .altered_rows import (
     keeps_rows,
     unknown_rows,
 )
-from .commit import removed
+from .commit import actions_of, removed
 from .compaction import CompactTask
 from .discard import discard
+from .exchange import Exchange
+from .own_metadata import user_metadata
+from .partition_files import KeptRows, taken_out
 from .table_commits import Outcome
-from .tracking import Tracking, user_metadata
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
+    from ..ddl.partition_rows import PartitionRows
     from ..ddl.session import Session
     from ..delta.log_replay import Action
     from ..delta.public_log import Rows
     from ..delta.table_log import NewTable
     from ..runtime.workers import Workers
     from .table import Table
+    from .tracking import Tracking
     from .written import LiveFile, Written
 
 log = logging.getLogger(__name__)
 
-METADATA, REWRITE = "metadata only", "rewrite"
-UNKNOWN_ROWS = (
-    "the log does not say what the rows become: copy the table behind this statement"
-    " (spark-repl snapshot --table), or mend it by hand and leave the statement out (spark-repl"
-    " skip)"
-)
+# Files are written in rounds, behind each of which the status says how far it is: as many files
+# for each worker at least, and so many rounds at most.
+_ROUND, _ROUNDS = 4, 20
+_PARTITIONS = {
+    "DROP": Way.PARTITIONS_DROPPED,
+    "TRUNCATE": Way.PARTITIONS_EMPTIED,
+    "REORGANIZE": Way.VALUES_DROPPED,
+}
 
 
 @dataclass(frozen=True)
@@ -71,8 +79,14 @@ class _Change:
 class TableChanges:
     """Changes tables one at a time, when nothing else is under way."""
 
-    def __init__(self, tracking: Tracking, workers: Workers) -> None:
-        self._tracking, self._workers = tracking, workers
+    def __init__(
+        self,
+        tracking: Tracking,
+        workers: Workers,
+        rewrites: Callable[[str, int, int], None] = lambda table, done, files: None,
+    ) -> None:
+        """``rewrites`` is told how many data files of a table are done, and of how many."""
+        self._tracking, self._workers, self._rewrites = tracking, workers, rewrites
 
     def is_empty(self, table: Table) -> bool:
         """Whether the table has no data file, so that there is no row of which anything had to be
@@ -81,8 +95,8 @@ class TableChanges:
             self._tracking.commits.refresh(table)
             return not self._tracking.commits.live_files(table)
 
-    def truncate(self, table: Table, cut: Cut) -> None:
-        """Takes all rows out of the table."""
+    def truncate(self, table: Table, cut: Cut, definition: TableDefinition | None = None) -> None:
+        """Takes all rows out of the table, which is of another ``definition`` then."""
 
         def plan() -> _Change:
             now_ms = int(time.time() * 1000)
@@ -90,27 +104,31 @@ class TableChanges:
             actions = [{"remove": removed(add, now_ms)} for add in live] if self._direct else ()
             return _Change(actions=actions)
 
-        self._commit(table, cut, plan)
+        self._commit(table, cut, plan, definition)
 
-    def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> str:
+    def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> Way:
         """Gives the table its new columns, and its rows theirs; returns the way it went. Raises
         StatementError where the log does not say what rows become."""
-        way, before = METADATA, table.definition
+        way, before = Way.METADATA, table.definition
 
         def plan() -> _Change:
             nonlocal way
             files: Sequence[LiveFile] = self._tracking.commits.live_files(table)
-            if files and (reason := unknown_rows(altered)):
+            if (files or altered.rows_come) and (reason := unknown_rows(altered)):
                 raise StatementError(reason, table=table.name, hint=UNKNOWN_ROWS)
+            if altered.gone:
+                way = _PARTITIONS[altered.gone.verb]
+                return self._without(table, altered.gone, files)
             if not self._direct and files:
-                way, rows = REWRITE, AlteredRows(before, altered, session)
+                self._rewrites(table.name, 0, len(files))
+                way, rows = Way.REWRITE, AlteredRows(before, altered, session)
                 return _Change(_metadata(table, altered), rows=rows)
             if keeps_rows(before, altered, session) and _finds_columns(table, altered):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
                 files = [file for file in files if file.vector and forbids_null(before, altered)]
             if not files:
                 return _Change(_metadata(table, altered))
-            way = REWRITE
+            way = Way.REWRITE
             return self._rewrite(table, altered, session, files)
 
         self._commit(table, cut, plan, altered.definition)
@@ -119,6 +137,42 @@ class TableChanges:
     @property
     def _direct(self) -> bool:
         return self._tracking.delta.direct
+
+    def exchange(self, table: Table, other: Table, gone: PartitionRows, cut: Cut) -> Way:
+        """Has the rows ``gone`` and those of ``other`` change places. Raises StatementError where
+        one of them does not belong into the partition, or nobody knows which rows these were."""
+        if not self._direct:
+            reason = "rows are not exchanged by Delta's public APIs alone"
+            raise StatementError(reason, table=table.name, hint=UNKNOWN_ROWS)
+        commits = self._tracking.commits
+        swap = Exchange(self._tracking, self._workers, table, other, gone)
+        with other.lock:
+            commits.refresh(other)
+            come = commits.live(other).adds
+        if table.complete != other.complete:
+            for one in (table, other):
+                commits.has_other_keys(one, one.snapshot.version)
+
+        def first() -> _Change:
+            written = swap.partitioned(come)
+            return _Change(None, actions_of(commits, table, written), _files(written))
+
+        def then() -> _Change:
+            written = swap.other_one(cut)
+            return _Change(None, actions_of(commits, other, written), _files(written))
+
+        self._commit(table, cut, first, beside=other)
+        self._commit(other, cut, then, beside=table)
+        return Way.EXCHANGED
+
+    def _without(self, table: Table, gone: PartitionRows, files: Sequence[LiveFile]) -> _Change:
+        """What takes the rows of partitions out of the table."""
+        if not self._direct:
+            rows = KeptRows(gone, table.definition.arrow_schema())
+            return _Change(rows=None if gone.all_rows or not files else rows)
+        written = taken_out(self._tracking, self._workers, table, gone)
+        actions = actions_of(self._tracking.commits, table, written)
+        return _Change(None, actions, _files(written))
 
     def _rewrite(
         self, table: Table, altered: Altered, session: Session, files: Sequence[LiveFile]
@@ -153,7 +207,13 @@ class TableChanges:
         live = self._tracking.commits.live(table).adds
         size = sum(int(live[file.path]["size"]) for file in files)
         log.warning("%s: %d files are written anew, %d bytes", table.name, len(files), size)
-        return self._workers.run(alter_file, tasks, here=self._workers.is_small(file_bytes=size))
+        here = self._workers.is_small(file_bytes=size)
+        written: list[Written] = []
+        step = max(_ROUND * self._workers.count, -(-len(tasks) // _ROUNDS))
+        for done in range(0, len(tasks), step):
+            self._rewrites(table.name, done, len(tasks))
+            written += self._workers.run(alter_file, tasks[done : done + step], here=here)
+        return written
 
     def _commit(
         self,
@@ -161,14 +221,17 @@ class TableChanges:
         cut: Cut,
         plan: Callable[[], _Change],
         definition: TableDefinition | None = None,
+        *,
+        beside: Table | None = None,
     ) -> None:
         """Commits what ``plan`` makes of the table as it is, unless the table has it. Raises what
-        may pass when it did not land, or nobody knows."""
+        may pass when it did not land, or nobody knows. ``beside``: a table of which it is made,
+        too."""
         commits, tracking = self._tracking.commits, self._tracking
         with table.lock:
             commits.refresh(table)
             if not tracking.has(table, cut):
-                with commits.files_there([table]):
+                with commits.files_there([table, *filter(None, [beside])]):
                     change = plan()
                 if definition is not None:
                     kept = tracking.definitions
@@ -213,6 +276,10 @@ class TableChanges:
         return delta.alter(planned, change.new, actions, app, cut.position, metadata)
 
 
+def _files(written: Sequence[Written]) -> list[str]:
+    return [path for part in written for path in part.files]
+
+
 def _metadata(table: Table, altered: Altered) -> NewTable:
     return altered_metadata(
         table.snapshot,
@@ -255,7 +322,7 @@ def _partitions(table: Table, altered: Altered) -> list[str]:
         number = table.columns.names.index(name)
         kept = _kept(table.definition, altered)
         if number not in kept:
-            raise StatementError(
+            raise SettingError(
                 f"column {name} goes, or changes its type, by which the table is partitioned",
                 table=table.name,
                 hint="target.partition_by names it: copy the table anew without it (spark-repl"

@@ -49,7 +49,7 @@ class TableCommits:
     def refresh(self, table: Table) -> None:
         """Takes in what was committed since we last looked. Raises TargetError, FencedError,
         FormerOwnerError."""
-        if self.delta.version(table.folder) != table.snapshot.version:
+        if not self.delta.is_newest(table.snapshot):
             newest = self.delta.snapshot(table.folder)
             self.check(table, table.snapshot.metadata_id, table.snapshot.version, newest)
 
@@ -85,8 +85,8 @@ class TableCommits:
         what others did, unless they have undone it."""
         position, sound, refused = table.position, [version], None
         for number, actions in enumerate(newer, version + 1):
-            own_position = _position(actions, self.app)
-            copied = _position(actions, f"{self.app}:copy") is not None  # a chunk of our copy
+            own_position = position_of(actions, self.app)
+            copied = position_of(actions, f"{self.app}:copy") is not None  # a chunk of our copy
             if own_position is None and not copied:
                 refused = refused or self._foreign(table, number, actions)
                 if not refused:
@@ -134,11 +134,15 @@ class TableCommits:
             return error
         if changes:
             log.warning("%s: somebody else changed rows in version %d", table.name, version)
-            if table.complete:
-                detail = json.dumps({"name": table.name, "version": version})
-                self._control.write(FOREIGN, detail=detail)
-            table.complete = False
+            self.has_other_keys(table, version)
         return None
+
+    def has_other_keys(self, table: Table, version: int) -> None:
+        """Records that the table may have keys that no log holds."""
+        if table.complete:
+            detail = json.dumps({"name": table.name, "version": version})
+            self._control.write(FOREIGN, detail=detail)
+        table.complete = False
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:
         live = self.live(table).adds
@@ -164,7 +168,7 @@ class TableCommits:
             table = next((t for t in tables if storage.is_gone(error, t.folder)), None)
             if table is None:
                 raise
-            if self.delta.version(table.folder) != table.snapshot.version:
+            if not self.delta.is_newest(table.snapshot):
                 raise ConcurrentChangeError(
                     "a data file is gone", table=table.name, file=table.folder
                 ) from error
@@ -206,10 +210,10 @@ class TableCommits:
             return Outcome.LANDED
         newer = self._newer(table)
         for number, actions in enumerate(newer, table.snapshot.version + 1):
-            if _position(actions, self.app) == position:
+            if position_of(actions, self.app) == position:
                 self._take_ours(table, newer[: number - table.snapshot.version], position)
                 return Outcome.LANDED
-            if _position(actions, self.app) is not None:
+            if position_of(actions, self.app) is not None:
                 raise self.not_ours(table.name)
         if newer and self.delta.direct:  # on the one version that it could have been
             table.pending = None
@@ -244,7 +248,7 @@ class TableCommits:
             raise refused
 
 
-def _position(actions: Sequence[Action], app: str) -> int | None:
+def position_of(actions: Sequence[Action], app: str) -> int | None:
     """The position that a commit records for ``app``."""
     versions = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
     return int(versions[0]) if versions else None

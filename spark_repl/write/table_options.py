@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..binlog.types.forms import USUAL, Forms
+from ..ddl.filters import Filters
 from ..ddl.lower_names import fold
+from ..ddl.policy import Policies
 from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
 from ..delta.table_log import NewTable
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How new tables are made, and whether rows that others changed are accepted."""
+    """How new tables are made, whether rows that others changed are accepted, and what statements
+    may do to tables that are there."""
 
     column_mapping: bool = True
     deletion_vectors: bool = True
@@ -33,6 +36,11 @@ class TableOptions:
     """which writer they are for"""
     lower_case_table_names: int = -1
     """the source's; -1: not said"""
+    system_time_zone: str = ""
+    """the source's; "": not said"""
+    policies: Policies = field(default_factory=Policies)
+    online_tools: str = "tables"
+    filters: Filters = field(default_factory=Filters)
 
     @classmethod
     def of(cls, config: Config) -> TableOptions:
@@ -46,6 +54,12 @@ class TableOptions:
             target.change_data_feed,
             target.partitions(),
             lower_case_table_names=config.source.lower_case_table_names,
+            system_time_zone=config.source.system_time_zone,
+            policies=Policies.of(
+                config.ddl.policy, folds=config.source.lower_case_table_names != 0
+            ),
+            online_tools=config.ddl.online_tools,
+            filters=Filters.of(config.filters),
         )
 
     def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:

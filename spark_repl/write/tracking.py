@@ -6,47 +6,53 @@ packed relay position, userMetadata the GTID set, in the same commit as the data
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .. import formats
-from ..binlog.definition import ForeignKey, TableDefinition
+from ..binlog.definition import LEFT_OUT
+from ..control.by_hand import makes_rows_differ
 from ..control.copies import consistent_paths
 from ..control.definitions import Definitions
-from ..control.layout import Layout
+from ..control.filter_rules import FilterRules
+from ..control.left_out import LeftOut
 from ..control.name_case import NameCase
+from ..control.settle import Settle
 from ..control.table_paths import (
     MADE_BY_ROWS,
     announce,
     made_behind,
     shown_paths,
-    used_paths,
 )
 from ..ddl.lower_names import fold, folded_definition
 from ..ddl.renamed import rename
-from ..delta import features, storage
+from ..delta import features
 from ..delta.columns import Columns
-from ..delta.log_replay import last_user_metadata
 from ..errors import TargetError
 from ..gtid import GtidSet
+from .ahead import Ahead
 from .key_index import KeyIndex
+from .new_paths import NewPaths
+from .own_metadata import COMPLETE, DEFINITION, created, definition_text, held_gtids
 from .table import Table
 from .table_commits import FOREIGN, TableCommits
+from .waiting_tables import WaitingTables
 
 if TYPE_CHECKING:
+    from ..binlog.definition import ForeignKey, TableDefinition
     from ..control.control import Control
-    from ..control.cut import Cut
+    from ..control.cut import Cut, Waiting
+    from ..control.layout import Layout
     from ..delta.table_log import Snapshot, TableLog
+    from ..relay.source_place import SourcePlace
+    from .ahead import Held
     from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
 
-_DEFINITION, _COMPLETE = "spark_repl.definition", "spark_repl.complete"
-_DEFINITION_FORMAT = _COMMIT_FORMAT = 1
 _COPIED = "copied"  # complete from the first cut on that shows the copy
 _READ_AT_ONCE = 4  # tables
 
@@ -59,29 +65,35 @@ class Tracking:
     ) -> None:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
-        self.definitions = Definitions(control)
+        self.definitions, self.left = Definitions(control), LeftOut(control)
         self.names = NameCase(control, options.lower_case_table_names)
+        self.filters = FilterRules(control, options.filters, self.names)
         self.commits = TableCommits(control, delta, self.app, options)
         self.tables: dict[str, Table] = {}
+        self.waiting = WaitingTables()
         self._begun: dict[tuple[str, str], Table] = {}
         """tables that statements behind the cut have made: by name and statement"""
         self._consistent: frozenset[str] = frozenset()
         self._decided = False  # then any table may have keys that no log holds
-        self._ahead: dict[str, GtidSet] = {}  # by path
-        self._used: set[str] = set()  # paths, as far as they were given when it was loaded
+        self.beyond = Ahead()
+        self._paths = NewPaths(control, layout)
+        self.settle = Settle(control, layout)
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
+        self.tables, self._begun, self.beyond = {}, {}, Ahead()
         self.definitions.load()
+        self.left.load(cut)
         self.names.load()
-        self._used = used_paths(self.control)
+        self.filters.load()
+        self._paths.load()
         own = self.names.of
         changed = {own(json.loads(row["detail"])["name"]) for row in self.control.rows(FOREIGN)}
         self._consistent = consistent_paths(self.control)
-        self._decided = self.control.makes_rows_differ()
-        places = {
-            (own(n), MADE_BY_ROWS): path for n, path in shown_paths(self.control, cut).items()
-        }
+        self._decided = makes_rows_differ(self.control)
+        shown = {own(name): path for name, path in shown_paths(self.control, cut).items()}
+        self.waiting.load(cut, shown)
+        places = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
         for made in made_behind(self.control, cut):
             places.setdefault((own(made.name), made.made_by), made.path)
         at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
@@ -111,63 +123,100 @@ class Tracking:
                 self.commits.check(table, at_cut.metadata_id, at_cut.version, snapshot)
             else:  # in no cut yet: from its creation on
                 self.commits.check(table, snapshot.metadata_id, 0, snapshot)
+        gone = self.filters.ended([*self.tables, *self.waiting])
+        self.waiting.drop(gone)
+        self.tables = {name: table for name, table in self.tables.items() if name not in gone}
 
     def _loaded(self, name: str, path: str, snapshot: Snapshot, cut: Cut | None) -> Table:
         """A table as it is, and, where it is ahead of the cut, as the log has it at the cut."""
         table = self._table(name, path, snapshot)
         executed = GtidSet.parse(cut.gtid_executed) if cut else GtidSet()
         at_cut = self.definitions.at(path, cut.position if cut else -1, executed)
-        table.definition = self._named(name, at_cut or self._created(snapshot))
+        table.definition = self._named(name, at_cut or created(snapshot))
         if self.definitions.has(path) and (not cut or table.position > cut.position):
-            held = executed.union(self._held(snapshot) or GtidSet())
+            held = executed.union(held_gtids(snapshot, self.app) or GtidSet())
             table.logged = table.definition
             now = self.definitions.at(path, table.position, held)
-            table.definition = self._named(name, now or self._created(snapshot))
+            table.definition = self._named(name, now or created(snapshot))
         return table
 
-    def _held(self, snapshot: Snapshot) -> GtidSet | None:
-        """What the last commit of this channel says that the table holds; None where it is not in
-        the table's log any more."""
-        metadata = last_user_metadata(snapshot.folder, snapshot.version, self.app)
-        if metadata is None:
-            return None
-        text = formats.unstamp(metadata, _COMMIT_FORMAT, "the last commit", snapshot.folder)
-        return GtidSet.parse(json.loads(text).get("gtid_executed", ""))
+    def all_tables(self) -> list[Table]:
+        """Also those that no statement has made again yet."""
+        return [*self.tables.values(), *self._begun.values()]
 
     @property
     def highest(self) -> int:
-        """The highest position of any table, also of one that no statement has made again yet."""
-        tables = [*self.tables.values(), *self._begun.values()]
-        return max((table.position for table in tables), default=0)
+        """The highest position of any table."""
+        return max((table.position for table in self.all_tables()), default=0)
 
     def logged_definitions(self) -> dict[str, TableDefinition]:
         """What the log's rows of each table are, at the place that is applied."""
-        return {t.name: t.definition_in_log for t in list(self.tables.values())}
+        tables = [t for t in list(self.tables.values()) if not t.at_place.dropped]
+        left = {t.name: t.definition for t in self.left.tables.values() if t.definition}
+        return left | {t.name: t.definition_in_log for t in tables}
+
+    def wider_definitions(self) -> dict[str, TableDefinition]:
+        """The tables of which the target keeps more than the source has, at that place."""
+        there = {table.name: table.at_place for table in list(self.tables.values())}
+        return {name: one for name, one in there.items() if one.in_log is not one}
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
         """The foreign keys of each table that is there, or is going to be made from its first
         TABLE_MAP; None: they are not known."""
         keys: dict[str, tuple[ForeignKey, ...] | None] = {}
         keys.update(self.definitions.expected_keys())
-        return keys | {n: d.foreign_keys for n, d in self.logged_definitions().items()}
+        there = self.logged_definitions().items()
+        return keys | {n: d.foreign_keys for n, d in there if n not in self.left.tables}
 
     def drop(self, names: Iterable[str], position: int) -> None:
         """Takes tables out of what the next cut shows, by a statement that ends at ``position``."""
         gone = set(names)
+        self.waiting.drop(gone)
         self.tables = {name: table for name, table in self.tables.items() if name not in gone}
         expected = self.definitions.expected_keys()
         for name in sorted(gone):
             if expected.get(name):
                 self.definitions.expect_keys(name, (), position)
 
+    def leftover(self) -> frozenset[str]:
+        """Tables that have rows which the source has removed by TRUNCATE, at that place."""
+        return frozenset(t.name for t in list(self.tables.values()) if t.at_place.truncated)
+
+    def live(self, name: str) -> Table | None:
+        """The table of that name, if the source has it, too."""
+        table = self.tables.get(name)
+        return None if table is None or table.at_place.dropped else table
+
+    def _set_aside(self, name: str) -> None:
+        """Gives a table that the source has dropped another name, where its name is used again."""
+        if name in self.tables and self.live(name) is None:
+            tables = dict(self.tables)
+            names = itertools.chain([""], itertools.count(2))
+            free = next(n for n in (f"{name}@dropped{i}" for i in names) if n not in tables)
+            tables[free] = tables.pop(name)
+            tables[free].rename(free)
+            self.tables = tables
+            log.warning("%s was dropped and comes again: what is kept is %s now", name, free)
+
+    def left_out(self) -> dict[str, TableDefinition]:
+        """Tables whose rows are not applied, as staging is told of them."""
+        return dict.fromkeys([*self.left.tables, *self.waiting], LEFT_OUT)
+
+    def wait(self, name: str, why: Waiting) -> None:
+        """Takes a table out of what the next cut shows until it is copied."""
+        self.waiting.add(name, why)
+        self.tables = {other: table for other, table in self.tables.items() if other != name}
+
     def rename(self, before: str, after: str, position: int) -> None:
         """Gives a table another name from the next cut on; others that refer to it follow."""
+        self._set_aside(after)
         tables = dict(self.tables)
         table = tables.pop(before, None)
         if table is not None:
             table.rename(after)
             tables[after] = table
         self.tables = tables
+        self.waiting.rename(before, after)
         keys = self.definitions.expected_keys().get(before)
         if keys:
             self.definitions.expect_keys(before, (), position)
@@ -184,8 +233,8 @@ class Tracking:
 
     def take_key(self, table: Table, key: tuple[int, ...], before: Cut) -> None:
         """Takes over the key that the log names, behind ``before``."""
-        definition = replace(table.definition, primary_key=key)
-        self.definitions.record(table.path, definition, before.position)
+        definition = table.definition.with_logged_key(key)
+        self.definitions.record(table.path, definition, before.position, by_rows=True)
         table.definition = definition
 
     def see_logged(self, names: Iterable[str]) -> None:
@@ -196,42 +245,26 @@ class Tracking:
                 for lower, table in self.tables.items():
                     table.name, table.definition = lower, folded_definition(table.definition)
 
-    def find_ahead(self, cut: Cut, lowest: int) -> None:
-        """Fills ``ahead`` for a log that is not the cut's. Positions of the other log, behind the
-        cut and below ``lowest``, say nothing here: the GTIDs of a table's last commit have to."""
-        for table in [*self.tables.values(), *self._begun.values()]:
-            if cut.position < table.position < lowest:
-                held = self._held(table.snapshot)
-                if held is None:
-                    raise TargetError(
-                        "the table is ahead of the last cut, and its last commit is not in its log"
-                        " any more: nobody can tell what it holds",
-                        table=table.name,
-                        file=table.folder,
-                        hint="give the log that was applied before, or use an empty target",
-                    )
-                self._ahead[table.path] = held
+    def find_ahead(
+        self, cut: Cut | None, lowest: int, since: SourcePlace | None, *, by_place: bool
+    ) -> None:
+        """Finds what tables hold beyond the cut, for a log that is not the cut's and begins at
+        ``lowest``; see ``Ahead.find``."""
+        self.beyond.find(self.all_tables(), self.app, cut, lowest, since, by_place=by_place)
 
-    def is_ahead(self, executed: GtidSet) -> bool:
-        """Whether a table holds more than ``executed``, so that there is no cut."""
-        return any(not held.issubset(executed) for held in self._ahead.values())
-
-    def ahead(self) -> dict[str, GtidSet]:
-        """What tables hold beyond the last cut, where their positions are of another log's."""
+    def ahead(self) -> dict[str, Held]:
+        """The same by the tables' names."""
         tables = list(self.tables.values())
-        return {t.name: self._ahead[t.path] for t in tables if t.path in self._ahead}
+        return {t.name: held for t in tables if (held := self.beyond.of(t.path)) is not None}
 
     def has(self, table: Table, cut: Cut) -> bool:
         """Whether the table has already what the statement before ``cut`` makes of it."""
-        held, gtids = self._ahead.get(table.path), GtidSet.parse(cut.group)
-        if held is not None and gtids and gtids.issubset(held):
-            return True
-        return table.position >= cut.position
+        return self.beyond.has(table.path, cut) or table.position >= cut.position
 
     def _table(self, name: str, path: str, snapshot: Snapshot) -> Table:
         """A table as it was created."""
         properties, position = snapshot.configuration, self.delta.last_txn(snapshot, self.app)
-        if _DEFINITION not in properties or position is None:
+        if DEFINITION not in properties or position is None:
             raise TargetError(
                 "the Delta table at this path was not made by this channel",
                 table=name, file=snapshot.folder, hint="move it away, or use another target",
@@ -241,23 +274,15 @@ class Tracking:
             name,
             path,
             snapshot.folder,
-            self._named(name, self._created(snapshot)),
+            self._named(name, created(snapshot)),
             not self._decided
             and (
-                properties.get(_COMPLETE) == "true"
-                or (properties.get(_COMPLETE) == _COPIED and path in self._consistent)
+                properties.get(COMPLETE) == "true"
+                or (properties.get(COMPLETE) == _COPIED and path in self._consistent)
             ),
             snapshot,
             position,
             Columns.of(snapshot.schema_string, snapshot.partition_columns),
-        )
-
-    @staticmethod
-    def _created(snapshot: Snapshot) -> TableDefinition:
-        """The table's definition as it was created."""
-        text = snapshot.configuration[_DEFINITION]
-        return TableDefinition.from_json(
-            formats.unstamp(text, _DEFINITION_FORMAT, "this table", snapshot.folder)
         )
 
     def _named(self, name: str, definition: TableDefinition) -> TableDefinition:
@@ -278,9 +303,10 @@ class Tracking:
         """Makes the table, position in the same commit, or finds what was made of it before a
         crash. ``complete``: from CREATE TABLE; ``made_by``: that statement. Raises TargetError."""
         definition = self.options.forms.apply(definition)
+        self._set_aside(definition.name)
         begun = self._begun.pop((definition.name, made_by), None)
         if begun is None:
-            path = self._new_path(definition)
+            path = self._paths.new(definition, self.delta)
             announce(self.control, definition.name, path, position, made_by)
             self._make(definition, path, position, user_metadata, str(complete).lower())
             begun = self._opened(definition.name, path)
@@ -298,25 +324,11 @@ class Tracking:
         self.tables = {**self.tables, definition.name: table}
         return table
 
-    def _new_path(self, definition: TableDefinition) -> str:
-        path = Layout.path_of(definition.database, definition.table)
-        if path not in self._used and not storage.exists(self.layout.table(path)):
-            self._used.add(path)  # without a look at all that the control table holds
-            return path
-        used = used_paths(self.control)
-        if path not in used and self.delta.snapshot(self.layout.table(path)) is not None:
-            raise TargetError(
-                "there is a Delta table already that this channel did not make",
-                table=definition.name, file=self.layout.table(path),
-                hint="move it away, or use another target",
-            )  # fmt: skip
-        return self.layout.fresh_path(definition.database, definition.table, used)
-
     def _make(
         self, definition: TableDefinition, path: str, position: int, metadata: str, complete: str
     ) -> None:
-        stamped = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
-        own = {_DEFINITION: stamped, _COMPLETE: complete}
+        stamped = definition_text(definition)
+        own = {DEFINITION: stamped, COMPLETE: complete}
         new = self.options.new_table(definition, own)
         self.delta.create(self.layout.table(path), new, self.app, position, metadata)
 
@@ -333,17 +345,3 @@ class Tracking:
     def key_folder(self, table: Table) -> str:
         """Folder of the index of the table's key, as it is now."""
         return self.layout.keys(table.path, table.key_columns)
-
-
-def user_metadata(cut: Cut, channel: str) -> str:
-    """The commit's userMetadata: everything of the channel up to this position, and the group that
-    ends there."""
-    fields: dict[str, Any] = {
-        "channel": channel,
-        "log_id": cut.log_id,
-        "position": cut.position,
-        "gtid_executed": cut.gtid_executed,
-        "group": cut.group,
-        "source": dict(cut.source),
-    }
-    return formats.stamp(json.dumps(fields), _COMMIT_FORMAT)

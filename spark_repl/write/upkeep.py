@@ -14,14 +14,18 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..control.replaced import remove_replaced, touch
+from ..control.replaced import gone_paths, remove_replaced, touch
+from ..control.retention import Retention
 from ..crash_points import reach
 from ..delta import checkpoint
+from ..delta.log_cleanup import remove_commits
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
 from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
 from .discard import discard
+from .key_index import KeyIndex
+from .promised import Promised, files_of
 from .written import LiveFile
 
 if TYPE_CHECKING:
@@ -31,6 +35,10 @@ if TYPE_CHECKING:
     from .tracking import Tracking
 
 log = logging.getLogger(__name__)
+
+_CLEAN_EVERY = 500
+"""commits of a table after which its log is looked at: to list it takes the longer the larger it
+is"""
 
 
 class Upkeep:
@@ -42,11 +50,13 @@ class Upkeep:
     ) -> None:
         self.tracking, self.commits = tracking, tracking.commits
         self.workers, self.target = workers, target
+        self._retention = Retention.of(target)
         self._enough = target.compact_files if compaction else 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
         self._working = self._closed = False
+        self._cleaned: dict[str, int] = {}  # path -> version
 
     def look(self, tables: Iterable[str]) -> None:
         """Takes in which tables a group has just changed; returns at once."""
@@ -68,7 +78,10 @@ class Upkeep:
             try:
                 if table is not None:
                     self._tend(table)
-                if self.tracking.control.prune(self.target.cut_retention_hours):
+                self._retention.record(self.tracking.control)
+                if self.tracking.control.prune(
+                    self._retention, self.tracking.settle, self._gone_paths
+                ):
                     self._remove_replaced()
             # That the JVM has ended is reported by whoever applies, who meets it too.
             except (SparkReplError, OSError) as error:
@@ -86,12 +99,32 @@ class Upkeep:
             return self._changed.pop()
 
     def _tend(self, table: Table) -> None:
-        checkpoint.write_if_due(self.tracking.delta, table.snapshot)
+        durable = self.tracking.settle.durable
+        checkpoint.write_if_due(self.tracking.delta, table.snapshot, durable)
         # What is only moved keeps its row id, which this compaction can't write down.
         if self._enough and not table.snapshot.has("delta.enableRowTracking"):
             self._compact(table)
         if self._vacuum_due(table):
             self._vacuum(table)
+        self._clean_log(table)
+
+    def _clean_log(self, table: Table) -> None:
+        """Removes commits that no promise needs, once so many have come."""
+        version = table.snapshot.version
+        if version - self._cleaned.get(table.path, 0) < _CLEAN_EVERY:
+            return
+        promised = Promised(self.tracking.control)
+        self.tracking.control.check_owner()  # else another one publishes cuts that these are not
+        hours = max(self.target.commit_retention_hours, self._retention.every)
+        removed = remove_commits(
+            table.folder,
+            self.tracking.settle.durable,
+            before=time.time() - 3600 * hours,
+            keep=promised.kept.get(table.path, ()),
+            begin=promised.begin.get(table.path, 0),
+        )
+        self._cleaned[table.path] = version
+        log.info("%s: %d commits were removed from its log", table.name, removed)
 
     def _compact(self, table: Table) -> None:
         with table.lock:
@@ -154,13 +187,23 @@ class Upkeep:
 
     def _vacuum(self, table: Table) -> None:
         """Removes files that no version within the table's retention needs, and their indexes."""
-        self.tracking.delta.vacuum(table.folder)
-        self.tracking.key_index(table).forget_gone()
+        self.tracking.settle.durable.sync(table.folder)
+        pinned = Promised(self.tracking.control).pinned.get(table.path, ())
+        self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))
+        keys = self.tracking.layout.keys(table.path)
+        # Of the key, and of columns that foreign keys are looked for by.
+        for name in os.listdir(keys) if os.path.isdir(keys) else ():
+            KeyIndex(os.path.join(keys, name), table.folder, []).forget_gone()
         touch(self.tracking.layout.vacuumed(table.path))
+
+    def _gone_paths(self) -> set[str]:
+        return gone_paths(self.tracking.control, self.tracking.layout)
 
     def _remove_replaced(self) -> None:
         """Removes tables whose place a copy has taken, when the cuts that show them are gone."""
         if self.target.vacuum_hours:
             hours = self.target.cut_retention_hours
-            for path in remove_replaced(self.tracking.control, self.tracking.layout, hours):
+            tracking = self.tracking
+            for path in remove_replaced(tracking.control, tracking.layout, hours, tracking.settle):
+                self._cleaned.pop(path, None)
                 log.info("%s was replaced by a copy, and is in no cut any more: removed", path)

@@ -38,6 +38,8 @@ class WriteTask:
     staging: str = ""
     change_data: bool = False
     """whether the table has Delta's change data feed"""
+    replaces: bool = False
+    """whether the table has rows that the source has not: an INSERT takes their place"""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from spark_repl.receiver.report import Report, read_report
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.write import key_index, tracking
+from spark_repl.write import key_index, own_metadata
 from tests.fixtures.make_formats import HERE, TABLE
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, rows, run
@@ -86,7 +86,7 @@ def test_a_control_table_of_later_is_refused(log, target, by_a_later_version):
 
 
 def test_a_tables_definition_of_later_is_refused(log, target, by_a_later_version):
-    undo = by_a_later_version(tracking, "_DEFINITION_FORMAT")
+    undo = by_a_later_version(own_metadata, "_DEFINITION_FORMAT")
     run(log.folder, target)
     undo()
     with pytest.raises(FormatError, match=LATER) as caught:
@@ -101,7 +101,7 @@ def test_a_commit_of_later_is_refused(log, target, tmp_path, killed, by_a_later_
         other.ddl(statement)
     for made in (log, other):
         made.transaction(insert(TABLE, (1, "x")), insert(second, (1, "x")))
-    undo = by_a_later_version(tracking, "_COMMIT_FORMAT")
+    undo = by_a_later_version(own_metadata, "_COMMIT_FORMAT")
     killed(log, target, lambda at: at == "after_put")
     undo()
     with pytest.raises(FormatError, match="the last commit was " + LATER):
@@ -114,18 +114,18 @@ def test_a_request_of_later_is_given_up(log, target, by_a_later_version):
         recopy.ask(found.config, ("t.a",))
         undo()
         recopier = recopy.Recopier(found.spark, found.config, found)
-        assert len(recopier._requests()) == 1
+        assert len(recopier._queue.requests()) == 1
         recopier._one()
         copy = last_copy(found.tracking.control)
         assert copy is not None and list(copy.bounds) == ["t.a"]
         assert re.search("this request was " + LATER, copy.error)
-        assert recopier._requests() == []
+        assert recopier._queue.requests() == []
 
 
 def test_a_branch_of_later_is_refused(tmp_path):
     (tmp_path / "00000000000000000004.events2").touch()
     with pytest.raises(FormatError, match="a prepared XA branch was written in format 2"):
-        XaStore(str(tmp_path)).clean(())
+        XaStore(str(tmp_path)).clean((), lambda: None)
     assert (tmp_path / "00000000000000000004.events2").exists()
 
 

@@ -123,7 +123,8 @@ def test_an_error_names_a_transaction_only_if_it_is_known_which(count, position)
     records = np.zeros(count, RECORD)
     records["position"] = [RelayPosition(1, 100 * (i + 1)).packed for i in range(count)]
     records["end"] = records["position"] + 100
-    one: Any = SimpleNamespace(records=records, worker=np.arange(count), shares={0: 1, 1: 1})
+    shares = {0: 1, 1: 1}
+    one: Any = SimpleNamespace(slot=0, records=records, worker=np.arange(count), shares=shares)
     self: Any = MagicMock()
     self._control.named = lambda error: error
     self._applied.placed = lambda error, record: setattr(error, "gtid", "known")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,13 @@ A, B = Table("a"), Table("b")
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many transactions were staged, each time."""
-    true, found = Stager.stage, list[int]()
+    true, found = Stager.read, list[int]()
 
-    def stage(self, group):
+    def read(self, group, workers=None):
         found.append(len(group.records))
-        return true(self, group)
+        return true(self, group, workers)
 
-    monkeypatch.setattr(Stager, "stage", stage)
+    monkeypatch.setattr(Stager, "read", read)
     return found
 
 
@@ -122,15 +123,16 @@ def test_it_ends_at_a_statement(log, target, reads):
 
 def test_what_goes_wrong_then_is_met_in_its_turn(log, target, reads, monkeypatch):
     grown(log, target)
-    true, tried = Stager.stage, []
+    true, tried = Stager.read, []
 
-    def stage(self, group):
+    def read(self, group, workers=None):
         tried.append(group)
+        reading = true(self, group, workers)
         if len(tried) == 1:
-            raise LogError("once")
-        return true(self, group)
+            return replace(reading, outcomes=[LogError("once")] * len(reading.tasks))
+        return reading
 
-    monkeypatch.setattr(Stager, "stage", stage)
+    monkeypatch.setattr(Stager, "read", read)
     assert apply(log, target) == []
     assert len(tried) == 2
     assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]

@@ -9,6 +9,7 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.control.layout import Layout, encode
 from spark_repl.delta import checkpoint
+from spark_repl.delta.durable import Durable
 from spark_repl.delta.public_log import PublicLog
 from spark_repl.delta.reader import newest_version, read
 from spark_repl.errors import TargetError
@@ -17,7 +18,8 @@ from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, run
 
 NAMES = (
-    "ü", "a b", "100%", "%41", "%C3%BC", "😀", "名前", "it's", '"', "a;b", "_x", "{x}*[y]", "a\\b",
+    "ü", "a b", "100%", "%41", "%C3%BC", "☃", "名前", "it's", '"', "a;b", "_x", "{x}*[y]", "a\\b",
+    "试" * 64,
 )  # fmt: skip
 APP = "spark_repl:default"
 TARGETS = ("Küche 100% 😀", "a;b&c#d?e", "*{x}", "it's @2 ~`")
@@ -41,12 +43,15 @@ def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
         for table in tables:
             log.transaction(insert(table, (3 + number, "y")))
     run(log.folder, odd_target)
-    layout, delta = Layout(str(odd_target)), LocalDelta()
+    layout, delta, durable = Layout(str(odd_target)), LocalDelta(), Durable(str(odd_target))
     for table in tables:
         folder = layout.table(layout.path_of("t", table.name))
         expected = [(1, table.name), (2, "x"), (3, "y"), (4, "y")]
         assert sorted(map(tuple, (row.values() for row in read(folder).to_pylist()))) == expected
         assert newest_version(folder) == delta.version(folder)
+        snapshot = delta.snapshot(folder)
+        assert snapshot is not None  # of the last run upkeep may not have come to all tables
+        assert checkpoint.write_if_due(delta, snapshot, durable) or checkpoint.last(folder)
         assert checkpoint.last(folder) > 0, "delta-rs wrote one, beside the table's log"
         assert len(read(folder, 1)) == 2
         public = PublicLog(MagicMock())

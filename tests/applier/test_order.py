@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
+from spark_repl.control.by_hand import decide
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
@@ -143,6 +144,13 @@ def test_a_create_that_made_nothing(log, target):
     assert rows(target, Table("c")) == [(1, "x")]
 
 
+@pytest.mark.parametrize("engine", ["MyISAM", "MEMORY"])
+def test_a_create_of_an_engine_without_transactions_bears_no_mark(log, target, engine):
+    log.ddl(f"CREATE TABLE IF NOT EXISTS t.c (id INT) ENGINE={engine}", status=b"\x12\xff\0")
+    run(log.folder, target)
+    assert rows(target, Table("c", (("id", "int"),))) == []
+
+
 def test_empty_and_skipped_transactions_take_their_slots(log, target):
     """Scenarios 25, 26: an empty transaction and one that is left out are committed and recorded
     in order, like any other."""
@@ -150,7 +158,7 @@ def test_empty_and_skipped_transactions_take_their_slots(log, target):
     log.transaction()
     log.transaction(insert(A, (2, "left out")))
     log.transaction(insert(A, (3, "x")))
-    Control(Layout(str(target)).control).decide("skip", {}, gtid_executed=log.gtid(5))
+    decide(Control(Layout(str(target)).control), "skip", {}, gtid_executed=log.gtid(5))
     run(log.folder, target, group_max_transactions=1)
     assert [last_gno(cut) for cut in cuts(target)] == [1, 2, 3, 4, 5, 6, 7]
     assert rows(target, A) == [(1, "x"), (3, "x")]
@@ -211,7 +219,7 @@ def test_status_while_it_waits(log, target, monkeypatch, capsys):
     monkeypatch.setattr(LocalDelta, "commit", commit)
     run(log.folder, target, group_max_transactions=1)
     assert seen.count(WAITING) == 2  # before the retry, and in it
-    assert f"state: {WAITING}" in capsys.readouterr().out
+    assert f"  {WAITING}  " in capsys.readouterr().out
     after = status(str(target))["replication_applier_status_by_worker"][0]
     assert after["PROCESSLIST_STATE"] == ""
     assert after["LAST_APPLIED_TRANSACTION"] == log.gtid(5)

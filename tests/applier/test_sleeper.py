@@ -136,10 +136,5 @@ def test_one_that_sleeps_in_its_start_removes_no_branch(changed, target):
         branch.parent.mkdir(parents=True, exist_ok=True)
         branch.write_bytes(b"its events")
         with pytest.raises(FencedError):
-            XaParts.of(
-                old.tracking.control,
-                old.tracking.layout,
-                old.tracking.control.cuts()[-1],
-                keep_all=False,
-            )
+            XaParts.of(old.tracking, old.tracking.control.cuts()[-1], keep_all=False)
         assert branch.exists()

@@ -3,17 +3,17 @@ crash leaves, the end and every cut are states of the source."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
+from spark_repl.control.copies import Copy, record_copy
+from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
-from tests.support.local_delta import at_cut, cuts, run
+from tests.support.cut_off import STRIDE
+from tests.support.local_delta import applier, apply_without_stream, at_cut, cuts, run, stopped
 
 A, B = Table("a"), Table("b")
-STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "4"))
-"""of the steps that are tried; 1 takes minutes"""
 State = dict[str, list[tuple[int, str]]]
 
 
@@ -133,3 +133,81 @@ def test_a_crash_at_any_step(source, tmp_path, lost):
         assert run(then, target)
         assert_states(source, target)
     assert step > 40
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT 1 AS id", "AS SELECT 1 AS id", "(id INT) SELECT 1 AS id"]
+)
+def test_a_table_that_is_made_from_a_query_has_rows_that_no_log_holds(tmp_path, query):
+    """As binlog_format=STATEMENT writes it."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.ddl(f"CREATE TABLE t.made {query}")
+    error = stopped(log.folder, target)
+    assert "binlog_format is not ROW" in error.message
+    assert (error.gtid, error.table) == (log.gtid(1), "t.made")
+
+
+def test_a_path_that_a_copy_was_given_meanwhile_is_not_given_again(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    for _ in range(3):
+        log.ddl(A.create)
+        log.ddl("DROP TABLE t.a")
+    log.ddl(A.create)
+    with applier(log.folder, target) as replica:
+        copy = Copy(GtidSet(), {"t.a": ()}, {"t.a": "t/a@3"}, error="given up")
+        record_copy(replica.tracking.control, copy)
+        apply_without_stream(replica)
+        assert replica.tracking.tables["t.a"].path == "t/a@5"
+
+
+def test_the_servers_own_schemas_are_left_out(tmp_path):
+    """Their tables were not made by this log, nor are they copied."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    stats = Table("innodb_index_stats", database="mysql")
+    log.ddl(A.create)
+    log.ddl(Table("own", database="mysql").create)
+    log.transaction(delete(stats, (1, "gone")), insert(A, (1, "x")), insert(stats, (1, "new")))
+    log.transaction(insert(Table("sys_config", database="sys"), (1, "x")))
+    log.ddl("ALTER TABLE mysql.own ADD x INT AUTO_INCREMENT UNIQUE")
+    assert run(log.folder, target)
+    assert at_cut(target, cuts(target)[-1]) == {"t.a": [(1, "x")]}
+    assert cuts(target)[-1].gtid_executed == log.gtid(0)[:-1] + "1-5"
+
+
+def test_a_database_that_goes_beside_one_with_a_dot_in_its_name(tmp_path):
+    """`t`.`x.a` or `t.x`.`a`: nothing tells which."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.ddl("CREATE TABLE `t.x`.a (id INT PRIMARY KEY)")
+    log.ddl("DROP DATABASE t")
+    error = stopped(log.folder, target)
+    assert "a name has a dot" in error.message and error.table == "t.x.a"
+    assert set(cuts(target)[-1].tables) == {"t.a", "t.x.a"}
+
+
+@pytest.mark.parametrize("engine", ["MERGE UNION=(x)", "mrg_myisam", "FEDERATED"])
+def test_a_table_that_shows_rows_of_others_stops(tmp_path, engine):
+    """Also where somebody copies tables: no copy would follow them."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(f"{A.create} ENGINE={engine}")
+    for copies in (False, True):
+        error = stopped(log.folder, target, copies=copies)
+        assert "shows rows of others" in error.message and error.gtid == log.gtid(0)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "RENAME TABLE t.a TO mysql.a",
+        "RENAME TABLE mysql.a TO t.b",
+        "ALTER TABLE mysql.a RENAME t.b",
+    ],
+)
+def test_a_table_that_leaves_or_enters_the_servers_own_schemas_stops(tmp_path, statement):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.ddl(statement)
+    error = stopped(log.folder, target)
+    assert "schema of the server's own" in error.message
+    assert error.gtid == log.gtid(1)

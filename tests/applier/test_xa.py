@@ -9,17 +9,14 @@ import json
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from spark_repl.apply.xa_parts import XaParts
 from spark_repl.cli.main import main
-from spark_repl.control import xa_store
 from spark_repl.observe.status import status
 from tests.property.test_xa_orders import Kept, branches_of, records_of
 from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
@@ -318,68 +315,3 @@ def test_statements_between_the_parts(log, target):
     log.xa_end("COMMIT", ONE)
     run(log.folder, target, group_max_transactions=1)
     assert rows(target, A) == [*OLD, (10, "one")]
-
-
-def test_a_branch_is_copied_piece_by_piece(tmp_path, monkeypatch):
-    """A branch of gigabytes takes no more memory than one piece."""
-    source = tmp_path / "log"
-    source.write_bytes(bytes(range(256)) * 5000)
-    order = (("prepare", 0),)
-    (branch,) = branches_of(order, records_of(order, (True,))).values()
-    monkeypatch.setattr(xa_store, "_COPY_BYTES", 4096)
-    pieces: list[int] = []
-
-    def counted(*args: Any) -> Counted:
-        return Counted(open(*args), pieces)
-
-    monkeypatch.setattr(xa_store, "open", counted, raising=False)
-    whole = replace(branch, path=str(source), start=100, end=1_200_000)
-    kept = xa_store.XaStore(str(tmp_path / "xa")).keep(whole)
-    assert Path(kept.path).read_bytes() == source.read_bytes()[100:1_200_000]
-    assert max(pieces) == 4096
-
-
-class Counted:
-    """A file that notes how much is read or written at once."""
-
-    def __init__(self, file: Any, pieces: list[int]) -> None:
-        self._file, self._pieces = file, pieces
-
-    def __enter__(self) -> Counted:
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self._file.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def read(self, size: int) -> bytes:
-        self._pieces.append(size)
-        return bytes(self._file.read(size))
-
-    def write(self, data: bytes) -> None:
-        self._pieces.append(len(data))
-        self._file.write(data)
-
-
-@pytest.mark.soak
-def test_branch_of_gigabytes(tmp_path, target):
-    """More than 2 GiB between XA PREPARE and XA COMMIT, kept beside the cut meanwhile."""
-    big = Table("big", (("id", "int"), ("v", "varchar(16000)")))
-    log = LogWriter(tmp_path / "log")
-    for statement in ("CREATE DATABASE t", big.create):
-        log.ddl(statement)
-    count, pad = 150_000, "x" * 15_900
-    parts = (range(first, first + 100) for first in range(0, count, 100))
-    log.xa_prepare(ONE, *(insert(big, *((i, f"{i}{pad}") for i in part)) for part in parts))
-    run(log.folder, target)
-    kept = sum(path.stat().st_size for path in (target / "_repl" / "xa").iterdir())
-    assert kept > 1 << 31
-    log.rotate()
-    (log.folder / "bin.000001").unlink()
-    log.xa_end("COMMIT", ONE)
-    run(log.folder, target)
-    files = (target / "t" / "big").glob("*.parquet")
-    assert sum(pq.read_metadata(path).num_rows for path in files) == count
-    assert not list((target / "_repl" / "xa").iterdir())

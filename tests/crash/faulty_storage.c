@@ -3,6 +3,9 @@
  * FAULTY_STORAGE=PREFIX:N:SEED: of the calls that change something below PREFIX about every N-th
  * meets a fault: it fails (EIO), times out (ETIMEDOUT, after a while), or does its work and then
  * says EIO, as when the answer is lost. A line for each goes to PREFIX.faults.
+ *
+ * faulty_storage_plan(CALL, PART, KIND): the next CALL (read: an open to read, create, write, fsync,
+ * rename, link) on a path that holds PART meets that fault, once. faulty_storage_met(): how often.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +27,9 @@ static char prefix[4096];
 static size_t length;
 static unsigned every;
 static atomic_uint dice;
-static atomic_char ours[FILES];
+static atomic_char ours[FILES], aimed_at[FILES];
+static char planned_call[16], planned_part[256];
+static atomic_int planned_kind, planned_met;
 #define TRUE_CALL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 __attribute__((constructor)) static void begin(void)
@@ -56,6 +61,28 @@ static int fault(const char *call, const char *path)
     return kind;
 }
 
+void faulty_storage_plan(const char *call, const char *part, int kind)
+{
+    snprintf(planned_call, sizeof planned_call, "%s", call);
+    snprintf(planned_part, sizeof planned_part, "%s", part);
+    atomic_store(&planned_kind, kind);
+}
+
+int faulty_storage_met(void) { return atomic_exchange(&planned_met, 0); }
+
+static int aims_at(const char *path)
+{
+    return atomic_load(&planned_kind) != NONE && path && strstr(path, planned_part) != NULL;
+}
+
+static int planned(const char *call, int aimed)
+{
+    if (!aimed || strcmp(call, planned_call)) return NONE;
+    int kind = atomic_exchange(&planned_kind, NONE);
+    if (kind != NONE) atomic_fetch_add(&planned_met, 1);
+    return kind;
+}
+
 static int failed(int kind)
 {
     errno = kind == TIMEOUT ? ETIMEDOUT : EIO;
@@ -64,7 +91,8 @@ static int failed(int kind)
 
 /* A call that publishes a name: may land although it says that it failed. */
 #define PUBLISHING(name, path, arguments)                  \
-    int kind = below(path) ? fault(#name, path) : NONE;    \
+    int kind = planned(#name[0] == 'r' ? "rename" : "link", aims_at(path)); \
+    if (kind == NONE && below(path)) kind = fault(#name, path); \
     if (kind == FAIL || kind == TIMEOUT) return failed(kind); \
     int done = TRUE_CALL(name) arguments;                  \
     return kind == LAND && done == 0 ? failed(kind) : done;
@@ -92,11 +120,15 @@ int linkat(int a, const char *from, int b, const char *to, int flags)
         mode = va_arg(more, mode_t);                                          \
         va_end(more);                                                         \
     }                                                                         \
-    int writes = (flags & O_CREAT) && below(path);                            \
-    int kind = writes ? fault(#name, path) : NONE;                            \
+    int writes = (flags & O_CREAT) && below(path), aimed = aims_at(path);     \
+    int kind = planned(flags & O_CREAT ? "create" : "read", aimed);           \
+    if (kind == NONE && writes) kind = fault(#name, path);                    \
     if (kind == FAIL || kind == TIMEOUT) return failed(kind);                 \
     int fd = TRUE_CALL(name) arguments;                                       \
-    if (fd >= 0 && fd < FILES) atomic_store(&ours[fd], writes);               \
+    if (fd >= 0 && fd < FILES) {                                              \
+        atomic_store(&ours[fd], writes);                                      \
+        atomic_store(&aimed_at[fd], aimed);                                   \
+    }                                                                         \
     return fd;
 
 int open(const char *path, int flags, ...) { OPENING(open, (path, flags, mode)) }
@@ -109,7 +141,9 @@ int openat64(int at, const char *path, int flags, ...)
 
 ssize_t write(int fd, const void *data, size_t size)
 {
-    int kind = fd >= 0 && fd < FILES && atomic_load(&ours[fd]) ? fault("write", "") : NONE;
+    int known = fd >= 0 && fd < FILES;
+    int kind = planned("write", known && atomic_load(&aimed_at[fd]));
+    if (kind == NONE && known && atomic_load(&ours[fd])) kind = fault("write", "");
     if (kind == FAIL || kind == TIMEOUT) return failed(kind);
     ssize_t done = TRUE_CALL(write)(fd, data, size);
     return kind == LAND ? failed(kind) : done;
@@ -117,7 +151,9 @@ ssize_t write(int fd, const void *data, size_t size)
 
 int fsync(int fd)
 {
-    int kind = fd >= 0 && fd < FILES && atomic_load(&ours[fd]) ? fault("fsync", "") : NONE;
+    int known = fd >= 0 && fd < FILES;
+    int kind = planned("fsync", known && atomic_load(&aimed_at[fd]));
+    if (kind == NONE && known && atomic_load(&ours[fd])) kind = fault("fsync", "");
     int done = TRUE_CALL(fsync)(fd);
     return kind == NONE ? done : failed(kind);
 }

@@ -9,11 +9,15 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_repl.errors import TargetError
+from spark_repl.observe.status import status
+from tests.crash.storage_steps import NUMBERS, STEPS
 from tests.spark.lab import assert_applied_once, assert_rows, assert_server_state, cuts
 from tests.support.binlog_writer import LogWriter, Table, insert
 
@@ -47,11 +51,16 @@ def _apply(log: Path, target: Path, bound: int, **more: str) -> subprocess.Compl
 
 def _through_faults(
     log: Path, target: Path, bound: int, library: Path, every: int, seed: int
-) -> str:
-    """Applies the log where about every n-th call to storage fails, until it is through."""
+) -> int:
+    """Applies the log where about every n-th call to storage fails, until it is through. Returns
+    how often an applier tried again, of itself, in all its starts."""
+    retries = 0
     for start in range(1, _STARTS_MAX + 1):
         plan = f"{target}/:{every}:{seed * 100 + start}"
         ran = _apply(log, target, bound, FAULTY_STORAGE=plan, LD_PRELOAD=str(library))
+        with suppress(TargetError):  # nothing was claimed yet
+            (applier,) = status(str(target))["replication_applier_status"]
+            retries += applier["COUNT_TRANSACTIONS_RETRIES"]
         if ran.returncode == 0:
             break
         # Where nothing retries (a start, Spark's own files) the applier stops, saying why.
@@ -59,8 +68,30 @@ def _through_faults(
     assert ran.returncode == 0, ran.stderr[-3000:]
     met = Counter(line.split()[0] for line in (target / ".faults").read_text().splitlines())
     assert met.total() >= 3
-    retries = json.loads(ran.stdout.splitlines()[-1])["retries"]
-    return f"{start} starts, {retries} retries in the last, faults: {dict(met)}"
+    print(f"{start} starts, {retries} retries, faults: {dict(met)}")
+    return retries
+
+
+def test_a_fault_at_each_step_is_retried(tmp_path: Path, faulty: Path) -> None:
+    """Not only survived: each is counted for its worker, with its number; what landed although the
+    answer was lost is found, and not tried again."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.crash.storage_steps", str(tmp_path)],
+        capture_output=True, text=True, timeout=400, check=False, cwd=_SOURCE.parents[2],
+        env={**os.environ, "LD_PRELOAD": str(faulty)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    said = [json.loads(line) for line in ran.stdout.splitlines()]
+    want = [
+        {
+            "step": name, "kind": kind, "met": 1, "all": True,
+            "retries": int(step.retried), "counted": int(step.retried),
+            "number": NUMBERS[kind] if step.retried else 0,
+        }
+        for name, step in STEPS.items()
+        for kind in step.kinds
+    ]  # fmt: skip
+    assert said == want
 
 
 def test_calls_fail_time_out_or_land_unanswered(
@@ -73,7 +104,7 @@ def test_calls_fail_time_out_or_land_unanswered(
     for key in range(12):
         log.transaction(insert(a, (key, "x")), insert(b, (key, "x")))
     target = tmp_path / "lake"
-    print(_through_faults(log.folder, target, 4, faulty, 40, 1))
+    _through_faults(log.folder, target, 4, faulty, 40, 1)
     for table in (a, b):
         assert_rows(spark, target, table, [(key, "x") for key in range(12)])
     assert_applied_once(target)
@@ -85,7 +116,8 @@ def test_bank_on_faulty_storage(
     spark: SparkSession, bank: Path, tmp_path: Path, faulty: Path, seed: int
 ) -> None:
     target = tmp_path / "lake"
-    print(_through_faults(bank, target, 300, faulty, 100, seed))
+    # Not only survived by another start.
+    assert _through_faults(bank, target, 300, faulty, 100, seed) > 0
     assert_server_state(spark, target, bank / "expected")
     assert_applied_once(target)
     executed = (bank / "gtid_executed.txt").read_text().strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from spark_repl.copy import source_tables
 
 from .receiving import processes
-from .server import Server, copy_of
+from .server import PLANTED, Server, copy_of
 
 MakeServer = Callable[..., Server]
 
@@ -55,6 +56,32 @@ def make_server(template: Server, tmp_path: Path) -> Iterator[MakeServer]:
     yield make
     for found in made:
         found.stop()
+
+
+_SEARCHED_BYTES_MAX = 1 << 20
+
+
+def showing(folder: Path) -> list[str]:
+    """Files, other than configurations and large ones, that hold the planted password."""
+    found = []
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # gone since
+            small = path.is_file() and path.stat().st_size < _SEARCHED_BYTES_MAX
+            if small and path.suffix != ".toml" and PLANTED.encode() in path.read_bytes():
+                found.append(str(path))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Neither in what a test leaves (status, logs, tables), nor in what is logged, nor in the
+    arguments of processes."""
+    yield
+    assert [
+        r for r in caplog.get_records("call") if PLANTED in f"{r.getMessage()}{r.exc_text}"
+    ] == []
+    assert [one.args for one in processes if PLANTED in str(one.args)] == []
+    assert showing(tmp_path) == []
 
 
 @pytest.fixture(autouse=True)

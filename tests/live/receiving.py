@@ -21,7 +21,7 @@ from spark_repl.relay.log import open_log
 from spark_repl.relay.record import gtid_text
 from spark_repl.relay.verify import verify_log
 
-from .server import Server
+from .server import PLANTED, Server
 
 _WAIT_S = 60.0
 processes: list[subprocess.Popen[bytes]] = []
@@ -31,7 +31,8 @@ processes: list[subprocess.Popen[bytes]] = []
 def config_for(server: Server, folder: Path, **values: Any) -> Config:
     """``tls="required"`` becomes ``source.tls``; dots are written as two underscores."""
     keys = {
-        "source.host": "127.0.0.1", "source.port": server.port, "source.password": "repl",
+        "source.host": "127.0.0.1", "source.port": server.port,
+        "source.user": "planted", "source.password": PLANTED,
         "relay.path": str(folder / "relay"), "target.path": str(folder / "lake"),
         "source.connect_retry_max_s": 1,
     }  # fmt: skip
@@ -43,8 +44,13 @@ def config_for(server: Server, folder: Path, **values: Any) -> Config:
 class Running:
     """A receiver in a thread of this process."""
 
-    def __init__(self, config: Config, start: GtidSet | None = None) -> None:
-        self.receiver, self.error = Receiver(config, start), list[BaseException]()
+    def __init__(
+        self,
+        config: Config,
+        start: GtidSet | None = None,
+        place: tuple[str, int] | None = None,
+    ) -> None:
+        self.receiver, self.error = Receiver(config, start, place), list[BaseException]()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
@@ -68,6 +74,14 @@ class Running:
         while (self.receiver.report.server is None or not self.receiver.writer.log_id) and (
             time.monotonic() < until and not self.error
         ):
+            time.sleep(0.02)
+
+    def wait_for_end(self, server: Server) -> None:
+        """Until it stands where the server's log ends."""
+        end = server.query("SHOW BINARY LOG STATUS")[0][:2]
+        writer, until = self.receiver.writer, time.monotonic() + _WAIT_S
+        while (writer.source_file, writer.source_position) != end and not self.error:
+            assert time.monotonic() < until, (writer.source_file, writer.source_position, end)
             time.sleep(0.02)
 
     def wait_for(self, executed: str) -> None:

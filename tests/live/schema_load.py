@@ -73,6 +73,10 @@ class SchemaLoad:
             else:
                 self._change()
 
+    def say(self, statement: str) -> None:
+        """One that the server must take; a table of it is in ``tables``."""
+        assert self._take(statement), statement
+
     def _take(self, statement: str) -> bool:
         """Says it to the server, and looks at all tables behind it."""
         try:

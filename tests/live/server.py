@@ -18,12 +18,17 @@ from typing import Any, Self
 import pymysql
 
 _START_S = 60
-_ACCOUNTS = """
+PLANTED = "planted-hunter2"
+"""the password of the account ``planted``, which what is tested uses: nothing may show it"""
+_ACCOUNTS = f"""
 CREATE USER 'app'@'%' IDENTIFIED BY 'app';
 GRANT ALL ON *.* TO 'app'@'%';
 CREATE USER 'repl'@'%' IDENTIFIED BY 'repl';
 GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, LOCK TABLES, XA_RECOVER_ADMIN ON *.*
   TO 'repl'@'%';
+CREATE USER 'planted'@'%' IDENTIFIED BY '{PLANTED}';
+GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, LOCK TABLES, XA_RECOVER_ADMIN ON *.*
+  TO 'planted'@'%';
 CREATE USER 'poor'@'%' IDENTIFIED BY 'poor';
 CREATE USER 'blind'@'%' IDENTIFIED BY 'blind';
 GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'blind'@'%';
@@ -116,7 +121,8 @@ class Server:
 
     def connect(self, user: str = "app", **options: Any) -> Any:
         return pymysql.connect(
-            host="127.0.0.1", port=self.port, user=user, password=user, autocommit=True,
+            host="127.0.0.1", port=self.port, user=user, autocommit=True,
+            password=PLANTED if user == "planted" else user,
             connect_timeout=5, **options,
         )  # fmt: skip
 

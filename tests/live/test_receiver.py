@@ -131,7 +131,7 @@ def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str, clients: int = 2)
 @pytest.mark.parametrize("tls", ["disabled", "required"])
 def test_connection_is_cut(make_server: MakeServer, tmp_path: Path, tls: str) -> None:
     server = make_server()
-    server.connect("repl").close()  # from then on the server knows the password without TLS too
+    server.connect("planted").close()  # from then on the server knows the password without TLS too
     _cuts(server, tmp_path, 6, tls)
 
 

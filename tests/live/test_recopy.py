@@ -80,6 +80,7 @@ def _followed(
     config = config_for(server, tmp_path)
     with Load(server, 1):
         time.sleep(0.3)
+    server.query("INSERT INTO t.b (v) VALUES ('0')")
     _copy(spark, config)
     _catch_up(spark, config, server.executed)
     return server, config

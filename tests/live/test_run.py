@@ -214,6 +214,6 @@ def test_storm(make_server: Callable[..., Server], tmp_path: Path, kills: int, c
     assert report and report["SERVICE_STATE"] == "OFF"
     log = open_log(config.relay.path)
     assert log.files[-1].number > 1
-    assert applied_file(config, log) == log.files[-1].number
+    assert applied_file(Control.existing(config.target.path), log) == log.files[-1].number
     purge_applied(config)
     assert len(open_log(config.relay.path).files) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def assert_equal(target: Path, states: dict[int, State]) -> int:
 
 
 def apply_random_statements(
-    server: Server, folder: Path, seed: int, statements: int, *, mapping: bool
+    server: Server, folder: Path, seed: int, statements: int, *, mapping: bool, **options: Any
 ) -> None:
     server.query("RESET BINARY LOGS AND GTIDS", "DROP DATABASE IF EXISTS d")
     load = SchemaLoad(server, seed)
@@ -51,13 +52,22 @@ def apply_random_statements(
     log.mkdir()
     for path in server.data.glob("binlog.0*"):
         shutil.copy(path, log)
-    assert run(log, target, group_max_transactions=3, keys={"column_mapping": mapping})
+    assert run(log, target, group_max_transactions=3, keys={"column_mapping": mapping}, **options)
     assert assert_equal(target, load.states) > statements
 
 
 @pytest.mark.parametrize(("seed", "mapping"), [(1, True), (2, False)])
 def test_random_statements(shared_server: Server, tmp_path: Path, seed: int, mapping: bool) -> None:
     apply_random_statements(shared_server, tmp_path, seed, 100, mapping=mapping)
+
+
+@pytest.mark.parametrize(
+    "options", [{"feed": True}, {"vectors": False}], ids=["change data feed", "no vectors"]
+)
+def test_random_statements_on_tables_with_other_features(
+    shared_server: Server, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    apply_random_statements(shared_server, tmp_path, 3, 60, mapping=True, **options)
 
 
 @pytest.mark.soak

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_repl.decode import spans
+from spark_repl.decode.staged import Span
 from spark_repl.errors import DecodeError
 from spark_repl.position import OFFSET_BITS
 from spark_repl.relay.record import RECORD, Kind
@@ -56,7 +57,7 @@ def test_tasks_read_each_transaction_once(
             for span in task.spans:
                 for first, last in spans.slices(span):
                     starts, ends = span.starts[first:last], span.ends[first:last]
-                    data = spans._read(span.path, starts, ends, starts)
+                    data = spans._read(span, starts, ends, starts)
                     assert len(data) <= slice_bytes or last == first + 1
                     found = np.unique(data)
                     assert [log[i - 1][1] for i in found] == (ends - starts).tolist()
@@ -74,5 +75,6 @@ def test_a_file_that_ends_early_is_named_with_the_position(tmp_path: Path) -> No
     path.write_bytes(bytes(25))
     starts, ends = np.array([0, 20], np.int64), np.array([10, 30], np.int64)
     with pytest.raises(DecodeError, match="shorter than when it was indexed") as caught:
-        spans._read(str(path), starts, ends, starts + (1 << OFFSET_BITS))
+        span = Span(str(path), 1, starts, ends, np.zeros(2, bool), checksum=False)
+        spans._read(span, starts, ends, starts + (1 << OFFSET_BITS))
     assert "1:20" in str(caught.value)

@@ -48,7 +48,7 @@ def start(bank: Path, target: Path, bound: int) -> subprocess.Popen[str]:
 def test_local_cluster(bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     ran = start(bank, target, 100_000)
-    _, said = ran.communicate(timeout=180)
+    _, said = ran.communicate(timeout=600)
     assert ran.returncode == 0, said[-3000:]
     assert_server_state_elsewhere(target, bank / "expected")
     assert_applied_once(target)

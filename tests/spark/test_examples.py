@@ -71,9 +71,11 @@ def test_the_job_under_spark_submit(spark: SparkSession, bank: Path, here: Path)
     config = {"relay": str(bank), "target": str(here / "lake")}
     lines = [f"[{section}]\npath = {json.dumps(path)}\n" for section, path in config.items()]
     (here / "conf" / "replica.toml").write_text("".join(lines))
-    (here / "home" / ".cache").mkdir(parents=True)
-    (here / "home" / ".cache" / "spark_repl").symlink_to(cache_folder())
-    places = {"HOME": str(here / "home"), "SPARK_REPL_CACHE": ""}
+    places = {"SPARK_REPL_CACHE": ""}
+    if Path(cache_folder()) != Path.home() / ".cache" / "spark_repl":  # else its archive fits
+        (here / "home" / ".cache").mkdir(parents=True)
+        (here / "home" / ".cache" / "spark_repl").symlink_to(cache_folder())
+        places["HOME"] = str(here / "home")
     said = bash(here, "docs/getting-started.md bash 2", **places)
     assert f"{TRANSACTIONS} transactions, now at bank-bin.000002:" in said
     assert_server_state_elsewhere(here / "lake", bank / "expected")

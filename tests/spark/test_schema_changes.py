@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from spark_repl import cut
 from spark_repl.delta import delta_log
+from spark_repl.errors import StatementError
 from tests.spark.lab import cuts, run
-from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
-A = Table("a")
+A, OTHER = Table("a"), Table("o")
 WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
 REAL = Table("b", (("n", "double"), ("id", "int")), (1,))
 
@@ -63,3 +64,62 @@ def test_tables_change(
     assert shown(spark, target, 11) == {"t.a": (["n", "id"], rows), "t.b": (["n", "id"], [])}
     run(spark, log.folder, target, writer=kind)
     assert shown(spark, target, 11)["t.a"] == (["n", "id"], rows), "nothing is done twice"
+
+
+@pytest.mark.parametrize("writer", ["direct", "merge"])
+def test_what_a_policy_keeps(
+    spark: SparkSession, log: LogWriter, target: Path, writer: str
+) -> None:
+    """The target has more columns than the log, and rows that the source has removed."""
+    log.transaction(insert(A, (1, "x"), (2, "y")))
+    log.ddl("ALTER TABLE t.a DROP COLUMN v, ADD COLUMN n INT FIRST")
+    rest = Table("a", (("n", "int"), ("id", "int")), (1,))
+    log.transaction(update(rest, ((None, 1), (5, 1))), insert(rest, (6, 3)))
+    log.ddl("CREATE TABLE t.b (id INT, v VARCHAR(40), PRIMARY KEY (id))")
+    b = Table("b")
+    log.transaction(insert(b, (1, "old"), (2, "old")))
+    log.ddl("TRUNCATE t.b")
+    log.transaction(insert(b, (1, "new")))
+    log.transaction(insert(b, (2, "new")), delete(b, (2, "new")))
+    log.ddl("DROP TABLE t.b")
+    keys = {"ddl.policy": ["t.a: additive_only", "t.b: ignore_drop"]}
+    run(spark, log.folder, target, keys=keys, writer=writer)
+    assert shown(spark, target, 11) == {
+        "t.a": (["n", "id", "v"], [(5, 1, None), (6, 3, None), (None, 2, "y")]),
+        "t.b": (["id", "v"], [(1, "new")]),
+    }
+
+
+@pytest.mark.parametrize("writer", ["direct", "merge", "public"])
+def test_partitions_go(
+    spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if writer == "public":
+        monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
+    log.ddl(
+        "ALTER TABLE t.a PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10), PARTITION q"
+        " VALUES LESS THAN (20), PARTITION r VALUES LESS THAN MAXVALUE)"
+    )
+    log.transaction(insert(A, *((one, "x") for one in (1, 9, 10, 19, 20))))
+    log.ddl("ALTER TABLE t.a DROP PARTITION q")
+    log.transaction(insert(A, (12, "y")))
+    log.ddl("ALTER TABLE t.a TRUNCATE PARTITION p")
+    kind = "" if writer == "public" else writer
+    for _ in range(2):  # nothing is done twice
+        run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+        left = [(1, "x"), (20, "x"), (9, "x")]
+        assert shown(spark, target, 5)["t.a"] == (["id", "v"], left)
+        assert shown(spark, target, 7)["t.a"] == (["id", "v"], [(12, "y"), (20, "x")])
+    log.ddl("ALTER TABLE t.a TRUNCATE PARTITION ALL")
+    run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+    assert shown(spark, target, 8)["t.a"] == (["id", "v"], [])
+    log.ddl(OTHER.create)
+    log.transaction(insert(A, (1, "p"), (15, "r")), insert(OTHER, (2, "other")))
+    log.ddl("ALTER TABLE t.a EXCHANGE PARTITION p WITH TABLE t.o")
+    if writer == "public":
+        with pytest.raises(StatementError, match="public APIs"):
+            run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+        return
+    run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+    after = {"t.a": (["id", "v"], [(15, "r"), (2, "other")]), "t.o": (["id", "v"], [(1, "p")])}
+    assert shown(spark, target, 11) == after

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,9 @@ from chispa import assert_df_equality
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_repl import MySQLRelaySource
+from spark_repl import Config, MySQLRelaySource
+from spark_repl.apply.replica import Replica
+from spark_repl.observe.status import status
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
@@ -179,3 +184,30 @@ def test_damage_stops_the_stream_behind_what_is_good(spark, relay, tmp_path):
         relay(log.folder)
     taken = spark.read.text(str(tmp_path / "c" / "offsets" / "0")).collect()[-1][0]
     assert json.loads(taken)["position"] & (1 << 40) - 1 == at
+
+
+def test_what_spark_says_of_a_batch_is_in_the_status(spark, tmp_path):
+    """With an endpoint alone; without one no listener is asked for."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    values = {"relay": {"path": str(log.folder)}, "target": {"path": str(tmp_path / "lake")}}
+    config = Config.from_mapping({**values, "observe": {"listen": listen}})
+    seen: list[Any] = []
+
+    def look() -> None:
+        for _ in range(300):
+            seen.append(status(config.target.path)["stream"])
+            if seen[-1]:
+                break
+            time.sleep(0.1)
+        replica.stop()
+
+    with Replica(spark, config) as replica:
+        looking = threading.Thread(target=look)
+        looking.start()
+        replica.apply(follow=True)
+        looking.join()
+    assert (seen[-1]["batch"], seen[-1]["rows"]) == (0, 2) and seen[-1]["seconds"] > 0

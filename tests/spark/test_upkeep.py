@@ -70,6 +70,25 @@ def operations(target: Path, table: str) -> list[str]:
     return found
 
 
+def test_delta_s_own_checkpoint_removes_nothing(
+    spark: SparkSession, log: LogWriter, target: Path
+) -> None:
+    """Where delta-rs can't write one: what the checkpoint replaces goes when that is synced."""
+    log.transaction(insert(A, (1, "x")))
+    run(spark, log.folder, target, keys={"target.cut_retention_hours": 1})
+    delta, folder = DeltaLog(spark), target / "t" / "a"
+    for path in (folder / "_delta_log").iterdir():
+        os.utime(path, (0, 0))  # of long ago
+    snapshot = delta.snapshot(str(folder))
+    assert snapshot is not None
+    delta.checkpoint(snapshot)
+    assert checkpoint.last(str(folder)) == snapshot.version
+    assert all(read_commit(str(folder), version) for version in range(snapshot.version + 1))
+    delta.clean_log(snapshot)
+    assert read_commit(str(folder), 0) is None
+    assert_rows(spark, target, A, [(1, "x")])
+
+
 def test_tables_are_folded_while_the_stream_goes_on(
     spark: SparkSession, log: LogWriter, target: Path
 ) -> None:

@@ -28,7 +28,7 @@ SERVER = "9.7.0"
 _UTF8MB4, _CP932 = 255, 95
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
 _WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38
-_ROWS_QUERY, _PAYLOAD = 29, 40
+_ROWS_QUERY, _PAYLOAD, _ANONYMOUS = 29, 40, 34
 _EPOCH = 1_700_000_000
 SOURCE = "11111111-2222-3333-4444-555555555555"
 
@@ -75,8 +75,9 @@ def update(table: Table, *pairs: tuple[Row, Row]) -> Change:
 
 
 class LogWriter:
-    """One server's log in ``folder``. ``gno``: that of the next transaction; ``parent``: its
-    last_committed (None: the transaction before); ``rows_query``: written before its rows."""
+    """One server's log in ``folder``. ``gno``: that of the next transaction; ``anonymous``: whether
+    it has none (gtid_mode OFF and the permissive modes); ``parent``: its last_committed (None: the
+    transaction before); ``rows_query``: written before its rows."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class LogWriter:
         self.spans: list[tuple[str, int, int]] = []  # of each transaction: file, start, end
         self._first = gno
         self.parent: int | None = None
-        self.rows_query = ""
+        self.rows_query, self.anonymous = "", False
         self._open(created)
 
     @property
@@ -113,18 +114,21 @@ class LogWriter:
         self,
         *changes: Change,
         commit: bool = True,
+        rollback: bool = False,
         compressed: bool = False,
         query: str = "",
         whole: bool = True,
         statement: str = "",
+        status: bytes = b"",
     ) -> None:
-        """BEGIN, table maps and rows, XID; ``commit=False`` leaves the XID out (a cut log).
+        """BEGIN, table maps and rows, XID, or ROLLBACK; ``commit=False`` leaves the XID out (a cut
+        log).
 
         ``query``: the text of a ROWS_QUERY event before each change; not ``whole``: all are of
-        the first statement; ``statement``: one before the rows.
+        the first statement; ``statement``: one before the rows, with its ``status`` variables.
         """
         events = [(_QUERY, _query("BEGIN", ""))]
-        events += [(_QUERY, _query(statement, "t"))] if statement else []
+        events += [(_QUERY, _query(statement, "t", status))] if statement else []
         query = query or self.rows_query
         for i, change in enumerate(changes):
             if query and (whole or i == 0):
@@ -133,7 +137,8 @@ class LogWriter:
                 (_TABLE_MAP, _table_map(change.table)),
                 (change.kind, _rows_event(change, ends=whole or i == len(changes) - 1)),
             ]
-        events += [(_XID, struct.pack("<Q", self.gno))] if commit else []
+        end = (_QUERY, _query("ROLLBACK", "")) if rollback else (_XID, struct.pack("<Q", self.gno))
+        events += [end] if commit else []
         self._transaction([(_PAYLOAD, self._packed(events))] if compressed else events)
 
     def _packed(self, events: list[tuple[int, bytes]]) -> bytes:
@@ -206,8 +211,8 @@ class LogWriter:
         body = struct.pack(
             "<B16sqBqq",
             0,
-            uuid.UUID(self.source).bytes,
-            self.gno,
+            bytes(16) if self.anonymous else uuid.UUID(self.source).bytes,
+            0 if self.anonymous else self.gno,
             2,
             self.sequence - 1 if self.parent is None else self.parent,
             self.sequence,
@@ -216,9 +221,9 @@ class LogWriter:
         body += stamp.to_bytes(7, "little")
         total = 19 + len(body) + 9 + 4 + 4 + sum(19 + len(data) + 4 for _, data in events)
         body += b"\xfe" + struct.pack("<Q", total) + struct.pack("<I", 90700)
-        for kind, data in [(_GTID, body), *events]:
+        for kind, data in [(_ANONYMOUS if self.anonymous else _GTID, body), *events]:
             self._event(kind, data)
-        self.gno += 1
+        self.gno += not self.anonymous
         self.spans.append((self.path.name, start, self.path.stat().st_size))
 
     def _open(self, created: int) -> None:

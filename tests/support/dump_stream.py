@@ -30,8 +30,8 @@ def event(kind: int, body: bytes, *, flags: int = 0, end: int = 0) -> bytes:
     return data + zlib.crc32(data).to_bytes(4, "little")
 
 
-def rotate(name: str) -> bytes:
-    return event(EventType.ROTATE, struct.pack("<Q", 4) + name.encode(), flags=0x20)
+def rotate(name: str, position: int = 4) -> bytes:
+    return event(EventType.ROTATE, struct.pack("<Q", position) + name.encode(), flags=0x20)
 
 
 def heartbeat(name: str, position: int) -> bytes:
@@ -56,6 +56,19 @@ def dump(files: Sequence[Path], have: GtidSet | None = None) -> Iterator[bytes]:
                 skipping = have.contains(str(parse_gtid(found[4], found[19:-4])))
             if not skipping or found[4] in (EventType.ROTATE, EventType.FORMAT_DESCRIPTION):
                 yield found
+
+
+def dump_at(files: Sequence[Path], name: str, position: int) -> Iterator[bytes]:
+    """The events behind a place of the source, as COM_BINLOG_DUMP brings them; "": all."""
+    first = next((i for i, path in enumerate(files) if path.name == name), 0)
+    for path in files[first:]:
+        start = position if path == files[first] else 4
+        yield rotate(path.name, start)
+        at = 4
+        for found in events_of(path):
+            if at >= start or found[4] == EventType.FORMAT_DESCRIPTION:
+                yield found
+            at += len(found)
 
 
 def packets(events: Sequence[bytes], *, semi_sync: bool = False, sequence: int = 1) -> bytes:
@@ -88,6 +101,14 @@ def receive(writer: RelayWriter, files: Sequence[Path], step: int = 1 << 20) -> 
     writer.drop_open()
     stream = packets(list(dump(files, writer.received)))
     feed(Intake(writer), stream, step)
+    writer.sync()
+
+
+def receive_at(writer: RelayWriter, files: Sequence[Path]) -> None:
+    """The same by file and position."""
+    writer.drop_open()
+    stream = packets(list(dump_at(files, writer.source_file, writer.source_position)))
+    feed(Intake(writer, by_file=True), stream)
     writer.sync()
 
 

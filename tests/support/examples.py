@@ -33,6 +33,7 @@ RUN = {
     "README.md bash 3": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md bash 1": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md sql 1": "live/test_examples.py::test_a_live_server_is_followed",
+    "docs/security.md sql 1": "live/test_setup.py::test_the_least_account_follows",
     "docs/getting-started.md bash 2": "spark/test_examples.py::test_the_job_under_spark_submit",
     "docs/getting-started.md bash 3": "soak/test_s3.py::test_the_example_with_a_bucket",
 }

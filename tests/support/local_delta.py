@@ -39,6 +39,7 @@ from spark_repl.delta.schema_change import ColumnIds, has_mapping
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.applier_status import Result
+from spark_repl.runtime.workers import _Guarded, all_of
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import Table
 
@@ -180,10 +181,14 @@ class _Here:
         return False
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
+        return all_of(self.outcomes(function, tasks))
+
+    def outcomes(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
+        outcome = _Guarded(function).outcome
         if len(tasks) < 2:
-            return [function(task) for task in tasks]
+            return [outcome(task) for task in tasks]
         with ThreadPoolExecutor(min(len(tasks), 4)) as pool:
-            return list(pool.map(function, tasks))
+            return list(pool.map(outcome, tasks))
 
 
 HERE = Parts(_Here, LocalDelta)  # type: ignore[arg-type]
@@ -202,19 +207,23 @@ def without_spark() -> Iterator[None]:
 def applier(
     log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
     partition_by: Sequence[str] = (), keys: Mapping[str, Any] = {}, source: Mapping[str, Any] = {},
-    take_over: bool = False, until: Until | None = None, on_group: OnGroup | None = None,
-    **apply: Any,
+    ddl: Mapping[str, Any] = {}, filters: Mapping[str, Any] = {}, take_over: bool = False,
+    until: Until | None = None, on_group: OnGroup | None = None, copies: bool = False, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
-    """A started Replica without a stream; ``apply`` and ``source`` are keys of these sections,
-    ``keys`` more of [target]; new tables have deletion ``vectors``, Delta's change data ``feed``
-    and partitions."""
+    """A started Replica without a stream; ``apply``, ``source``, ``ddl`` and
+    ``filters`` are keys of these sections, ``keys`` more of [target]; new tables have deletion
+    ``vectors``, Delta's change data ``feed`` and partitions; ``copies``: somebody copies the tables
+    that wait for it."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
     aim |= keys
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
+    values |= {"ddl": dict(ddl), "filters": dict(filters)}
     config = Config.from_mapping(values)
-    made = Replica(MagicMock(), config, on_group, take_over=take_over, until=until, parts=HERE)
+    made = Replica(
+        MagicMock(), config, on_group, take_over=take_over, until=until, copies=copies, parts=HERE
+    )
     with without_spark(), made as found:
         yield found
 

@@ -25,7 +25,8 @@ def receive_into(folder: Path, source: LogWriter) -> Path:
 
 
 def reader_of(folder: Path, tmp_path: Path, **options: str) -> MySQLRelayReader:
-    return MySQLRelayReader({"path": str(folder), "index": str(tmp_path / "index"), **options})
+    given = {"path": str(folder), "index": str(tmp_path / "index"), "waitMs": "0", **options}
+    return MySQLRelayReader(given)
 
 
 def ask(reader: MySQLRelayReader, start: dict[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,11 @@ are 1-64, issue 8's (XA) 65-91; ``unit/house/test_scenarios.py`` checks this tab
 from __future__ import annotations
 
 _APPLIER, _RESTART = "applier/test_order.py", "applier/test_restarts.py"
+_POSITIONS, _SLOTS = "applier/test_source_positions.py", "applier/test_slots.py"
 _ORDER, _RETRY = "unit/apply/test_commit_order.py", "unit/runtime/test_retry.py"
 _XA, _XA_ERRORS = "applier/test_xa.py", "applier/test_xa_errors.py"
+_SCENARIOS = "applier/test_scenarios.py"
+_PARTS = "unit/receiver/test_partial_transactions.py"
 _ENGINES, _RELAY = "applier/engines", "unit/receiver/test_relay_writer.py"
 _SPARK_ORDER, _SPARK_XA = "spark/test_order.py", "spark/test_xa.py"
 _HISTORY, _SCHEDULE, _LIVE = (
@@ -23,9 +26,6 @@ _NO_LOCKS = (
     " table, and write it in their turn only."
 )
 _NO_BINLOG = "The target has no binary log of its own, so no group commit of one to keep in order."
-_ONE_CHANNEL = (
-    "A target belongs to one channel: several are several targets, each with counters of its own."
-)
 _NO_FILTERS = "There are no replication filters; transactions are left out by GTID alone."
 
 SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
@@ -36,6 +36,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     2: ("rpl_mts_logical_clock_recovery", (
         f"{_ENGINES}/test_lanes.py::test_a_failure_leaves_nothing_of_its_transaction",
+        "applier/test_gaps.py::test_status_shows_each_tables_own_position",
         "property/test_histories.py::test_any_interleaving_is_serial_apply",
     )),
     3: ("rpl_mts_logical_clock_crash", (f"{_APPLIER}::test_error_while_the_coordinator_waits",)),
@@ -47,6 +48,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_APPLIER}::test_error_and_stop_at_once",
     )),
     6: ("rpl_mts_logical_clock_wrong_start_pos", (
+        f"{_SCENARIOS}::test_a_start_inside_a_group",
         f"{_APPLIER}::test_until_inside_a_transaction",
     )),
     7: ("rpl_mts_pending_max", (f"{_APPLIER}::test_transaction_larger_than_the_bounds",)),
@@ -54,6 +56,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_APPLIER}::test_stop_reports_the_position_of_the_last_cut",
     )),
     9: ("rpl_mts_slave_hang_with_partial_trx", (
+        f"{_PARTS}::test_a_connection_that_ends_inside_a_transaction",
         f"{_RELAY}::test_the_same_stream_gives_the_same_log",
         f"{_RESTART}::test_partial_transaction_then_another",
     )),
@@ -130,8 +133,11 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     33: ("rpl_mts_spco_check_worker_states_nobinlog", (
         f"{_APPLIER}::test_status_while_it_waits",
+        f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
     )),
     34: ("rpl_mts_spco_acl_commands_nobinlog", (
+        f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
+        f"{_SLOTS}::test_first_last_and_among_others",
         f"{_APPLIER}::test_statements_stand_in_their_place",
     )),
     35: ("rpl_gtid_mts_spco_deadlock_other_locks", (_NO_LOCKS,)),
@@ -149,8 +155,13 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_ENGINES}/test_faults.py::test_storage_faults_are_retried",
         f"{_APPLIER}::test_status_of_a_transaction_that_was_tried_again",
     )),
-    39: ("rpl_multi_source_mts_slave_retry", (_ONE_CHANNEL,)),
-    40: ("rpl_mts_xa_retry", (f"{_APPLIER}::test_xa_group_is_retried",)),
+    39: ("rpl_multi_source_mts_slave_retry", (
+        f"{_SCENARIOS}::test_channels_have_counters_and_positions_of_their_own",
+    )),
+    40: ("rpl_mts_xa_retry", (
+        f"{_SCENARIOS}::test_an_xa_group_is_tried_again",
+        f"{_APPLIER}::test_xa_group_is_retried",
+    )),
     41: ("rpl_replica_transaction_retry_with_non_standared_relay_log_name", (
         f"{_APPLIER}::test_retry_finds_its_file_by_the_index",
     )),
@@ -172,28 +183,38 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     47: ("rpl_parallel_recovery", (
         f"{_ENGINES}/test_lanes.py::test_a_failure_leaves_nothing_of_its_transaction",
     )),
-    48: ("rpl_multi_source_mts_recovery", (_ONE_CHANNEL,)),
+    48: ("rpl_multi_source_mts_recovery", (
+        f"{_SCENARIOS}::test_channels_have_counters_and_positions_of_their_own",
+    )),
     49: ("rpl_mts_relay_log_recovery_on_error", (
         f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
+        f"{_POSITIONS}::test_lost_relay_log_cut_off_anywhere",
     )),
     50: ("rpl_gtid_mts_relay_log_recovery_auto_pos_on_off", (
         f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
         f"{_ENGINES}/test_new_log.py::test_new_log_after_a_crash_between_tables",
+        f"{_POSITIONS}::test_lost_relay_log_cut_off_anywhere",
+        "live/test_positions.py::test_relay_log_without_gtids_is_lost",
     )),
     51: ("rpl_gtid_mts_recovery_with_missing_relay_log", (
         f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
         "live/test_run.py::test_relay_log_is_lost",
+        f"{_POSITIONS}::test_log_that_does_not_hold_the_targets_place_stops",
     )),
     52: ("rpl_relay_log_recovery_positions", (
+        f"{_SCENARIOS}::test_a_new_relay_log_begins_where_the_applier_is",
         f"{_RELAY}::test_renewed_log_is_another_history",
     )),
     53: ("rpl_recovery_empty_sqlthd_pos", (
+        f"{_PARTS}::test_the_place_is_found_without_an_applier",
         f"{_ENGINES}/test_logs.py::test_log_that_begins_in_mid_history",
     )),
     54: ("rpl_gtid_only_relay_log_recovery", (
         f"{_HISTORY}::test_checkpoint_is_only_a_hint",
     )),
     55: ("rpl_trx_boundary_parser_relay_log_recovery", (
+        f"{_PARTS}::test_a_connection_that_ends_inside_a_transaction",
+        f"{_PARTS}::test_a_transaction_without_its_end_is_fetched_again",
         f"{_RELAY}::test_goes_on_after_a_stop",
     )),
     56: ("rpl_gtid_sanitizer_trx_boundaries", (
@@ -201,14 +222,25 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RELAY}::test_every_truncation_recovers",
     )),
     57: ("rpl_partial_gtid_trx_followed_by_trx_at_startup", (
+        f"{_PARTS}::test_a_transaction_without_its_end_is_fetched_again",
         f"{_RESTART}::test_partial_transaction_then_another",
     )),
     58: ("rpl_gtid_transaction_split_across_relay_logs", (
-        "unit/relay/test_relay_index.py::test_a_transaction_over_two_relay_files",
+        "unit/relay/test_split.py::test_cut_between_any_two_events",
+        "applier/test_split_transactions.py::test_every_event_in_a_file_of_its_own",
+        "live/test_mysql_relay_log.py::test_stopped_inside_of_a_transaction",
         f"{_RELAY}::test_receives_and_rotates",
     )),
-    59: ("rpl_gtid_retrieve_last_trx", (f"{_RELAY}::test_gtids_of_the_log",)),
-    60: ("rpl_change_master_crash_safe", (f"{_LIVE}::test_by_file_and_position",)),
+    59: ("rpl_gtid_retrieve_last_trx", (
+        f"{_PARTS}::test_a_transaction_without_its_end_is_fetched_again",
+        f"{_PARTS}::test_a_transaction_with_its_end_is_not_fetched_again",
+    )),
+    60: ("rpl_change_master_crash_safe", (
+        f"{_LIVE}::test_by_file_and_position",
+        f"{_POSITIONS}::test_cuts_commits_and_status_have_the_sources_place",
+        f"{_POSITIONS}::test_lost_relay_log_cut_off_anywhere",
+        "live/test_positions.py::test_relay_log_without_gtids_is_lost",
+    )),
     61: ("rpl_crash_safe_master", (
         f"{_LIVE}::test_source_is_killed_and_rotates",
         "unit/relay/test_relay_index.py::test_loss_at_a_crash_shows_in_previous_gtids",
@@ -227,11 +259,22 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     66: ("rpl_xa_survive_crash_debug", (f"{_XA}::test_cut_off_at_every_step_of_a_part",)),
     67: ("rpl_xa_gap_lock", (f"{_XA}::test_another_order_of_ends",)),
     68: ("rpl_xa_detach_on_prepare", (f"{_XA}::test_second_part_on_another_worker_and_order",)),
-    69: ("rpl_xa_empty_commit_one_phase", (f"{_XA}::test_empty_branches",)),
-    70: ("rpl_xa_with_filters_error_msg", (_NO_FILTERS,)),
-    71: ("rpl_gtid_xa_prepare_do_db_filter", (_NO_FILTERS,)),
-    72: ("rpl_xa_prepare", (f"{_XA}::test_xa_groups_are_skipped_by_gtid",)),
+    69: ("rpl_xa_empty_commit_one_phase", (
+        f"{_XA}::test_empty_branches",
+        f"{_SCENARIOS}::test_a_one_phase_commit_that_fails",
+    )),
+    70: ("rpl_xa_with_filters_error_msg", (
+        f"{_SCENARIOS}::test_xa_statements_are_never_filtered", _NO_FILTERS,
+    )),
+    71: ("rpl_gtid_xa_prepare_do_db_filter", (
+        f"{_SCENARIOS}::test_xa_statements_are_never_filtered", _NO_FILTERS,
+    )),
+    72: ("rpl_xa_prepare", (
+        f"{_XA}::test_xa_groups_are_skipped_by_gtid",
+        f"{_SCENARIOS}::test_xa_groups_are_skipped_by_hand",
+    )),
     73: ("rpl_xa_commit_failure", (
+        f"{_SCENARIOS}::test_a_commit_that_failed_is_rolled_back",
         f"{_XA}::test_commit_fails_and_is_tried_again",
         f"{_XA}::test_commit_fails_by_its_own_rows",
         f"{_ORDER}::test_all_behind_a_failed_one_are_turned_away",
@@ -259,14 +302,20 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_XA}::test_cut_off_at_every_step_of_a_part",
         f"{_XA}::test_prepared_branch_outlives_the_log",
     )),
-    86: ("binlog_xa_trx_split_across_binlog", (f"{_XA}::test_xids_are_bytes",)),
+    86: ("binlog_xa_trx_split_across_binlog", (
+        f"{_XA}::test_xids_are_bytes",
+        "live/test_xa_grid.py::test_every_cut_is_a_state_of_the_server",
+    )),
     87: ("binlog_xa_prepared_disconnect", (f"{_XA}::test_disconnect_leaves_the_branch_prepared",)),
     88: ("binlog_xid_xa_nullbyte", (
         f"{_XA}::test_xids_are_bytes",
         f"{_ENGINES}/test_xa_histories.py::test_xid_as_text",
     )),
     89: ("binlog_xa_empty_rollback", (f"{_XA}::test_empty_branches",)),
-    90: ("binlog_xa_rollback_failure", (f"{_XA_ERRORS}::test_wrong_xid_is_unknown",)),
+    90: ("binlog_xa_rollback_failure", (
+        f"{_XA_ERRORS}::test_wrong_xid_is_unknown",
+        "live/test_xa_grid.py::test_every_cut_is_a_state_of_the_server",
+    )),
     91: ("binlog_xa_recovery_errors", (
         f"{_XA_ERRORS}::test_malformed_sequences",
         f"{_XA_ERRORS}::test_one_xid_twice",

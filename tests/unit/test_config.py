@@ -55,6 +55,7 @@ def test_round_trip() -> None:
         ({"apply": {"worker": 4}}, "unknown key apply.worker; the nearest is apply.workers"),
         ({"target": {"workers": 4}}, "unknown key target.workers; the nearest is apply.workers"),
         ({"chanel": "x"}, "unknown key chanel; the nearest is channel"),
+        ({"ddl": {"policies": []}}, "the nearest is ddl.policy"),
         ({"workers": 4}, "unknown key workers; the nearest is apply.workers"),
         ({"aply": {"workers": 4}}, "unknown key aply; the nearest is apply"),
         ({"relay": {"zzz": 1}}, "unknown key relay.zzz; the nearest is relay."),
@@ -84,6 +85,17 @@ def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> No
         (
             {"target": {"json_as": "variant"}, "apply": {"writer": "merge"}},
             'target.json_as = "variant" needs apply.writer = "direct"',
+        ),
+        (
+            {"ddl": {"policy": ["t.*: aply"]}},
+            'ddl.policy must be a list of "db.table: policy" with one of apply, additive_only,'
+            " stop, ignore_drop, but holds 't.*: aply'",
+        ),
+        ({"ddl": {"policy": ["t: stop"]}}, "but holds 't: stop'"),
+        ({"ddl": {"policy": "t.*: stop"}}, "not 't.*: stop'"),
+        (
+            {"source": {"tls": "required", "tls_ca": "ca.pem"}},
+            'source.tls = "required" checks no certificate',
         ),
         ({"source": {"password": "a", "password_env": "B"}}, "only one of source.password"),
     ],

@@ -15,15 +15,7 @@ from typing import ParamSpec, TypeVar
 from ...errors import LogError
 from ...gtid import GtidSet, format_gtid, read_varint
 from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType, type_name
-from .query_status import (
-    database_collation,
-    explicit_timestamps,
-    made_nothing,
-    microseconds,
-    sql_mode,
-    statement_text,
-    time_zone,
-)
+from . import query_status
 
 MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"
@@ -68,6 +60,12 @@ class FormatDescription:
     def has_inline_keys(self) -> bool:
         """Whether REFERENCES in a column's definition makes a foreign key."""
         return _version(self.server_version) >= (9,)
+
+    @property
+    def rounds_quotients(self) -> bool:
+        """Whether a quotient of exact numbers has no more digits than are shown of it (seen on
+        9.7.4)."""
+        return _version(self.server_version) >= (9, 7)
 
     @property
     def in_use(self) -> bool:
@@ -118,37 +116,42 @@ class Query:
     @property
     def at(self) -> int:
         """What NOW(6) was, in microseconds since 1970; whole seconds where nothing asked for it."""
-        return self.timestamp * 1_000_000 + microseconds(self.status)
+        return self.timestamp * 1_000_000 + query_status.microseconds(self.status)
 
     @property
     def time_zone(self) -> str:
         """The session's time zone; '' where the statement did not depend on it."""
-        return time_zone(self.status)
+        return query_status.time_zone(self.status)
 
     @property
     def collation(self) -> int:
         """Number of the default database's collation; 0 where the event does not say."""
-        return database_collation(self.status)
+        return query_status.database_collation(self.status)
+
+    @property
+    def utf8mb4_collation(self) -> int:
+        """Number of the collation that utf8mb4 means; 0 where the event does not say."""
+        return query_status.utf8mb4_collation(self.status)
 
     @property
     def explicit_timestamps(self) -> bool | None:
         """explicit_defaults_for_timestamp; None where the event does not say."""
-        return explicit_timestamps(self.status)
+        return query_status.explicit_timestamps(self.status)
 
     @property
     def text(self) -> str:
-        return statement_text(self.statement, self.status)
+        return query_status.statement_text(self.statement, self.status)
 
     @property
     def sql_mode(self) -> int:
         """What quotes and backslashes mean in ``text`` depends on it."""
-        return sql_mode(self.status)
+        return query_status.sql_mode(self.status)
 
     @property
     def made_nothing(self) -> bool:
-        """Whether a CREATE TABLE IF NOT EXISTS found the table there; False from a server before
-        8.0, where nobody can tell."""
-        return made_nothing(self.status)
+        """Whether a CREATE TABLE IF NOT EXISTS of a transactional engine found the table there;
+        False from a server before 8.0, where nobody can tell."""
+        return query_status.made_nothing(self.status)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,11 @@ def statement_text(statement: bytes, status: bytes) -> str:
     return statement.decode("utf-8", "surrogateescape")
 
 
+def utf8mb4_collation(status: bytes) -> int:
+    """Number of the collation that utf8mb4 means without one; 0 when the event does not say."""
+    return int.from_bytes(_variables(status).get(_UTF8MB4, b""), "little")
+
+
 def made_nothing(status: bytes) -> bool:
     """Whether a CREATE TABLE IF NOT EXISTS found the table there. Servers since 8.0 mark what they
     do to tables of transactional engines with the transaction's number."""

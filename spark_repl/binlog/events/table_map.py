@@ -6,11 +6,21 @@ The layout is that of the MySQL source, libs/mysql/binlog/event/rows_event.h (Ta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from ...errors import DecodeError
 from ..charsets.charset import charset_of, to_text
-from ..definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType, TableDefinition
+from ..definition import (
+    CHARACTER_TYPES,
+    LEFT_OUT,
+    NUMERIC_TYPES,
+    SYSTEM_SCHEMAS,
+    UNREAD,
+    Column,
+    ColumnType,
+    TableDefinition,
+)
 from .packed import Packed
 
 _T = ColumnType
@@ -55,9 +65,10 @@ def parse_table_map(
 
     known: definitions by ``database.table``, from the schema history: with binlog_row_metadata=
     MINIMAL the event itself names neither columns nor key. DecodeError for a body that is cut or
-    inconsistent, and for one without column names that ``known`` lacks or contradicts.
+    inconsistent, and for one without column names that ``known`` lacks or contradicts; of a table
+    that is LEFT_OUT or UNREAD there, or the server's own and unknown, it has no columns.
     """
-    return _parsed(body, known.get(table_name(body)) if known else None)
+    return _parsed(body, None if known is None else known.get(table_name(body)))
 
 
 def table_name(body: bytes) -> str:
@@ -87,6 +98,8 @@ def _name(packed: Packed) -> str:
 def _definition(
     packed: Packed, database: str, table: str, declared: TableDefinition | None
 ) -> TableDefinition:
+    if declared == UNREAD:
+        return replace(LEFT_OUT, database=database, table=table)
     count = packed.number()
     wire = packed.take(count)
     metadata = Packed(packed.take(packed.number()), "TABLE_MAP metadata")
@@ -98,6 +111,8 @@ def _definition(
         fields[tag] = Packed(packed.take(packed.number()), f"TABLE_MAP field {tag}")
     if _COLUMN_NAME in fields:
         declared = None
+    elif declared == LEFT_OUT or (declared is None and database in SYSTEM_SCHEMAS):
+        return replace(LEFT_OUT, database=database, table=table)
     else:
         _check_known(
             declared, kinds, strict=not fields.keys() & {_DEFAULT_CHARSET, _COLUMN_CHARSET}
@@ -109,6 +124,9 @@ def _definition(
         unsigned = [column.unsigned for column in declared.columns]
     visible = _bits(fields.get(_VISIBILITY), [True] * count, True)
     literals = _literals(types, collations, fields, declared)
+    compares = collations
+    if declared and not fields.keys() & {_DEFAULT_CHARSET, _COLUMN_CHARSET}:
+        compares = [column.compares for column in declared.columns]
     columns = tuple(
         Column(
             name=declared.columns[i].name if declared else _text(fields[_COLUMN_NAME]),
@@ -119,6 +137,7 @@ def _definition(
             collation=collations[i] if kind in CHARACTER_TYPES else 0,
             literals=literals[i],
             visible=declared.columns[i].visible if declared else visible[i],
+            compares=compares[i] if kind in CHARACTER_TYPES else 0,
         )
         for i, (kind, meta) in enumerate(kinds)
     )

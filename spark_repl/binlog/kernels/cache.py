@@ -42,6 +42,8 @@ _PACKAGE = __name__.partition(".")[0]
 KERNEL_MODULES = (
     "binlog",
     "copy/text_rows.py",
+    "decode/cascade_kernel.py",
+    "decode/cascade_rows.py",
     "decode/changes.py",
     "decode/key_hash.py",
     "decode/lineage.py",

@@ -18,6 +18,7 @@ from ..kernels.jit import (
     QUERY_END,
     USE_SQL_FOREIGN_KEY,
     WRITE,
+    Bools,
     Bytes,
     Ints,
     Lengths,
@@ -91,7 +92,7 @@ class RowImages:
     def rows_query(self, entries: Ints) -> pa.Array:
         """StringArray: text of the statement that made each change, from its ROWS_QUERY event; NULL
         unless the server logged it (binlog_rows_query_log_events)."""
-        owner = np.searchsorted(self._events[:, BEGIN], self._image[entries], "right") - 1
+        owner = self._event_of(self._image[entries])
         begin, place = np.unique(self._events[owner, QUERY], return_index=True)
         end = self._events[owner[place], QUERY_END]
         texts = [
@@ -107,6 +108,26 @@ class RowImages:
         logged = self._events[:, FLAGS] & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) != 0
         unlogged: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
         return unlogged
+
+    def cascades(self) -> Bools:
+        """Which entries [n] are of events whose foreign keys the source's storage engine has looked
+        after, unlogged."""
+        flags = self._events[self._event_of(self._image), FLAGS]
+        unlogged: Bools = flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) == 0
+        return unlogged
+
+    @property
+    def places(self) -> Ints:
+        """Where each entry's image begins: within one walk ascending in the order of the log, over
+        all its tables. The images of one walk ``are_beside`` each other."""
+        return self._image
+
+    def are_beside(self, other: RowImages) -> bool:
+        """Whether both are of one walk."""
+        return self._buffer is other._buffer
+
+    def _event_of(self, image: Ints) -> Ints:
+        return np.searchsorted(self._events[:, BEGIN], image, "right") - 1
 
     def first_update(self, events: Ints, columns: list[int]) -> int | None:
         """Index of the first of ``events`` that changes one of ``columns``; None: none does."""

@@ -92,6 +92,9 @@ def walk(
     images = []
     for definition, rows in _by_table(definitions, events[:, kernels.MAP], len(maps)):
         mine = events if len(rows) == len(events) else events[rows]
+        if not definition.columns:
+            images.append(_left_out(definition, data, mine))
+            continue
         images.append(_walk_table(definition, data, mine, starts, positions, pairs))
     return images
 
@@ -112,6 +115,16 @@ def _by_table(
     for definition, low, high in zip(definitions, [0, *edges], edges, strict=False):
         if high > low:
             yield definition, order[low:high]
+
+
+def _left_out(definition: TableDefinition, data: Bytes, events: Ints) -> RowImages:
+    """The events of a table that is LEFT_OUT, and no row."""
+    no_rows = np.zeros((0, 2), np.int64)
+    flags, transaction = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    return RowImages(
+        definition, flags, transaction, 0, _buffer=data, _image=no_rows[:, 0], _key=no_rows,
+        _wire=transaction, _events=events,
+    )  # fmt: skip
 
 
 def _walk_table(

@@ -185,3 +185,11 @@ def test_payload() -> None:
 def test_payload_of_a_server() -> None:
     (events,) = payloads(LOG.read_bytes())
     assert zlib.crc32(events) and events[4] == 2
+
+
+def test_tables_of_the_servers_own_need_no_names() -> None:
+    """Of a log with binlog_row_metadata=MINIMAL: they are left out."""
+    body = bytes(8) + b"\x05mysql\0\x01x\0" + b"\x01\x03\0\0"  # a column, INT
+    assert parse_table_map(body).columns == ()
+    with pytest.raises(DecodeError, match="names no columns"):
+        parse_table_map(body.replace(b"mysql", b"other"))

@@ -28,7 +28,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
-from spark_repl.write.group_writer import check_definition
+from spark_repl.write.logged_shape import check_definition
 from spark_repl.write.table import Table
 from tests.support.decoder_log import printed, read_log
 

@@ -36,7 +36,8 @@ def test_text_in_the_clients_character_set(charset: str, collation: int, text: s
     assert found.text == statement
     made = classify(found.text, "d").definition
     assert made is not None
-    assert (made.name, made.columns[1].literals) == (f"d.{text}", (text, "b"))
+    name = text.replace("😀", "?")  # as the server has it
+    assert (made.name, made.columns[1].literals) == (f"d.{name}", (text, "b"))
 
 
 def test_text_that_is_none_makes_no_definition() -> None:

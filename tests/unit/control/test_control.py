@@ -17,9 +17,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_repl.control import control as module
+from spark_repl.control import tidying
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
-from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
+from spark_repl.control.layout import Layout
+from spark_repl.control.retention import Retention
+from spark_repl.control.settle import Settle
+from spark_repl.errors import FencedError, TargetError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})
 # What delta-rs says (measured: a full disk, a broken one).
@@ -42,6 +46,10 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(module, "write_deltalake", write)
 
     return install
+
+
+def settle_of(control: Control) -> Settle:
+    return Settle(control, Layout(os.path.dirname(os.path.dirname(control.path))))
 
 
 def positions(control: Control) -> list[int]:
@@ -114,8 +122,6 @@ def test_what_nobody_knows_stops(control, faulty):
 def test_maintenance_is_no_second_owner(control):
     control.publish(CUT)
     DeltaTable(control.path).optimize.compact()
-    with pytest.raises(ConcurrentChangeError):  # which is tried again (unit/runtime/test_retry.py)
-        control.publish(Cut(8, "u:1-4", "log", {}, {}))
     control.publish(Cut(8, "u:1-4", "log", {}, {}))
     assert positions(control) == [7, 8]
 
@@ -140,14 +146,14 @@ def test_old_cuts_and_owners_are_forgotten(control, monkeypatch):
     control.write("skip", gtid_executed="u:9")
     for position in (1, 2, 3):
         control.publish(replace(CUT, position=position))
-    control.prune(1)
+    control.prune(Retention(1, 1, 1), settle_of(control))
     assert positions(control) == [1, 2, 3], "all are promised"
     reader = DeltaTable(control.path)
-    control.prune(0)
+    control.prune(Retention(0, 0, 0), settle_of(control))
     assert positions(control) == [1, 2, 3], "not that soon again"
     for position in (4, 5, 6):
         control.publish(replace(CUT, position=position))
-    control.prune(0)
+    control.prune(Retention(0, 0, 0), settle_of(control))
     assert positions(control) == [6], "the last one is needed whatever its age"
     assert [row["gtid_executed"] for row in control.rows("skip")] == ["u:9"]
     assert len(DeltaTable(control.path).file_uris()) == 1
@@ -170,11 +176,67 @@ def test_no_python_object_is_left_to_a_thread_of_arrow(control, monkeypatch):
     assert positions(Control(control.path)) == [7]
 
 
+def test_a_commit_removes_nothing(control, monkeypatch):
+    """delta-rs would write a checkpoint of its own, and remove commits behind it, unsynced."""
+    monkeypatch.setattr(tidying, "_CHECKPOINT_EVERY", 1000)
+    for position in range(101):
+        control.publish(replace(CUT, position=position))
+    log = os.listdir(os.path.join(control.path, "_delta_log"))
+    assert not [name for name in log if "checkpoint" in name]
+
+
+def test_nothing_is_pruned_that_could_be_needed_again(control, monkeypatch):
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
+    control.publish(CUT)
+    gone: list[str] = []
+    monkeypatch.setattr(DeltaTable, "vacuum", lambda *_, **__: gone.append("files"))
+    monkeypatch.setattr(tidying, "remove_commits", lambda *_, **__: gone.append("commits"))
+    settle = settle_of(control)
+    monkeypatch.setattr(settle.durable, "_failed", OSError(errno.EIO, "Input/output error"))
+    with pytest.raises(OSError, match="Input/output"):
+        control.prune(Retention(0, 0, 0), settle)
+    assert gone == []
+    assert control.prune(Retention(0, 0, 0), settle_of(control))
+    assert gone == ["commits", "files"]
+
+
 def test_pruning_is_fenced(control, monkeypatch):
     monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
     control.publish(CUT)
     second = Control(control.path)
     second.claim(take_over=True)
     with pytest.raises(FencedError, match="taken this target over"):
-        control.prune(0)
+        control.prune(Retention(0, 0, 0), settle_of(control))
     assert positions(second) == [7]
+
+
+def test_own_rows_are_known_without_reading_them(control, monkeypatch):
+    control.publish(CUT)
+    assert positions(control) == [7]
+    read: list[int] = []
+    true = Control._rows_of
+
+    def rows_of(self: Control, table: DeltaTable) -> Any:
+        read.append(table.version())
+        return true(self, table)
+
+    monkeypatch.setattr(Control, "_rows_of", rows_of)
+    control.publish(replace(CUT, position=8))
+    control.publish(replace(CUT, position=9))
+    assert positions(control) == [7, 8, 9]
+    assert not read
+    anew = Control(control.path)
+    assert [anew.rows(kind) for kind in ("cut", "owner")] == [
+        control.rows(kind) for kind in ("cut", "owner")
+    ]
+
+
+def test_rows_of_others_are_read(control):
+    control.publish(CUT)
+    assert positions(control) == [7]
+    other = Control(control.path)
+    other.claim(take_over=True)
+    other.publish(replace(CUT, position=8))
+    assert positions(control) == [7, 8]
+    other.publish(replace(CUT, position=9))
+    assert positions(control) == [7, 8, 9]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -27,9 +28,12 @@ from spark_repl.control.copies import (
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.history import History
 from spark_repl.control.layout import Layout
-from spark_repl.control.replaced import remove_replaced, replaced_paths
+from spark_repl.control.replaced import gone_paths, remove_replaced, replaced_paths
+from spark_repl.control.retention import Retention
+from spark_repl.control.settle import Settle
 from spark_repl.control.table_paths import current_paths
 from spark_repl.copy import copy_plan
+from spark_repl.crash_points import listening
 from spark_repl.errors import HistoryError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
@@ -91,7 +95,9 @@ def test_a_copy_of_one_table_stands_until_a_cut_shows_it(control: Control) -> No
 
 
 @pytest.mark.parametrize("noted", [True, False])
-def test_a_copy_whose_table_is_gone_does_not_stand_again(control: Control, noted: bool) -> None:
+def test_a_copy_whose_table_is_gone_does_not_stand_again(
+    control: Control, tmp_path: Path, noted: bool
+) -> None:
     """The cuts that showed it are pruned after a while."""
     first = cut(control, 5, a="t/a")
     done = Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=first, until=gtids(6))
@@ -102,7 +108,7 @@ def test_a_copy_whose_table_is_gone_does_not_stand_again(control: Control, noted
     made(control, "a", "t/a@3")  # dropped, and made again
     cut(control, 8, a="t/a@3")
     control._pruned = -1_000_000
-    control.prune(0)
+    control.prune(Retention(0, 0, 0), Settle(control, Layout(str(tmp_path))))
     assert [found.position for found in control.cuts()] == [8]
     stands = standing(control)
     assert (stands.copy is None) == noted
@@ -172,8 +178,12 @@ def test_until_its_high_water_mark_a_copy_is_applied_idempotently() -> None:
         assert not none.active(gtids(1)) and not none.tables(gtids(1)) and not none.copied
 
 
+def broken(fd: int) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
 def test_folders_of_replaced_tables_go_when_nothing_names_them(
-    control: Control, tmp_path: Path
+    control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layout = Layout(str(tmp_path))
     for path in ("t/a", "t/a@2", "t/a@3", "t/b"):
@@ -186,7 +196,7 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     def removed(hours_later: float = 0) -> list[str]:
         for noted in (tmp_path / "_repl/replaced").glob("*/*"):
             os.utime(noted, (0, time.time() - 3600 * hours_later))
-        return remove_replaced(control, layout, 2)
+        return remove_replaced(control, layout, 2, Settle(control, layout))
 
     record_copy(control, Copy(gtids(5), {}, {"t.a": "t/a@2"}, behind=first, error="it is gone"))
     assert replaced_paths(control) == {"t/a@2"}
@@ -198,12 +208,35 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     note_shown(control)
     assert replaced_paths(control) == {"t/a@2"}, "t/a is in a cut that is promised"
     control._pruned = -1_000_000
-    assert control.prune(0)
+    assert control.prune(Retention(0, 0, 0), Settle(control, layout))
     assert replaced_paths(control) == {"t/a", "t/a@2"}
     assert removed() == [] and removed(1.9) == []
-    assert removed(2.1) == ["t/a", "t/a@2"] and removed(9) == []
+    with pytest.raises(OSError), monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", broken)  # the cuts that don't name it are not on the disk
+        removed(2.1)
+    assert (tmp_path / "t/a").exists()
+    notes = [tmp_path / "_repl" / kind / "t/a" for kind in ("vacuumed", "replaced")]
+    notes[0].parent.mkdir(parents=True, exist_ok=True)
+    notes[0].touch()
+    with pytest.raises(_KilledError), listening(_killed):
+        removed(2.1)  # ended right behind the removal of the folder
+    assert not (tmp_path / "t/a").exists() and all(note.exists() for note in notes)
+    assert gone_paths(control, layout) == {"t/a"}
+    assert not any(note.exists() for note in notes)
+    assert removed(2.1) == ["t/a@2"] and removed(9) == []
     assert {p.name for p in (tmp_path / "t").iterdir()} == {"a@3", "b"}
     assert {p.name for p in (tmp_path / "_repl/keys/t").iterdir()} == {"a@3", "b"}
+    assert gone_paths(control, layout) == {"t/a", "t/a@2"}
+    assert not any((tmp_path / "_repl/replaced/t").iterdir())
+
+
+class _KilledError(BaseException):
+    """Nothing is cleaned up behind it."""
+
+
+def _killed(point: str) -> None:
+    if point == "replaced_removed":
+        raise _KilledError
 
 
 def test_a_copy_begins_behind_the_newest_cut(

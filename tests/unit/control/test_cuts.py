@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
+from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.cut_reader import CutReader, find_cut, published
+from spark_repl.control.cut_reader import CutReader, find_cut
 from spark_repl.control.layout import Layout
+from spark_repl.control.pins import pin
 from spark_repl.errors import ConfigError, TargetError
 
 UUID = "11111111-2222-3333-4444-555555555555"
@@ -18,25 +21,41 @@ CUTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def control(tmp_path_factory: pytest.TempPathFactory) -> Control:
+    found = Control(str(tmp_path_factory.mktemp("control") / "control"))
+    found.claim()
+    for cut in CUTS:
+        found.publish(cut)
+    pin(found, found.cuts()[1], "month_end")
+    return found
+
+
 @pytest.mark.parametrize(
     ("at", "position"),
-    [("latest", 8), (f"{UUID}:1", 3), (f"{UUID}:4-5", 5), (f"{UUID}:6", 8), (f"{UUID}:8", 8)],
+    [
+        ("latest", 8),
+        (f"{UUID}:1", 3),
+        (f"{UUID}:4-5", 5),
+        (f"{UUID}:6", 8),
+        (f"{UUID}:8", 8),
+        ("month_end", 5),
+    ],
 )
-def test_the_first_cut_that_holds_all_of_it(at: str, position: int) -> None:
-    assert find_cut(CUTS, at, "lake").position == position
+def test_the_first_cut_that_holds_all_of_it(control: Control, at: str, position: int) -> None:
+    assert find_cut(control, at).position == position
 
 
-def test_no_cut_holds_it() -> None:
+def test_no_cut_holds_it(control: Control) -> None:
     with pytest.raises(TargetError, match="no cut holds all") as found:
-        find_cut(CUTS, f"{UUID}:1-9", "lake")
+        find_cut(control, f"{UUID}:1-9")
     assert f"{UUID}:1-8" in (found.value.hint or "")
 
 
 @pytest.mark.parametrize("at", ["latest", f"{UUID}:1"])
-def test_there_is_no_cut_yet(at: str) -> None:
+def test_there_is_no_cut_yet(tmp_path: Path, at: str) -> None:
     with pytest.raises(TargetError, match="no cut has been published"):
-        find_cut([], at, "lake")
-    assert published(CUTS, "lake") is CUTS
+        find_cut(Control(str(tmp_path / "none")), at)
 
 
 def test_a_table_is_read_as_of_the_cut() -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from spark_repl.control import control as module
+from spark_repl.control import tidying
+from spark_repl.control.by_hand import decide, makes_rows_differ
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
@@ -102,7 +104,7 @@ def test_one_that_never_claimed_releases_nothing(path: str) -> None:
 
 def test_what_is_decided_by_hand_is_checked_as_the_owner(path: str) -> None:
     control, epochs = Control(path), list[int]()
-    control.decide("skip", {"a": 1}, lambda: epochs.append(control.epoch), gtid_executed="")
+    decide(control, "skip", {"a": 1}, lambda: epochs.append(control.epoch), gtid_executed="")
     assert epochs == [1]
     (row,) = control.rows("skip")
     assert json.loads(row["detail"]).keys() == {"a", "user", "host"}
@@ -113,11 +115,11 @@ def test_what_is_decided_by_hand_is_checked_as_the_owner(path: str) -> None:
         raise TargetError("it is in a table already")
 
     with pytest.raises(TargetError, match="in a table"):
-        control.decide("skip", {}, refuse)
+        decide(control, "skip", {}, refuse)
     assert len(control.rows("skip")) == 1
     living(claimed(path))
     with pytest.raises(FencedError):
-        Control(path).decide("skip", {})
+        decide(Control(path), "skip", {})
 
 
 @pytest.mark.parametrize(
@@ -128,9 +130,9 @@ def test_decisions_that_make_rows_differ(
     path: str, kind: str, detail: object, differ: bool
 ) -> None:
     control = claimed(path)
-    assert not control.makes_rows_differ()
+    assert not makes_rows_differ(control)
     control.write(kind, detail=json.dumps(detail))
-    assert control.makes_rows_differ() == differ
+    assert makes_rows_differ(control) == differ
 
 
 def test_nothing_was_applied_to_any_other_folder(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_nothing_was_applied_to_any_other_folder(tmp_path: Path) -> None:
 
 
 def test_checkpoints_come_every_so_many_commits(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr(tidying, "_CHECKPOINT_EVERY", 3)
     control = claimed(path)  # versions 0 and 1
     for position in range(2, 8):
         control.publish(Cut(position, "", "log", {}, {}))

@@ -34,6 +34,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> XaStore:
     return XaStore(str(tmp_path / "there"), str(tmp_path / "here"))
 
 
+def settled() -> None:
+    """All is on the disk."""
+
+
 def files(store: XaStore) -> tuple[list[str], list[str]]:
     """Names here and there."""
     here, there = Path(store.here), Path(store.folder)
@@ -87,6 +91,10 @@ def test_the_bytes_are_on_disk_before_they_have_their_name(
     monkeypatch.setattr(os, "replace", renamed)
     alone, before = XaStore(str(tmp_path / "kept")), os.listdir("/proc/self/fd")
     kept = alone.keep(branch)
+    assert steps[:3] == ["folder"] * 3, "_repl, the target, and the one that it lies in"
+    assert steps[3:] == ["20 bytes", "name", "folder"]
+    steps.clear()
+    alone.keep(branch)
     assert steps == ["20 bytes", "name", "folder"]
     assert os.listdir("/proc/self/fd") == before
     assert Path(kept.path).read_bytes() == bytes(range(10, 30))
@@ -100,28 +108,42 @@ def test_a_relay_log_that_became_shorter(store: XaStore, branch: Branch) -> None
 
 def test_only_its_own_files_are_forgotten(store: XaStore, branch: Branch) -> None:
     kept = store.keep(branch)
-    store.forget([branch])  # one that ended in the group that it was prepared in
+    store.forget([branch], settled)  # one that ended in the group that it was prepared in
     assert Path(branch.path).exists() and files(store) == ([Path(kept.path).name],) * 2
     store.keep_all = True
-    store.forget([kept])
-    store.clean([])
+    store.forget([kept], settled)
+    store.clean([], settled)
     assert files(store) == ([Path(kept.path).name],) * 2
     store.keep_all = False
-    store.forget([kept])
+    store.forget([kept], settled)
     assert files(store) == ([], [])
-    store.forget([kept])
+    store.forget([kept], settled)
+
+
+def test_nothing_goes_that_could_be_needed_again(store: XaStore, branch: Branch) -> None:
+    def broken() -> None:
+        raise OSError("what shows the end of the branch is not on the disk")
+
+    kept = store.keep(branch)
+    store.forget([branch], broken)  # it has no file here
+    store.clean([kept], broken)
+    with pytest.raises(OSError):
+        store.forget([kept], broken)
+    with pytest.raises(OSError):
+        store.clean([], broken)
+    assert files(store) == ([Path(kept.path).name],) * 2
 
 
 def test_a_start_removes_what_no_cut_names(store: XaStore, branch: Branch) -> None:
     kept, other = store.keep(branch), store.keep(replace(branch, position=8))
     Path(f"{kept.path}.abc.new").touch()  # a copy that was cut off
-    store.clean([kept])
+    store.clean([kept], settled)
     assert files(store) == ([Path(kept.path).name],) * 2
     assert not Path(other.path).exists()
     later = Path(store.folder) / f"{9:020d}.events2"
     later.touch()
     with pytest.raises(FormatError):
-        store.clean([kept])
+        store.clean([kept], settled)
     assert later.exists()
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.binlog.definition import ColumnType, TableDefinition
-from spark_repl.ddl.alteration import Altered, Filled, Kept, Now, Origin, Unknown
+from spark_repl.ddl.alteration import Altered, Computed, Filled, Kept, Now, Origin, Unknown
 from spark_repl.ddl.altered import alter
 from spark_repl.ddl.effect import Effect, classify, classify_in
+from spark_repl.ddl.expressions.value_type import NULL_TYPE, Node
 from spark_repl.ddl.renamed import like, rename
 from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
@@ -68,12 +69,14 @@ ORIGINS: list[tuple[str, Origin]] = [
     ("JSON DEFAULT (JSON_OBJECT())", Filled("'{}")),
     ("TEXT DEFAULT ('x')", Filled("'x")),
     ("DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)", Now()),
-    ("INT DEFAULT (1 + 1)", Unknown("the default of column x is an expression")),
+    ("INT DEFAULT (RAND())",
+     Unknown("the default of column x is an expression: RAND() is not computed here")),
     ("INT AUTO_INCREMENT UNIQUE",
      Unknown("the numbers that column x gives to the rows that are there")),
-    ("INT AS (c)", Kept(3)),
+    ("INT AS (c)", Computed(Node("column", NULL_TYPE, detail=3), virtual=True)),
     ("INT AS (7) STORED", Filled("7")),
-    ("INT AS (c + 1)", Unknown("the values of the generated column x")),
+    ("INT AS (ASCII(b))",
+     Unknown("the values of the generated column x: ASCII() is not computed here")),
     ("POINT NOT NULL", Unknown("a NOT NULL column of type GEOMETRY has no default: x")),
 ]  # fmt: skip
 
@@ -83,10 +86,10 @@ def test_where_a_new_column_comes_from(kind: str, want: Origin) -> None:
     assert altered(f"ADD x {kind}").origins == (Kept(0), Kept(1), Kept(2), Kept(3), want)
 
 
-def test_a_generated_column_whose_input_changes_type_is_not_known() -> None:
+def test_a_generated_column_whose_input_changes_type_is_computed_again() -> None:
     before = table("id INT PRIMARY KEY, c INT, g INT AS (c + 1) STORED")
     found = altered("MODIFY c DECIMAL(5,1)", before)
-    assert isinstance(found.origins[2], Unknown) and "c" in found.origins[2].reason
+    assert isinstance(found.origins[2], Computed) and not found.origins[2].virtual
     assert altered("MODIFY c INT DEFAULT 3", before).origins == (
         Kept(0),
         Kept(1, written=True),
@@ -137,11 +140,63 @@ def test_convert_widens_text() -> None:
     assert (new.charset, new.columns[-1].meta) == ("latin1", 3)
 
 
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "known"),
+    [
+        ("ENUM('a','b')", "latin1", "utf8mb4", True),
+        ("SET('ä')", "utf8mb3", "utf8mb4", True),
+        ("SET('ä')", "latin1", "latin1", True),
+        ("ENUM('ä')", "latin1", "utf8mb4", False),
+        ("SET('a')", "latin1", "ucs2", False),
+        ("ENUM('a')", "utf16", "utf8mb4", False),
+        ("ENUM('a')", "latin1", "binary", False),
+    ],
+)
+def test_members_whose_bytes_the_server_takes_for_other_letters(
+    kind: str, before: str, after: str, known: bool
+) -> None:
+    made = table(f"id INT PRIMARY KEY, e {kind}", f"CHARSET {before}")
+    if known:
+        assert altered(f"CONVERT TO CHARACTER SET {after}", made).definition
+        return
+    with pytest.raises(StatementError, match="members of column e"):
+        altered(f"CONVERT TO CHARACTER SET {after}", made)
+
+
+def test_members_that_are_written_as_bytes() -> None:
+    made = table("id INT PRIMARY KEY, e ENUM(0xE4, b'1100010', 'c') DEFAULT 0xE4", "CHARSET latin1")
+    assert made.columns[1].literals == ("ä", "b", "c")
+    (added,) = altered("ADD f SET(X'C3A42020') CHARACTER SET utf8mb4", made).definition.columns[2:]
+    assert added.literals == ("ä",)
+    with pytest.raises(StatementError, match="are not text"):
+        altered("ADD f ENUM(0xFFFF) CHARACTER SET utf8mb4", made)
+
+
+def test_engines_that_show_rows_of_others() -> None:
+    """Rows come, though the table was empty."""
+    assert altered("ENGINE=MERGE UNION=(a,b)").rows_come
+    assert not altered("ENGINE=BLACKHOLE").rows_come
+
+
 def test_timestamps_without_explicit_defaults() -> None:
     first = altered("ADD x TIMESTAMP, ADD y TIMESTAMP", explicit_timestamps=False)
     assert [c.nullable for c in first.definition.columns[-2:]] == [False, False]
     assert first.origins[-2:] == (Now(), Filled("'0000-00-00 00:00:00"))
     assert altered("ADD x TIMESTAMP").origins[-1] == Filled("NULL")
+
+
+def test_timestamps_of_servers_that_do_not_say_what_they_mean() -> None:
+    """Those before 8.0: by default a TIMESTAMP is NOT NULL there."""
+    for clause in ("ADD x TIMESTAMP", "ADD x TIMESTAMP NOT NULL", "MODIFY a TIMESTAMP"):
+        made = altered(clause, explicit_timestamps=None)
+        (unknown,) = [one for one in made.origins if isinstance(one, Unknown)]
+        assert "explicit_defaults_for_timestamp" in unknown.reason
+    for clause in ("TIMESTAMP NULL", "TIMESTAMP NOT NULL DEFAULT '2024-01-01 00:00:00'"):
+        assert isinstance(altered(f"ADD x {clause}", explicit_timestamps=None).origins[-1], Filled)
+    strict = altered("MODIFY id TIMESTAMP NOT NULL", explicit_timestamps=None)
+    assert isinstance(strict.origins[0], Kept), "no NULL is there"
+    created = classify("CREATE TABLE t (x TIMESTAMP)", "d").definition
+    assert created and created.columns[0].default is None, "what an image without it means"
 
 
 WRONG = [
@@ -193,7 +248,7 @@ def test_a_definition_of_a_table_map_goes_as_far_as_it_can() -> None:
     assert (keyed.primary_key, keyed.has_primary) == ((3,), True)
 
 
-ROWS = ("DROP PARTITION p", "TRUNCATE PARTITION ALL", "EXCHANGE PARTITION p WITH TABLE u",
+ROWS = ("DROP PARTITION p", "TRUNCATE PARTITION p", "EXCHANGE PARTITION p WITH TABLE u",
         "DISCARD TABLESPACE", "IMPORT TABLESPACE", "ENGINE=BLACKHOLE")  # fmt: skip
 
 
@@ -201,6 +256,21 @@ ROWS = ("DROP PARTITION p", "TRUNCATE PARTITION ALL", "EXCHANGE PARTITION p WITH
 def test_what_becomes_of_the_rows_is_not_known(actions: str) -> None:
     assert altered(actions).rows_go
     assert not altered("ADD x INT").rows_go
+
+
+@pytest.mark.parametrize("key", [(), (0,)])
+def test_partitions_of_a_table_that_rows_have_made(key: tuple[int, ...]) -> None:
+    before = of_a_map(key)
+    for actions in ("ADD PARTITION (PARTITION p VALUES IN (1))", "REMOVE PARTITIONING",
+                    "REORGANIZE PARTITION p INTO (PARTITION p VALUES LESS THAN (1))"):  # fmt: skip
+        found = altered(actions, before)
+        assert (found.definition, found.rows_go, found.definition.partitioning) == (
+            before,
+            "",
+            None,
+        )
+    known = altered("PARTITION BY LIST (id) (PARTITION p VALUES IN (1))", before).definition
+    assert known.partitioning and not altered("DROP PARTITION p", known).rows_go
 
 
 def test_rename_like_and_numbers() -> None:

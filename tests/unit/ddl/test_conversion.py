@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -46,6 +47,11 @@ CASES = [
     (5, "INT", "BIGINT UNSIGNED", Decimal(5)),
     (5, "BIGINT", "VARCHAR(3)", "5"),
     (69, "INT", "YEAR", 2069),
+    (20240229, "INT UNSIGNED", "DATE", "2024-02-29"),
+    (991231235959, "BIGINT", "DATE", "1999-12-31"),
+    (691231, "INT", "DATETIME(3)", datetime(2069, 12, 31)),
+    (20240229123456, "BIGINT", "TIMESTAMP NULL", datetime(2024, 2, 29, 10, 34, 56, tzinfo=UTC)),
+    (-123456, "INT", "TIME(2)", "-12:34:56.00"),
     (-1, "INT", "BIT(64)", b"\xff" * 8),
     (Decimal("1.005"), "DECIMAL(10,3)", "DECIMAL(5,2)", Decimal("1.01")),
     (Decimal("-2.5"), "DECIMAL(5,1)", "INT", -3),
@@ -126,7 +132,13 @@ UNKNOWN = [
     ("x" + "ä" * 127 + "é", "TEXT", "TINYTEXT", None),
     ("ä" * 128, "TEXT", "TINYTEXT", "in two"),
     ("{", "TEXT", "JSON", "no JSON"),
-    (20240229, "INT", "DATE", "not known"),
+    (240230, "INT", "DATE", "not known"),
+    (10101, "INT", "DATE", "not known"),
+    (-20240229, "INT", "DATE", "not known"),
+    (0, "INT", "DATETIME", "stores 0000-00-00"),
+    (20240229, "INT", "TIME", "not known"),
+    (5960, "INT", "TIME", "not known"),
+    (20240229, "DOUBLE", "DATE", "not known"),
     (-1.2345678901234567e-300, "DOUBLE", "TEXT", "shortens"),
 ]
 
@@ -140,6 +152,15 @@ def test_what_is_not_known_is_not_guessed(
         return
     with pytest.raises(Unconvertible, match=reason):
         becomes(value, before, after)
+
+
+def test_numbers_that_are_dates_of_their_own() -> None:
+    text = Forms(zero_dates="string")
+    assert becomes(0, "INT", "DATE", forms=text) == "0000-00-00"
+    assert becomes(240229, "INT", "DATETIME(1)", forms=text) == "2024-02-29 00:00:00.0"
+    old, new = column("INT ZEROFILL"), column("DATE")
+    with pytest.raises(Unconvertible, match="ZEROFILL"):
+        convert(pa.array([240229]).cast(old.arrow_type), old, new, LAX)
 
 
 def test_moments_go_by_the_clock_of_the_session() -> None:

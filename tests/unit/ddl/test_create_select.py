@@ -37,6 +37,16 @@ def test_it_makes_the_table_and_its_rows(tmp_path: Path, statement: str, compres
     assert "t.made" in shown[number], "statement and rows are one transaction"
 
 
+def test_it_makes_the_table_where_the_statement_does_not_bear_the_mark(tmp_path: Path) -> None:
+    """The transaction's number, the mark of a CREATE TABLE IF NOT EXISTS that has made its table,
+    stands behind the rows here, of which there are none."""
+    log = LogWriter(tmp_path / "log")
+    statement = STATEMENTS[1].replace("TABLE", "TABLE IF NOT EXISTS")
+    log.transaction(statement=statement, status=b"\x12\xff\0")
+    assert run(log.folder, tmp_path / "lake")
+    assert rows(tmp_path / "lake", MADE) == []
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_crash_leaves_it_whole_or_absent(tmp_path: Path, compressed: bool) -> None:
     log = LogWriter(tmp_path / "log")

@@ -242,7 +242,7 @@ def test_a_definition_is_the_one_of_the_table_map(recorded: dict[str, str], form
         "CREATE TABLE t (a CHAR(3) CHARACTER SET klingon)",
         "CREATE TABLE t (a INT, PRIMARY KEY (b))",
         "CREATE TABLE t (a INT) NEW_OPTION=1",
-        "CREATE TABLE t (a ENUM(x'61'))",
+        "CREATE TABLE t (a ENUM(0xE4))",
         "CREATE TABLE t ()",
     ],
 )

@@ -88,6 +88,7 @@ def test_names_of_tables() -> None:
     assert cursor("e . t").table("d") == cursor("`e`.`t`").table("") == "e.t"
     assert cursor(".t").table("d") == "d.t"
     assert cursor('"t"').table("d") == "d.t", "in double quotes, where sql_mode is not known"
+    assert cursor("`b😀`.`😀a`").table("d") == "b?.?a", "as the server has it"
     for wrong in ("'t'", "7", "(", "", "e.", "e.'t'"):
         with pytest.raises(StatementError):
             cursor(wrong).table("d")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.errors import DecodeError, SparkReplError
-from tests.support import binlog_writer
+from tests.support import binlog_writer, local_delta
 from tests.support.binlog_writer import Change, LogWriter, Row, Table, delete, insert, update
-from tests.support.local_delta import cuts, rows, run, stopped
+from tests.support.local_delta import cuts, rows
 
+REFUSE = {"cascades": "refuse"}
+run = partial(local_delta.run, source=REFUSE)
+stopped = partial(local_delta.stopped, source=REFUSE)
 REFERRED, NO_CHECKS, LOGGED = 2, 2, 16
 COLUMNS = (("id", "int"), ("k", "int"), ("v", "varchar(40)"))
 PARENT = Table("parent", COLUMNS, map_flags=REFERRED)
@@ -61,6 +65,15 @@ class Case:
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
     return Case(tmp_path)
+
+
+def test_without_commit_order_it_is_refused(case: Case) -> None:
+    """What other tables are at the change's place nobody knows there."""
+    case.made(child(key("ON DELETE CASCADE")))
+    error = case.refused(
+        delete(PARENT, (1, 10, "x")), preserve_commit_order=False, source={"cascades": "emulate"}
+    )
+    assert error.hint and "apply.preserve_commit_order = true" in error.hint
 
 
 @pytest.mark.parametrize("apply", [{}, {"preserve_commit_order": False}, {"workers": 1}])
@@ -254,7 +267,8 @@ def test_somebody_may_say_that_nothing_cascades(
     case.log.transaction(insert(PARENT, (1, 10, "x"), (2, 20, "y")))
     case.log.transaction(insert(CHILD, (10, 1), (11, 1), (12, 2)))
     case.refused(delete(PARENT, (1, 10, "x")))
-    assert run(case.log.folder, case.target, source={"without_cascades": ["t.parent"]})
+    source = {"without_cascades": ["t.parent"], **REFUSE}
+    assert run(case.log.folder, case.target, source=source)
     assert rows(case.target, PARENT) == [(2, 20, "y")]
 
 

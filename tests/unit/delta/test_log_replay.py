@@ -123,7 +123,7 @@ def says(folder: Path, **said: Any) -> None:
         ({"version": 1, "parts": 2}, {}, False),
         ({"version": 1, "v2Checkpoint": {"path": "elsewhere"}}, {}, False),
         ({"version": 0}, {}, False),  # there is none
-        ({"version": 3}, {}, False),  # of a later version
+        ({"version": 3}, {}, True),  # of a later version: there is one before
     ],
 )
 def test_checkpoints_of_other_kinds_are_left_to_spark(log, tmp_path, said, columns, known):

@@ -117,7 +117,7 @@ def test_data_files_and_their_key_index(target, tmp_path):
     with pytest.raises(FileNotFoundError):
         date_ahead(path)
     index.forget_gone()
-    assert not list((tmp_path / "keys").iterdir())
+    assert not (tmp_path / "keys").exists()
     beside = write_file(f"{target}@2", columns, ROWS)
     write_file(target, columns, ROWS)
     storage.remove_folder(target)
@@ -180,9 +180,9 @@ def test_branches_survive_the_machine(target, tmp_path):
     Path(kept.path).unlink()
     store.check([kept])
     assert Path(kept.path).read_bytes() == wanted
-    store.clean([kept])
+    store.clean([kept], lambda: None)
     assert len(storage.names(layout.xa)) == 1
-    store.forget([kept])
+    store.forget([kept], lambda: None)
     assert not storage.names(layout.xa) and not Path(kept.path).exists()
     with pytest.raises(TargetError, match="are gone"):
         store.check([kept])

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.scenario_guards import GUARDS, NOT_YET
 from tests.support.scenarios import SCENARIOS
 from tests.support.sources import functions
 
 _TESTS = Path(__file__).parents[2]
+_PACKAGE = _TESTS.parent / "spark_repl"
 _TEST = re.compile(r"[\w/]+\.py::\w+")
 
 
@@ -58,6 +60,22 @@ def test_the_tests_exist_name_their_number_and_assert(number: int) -> None:
         said = ast.get_source_segment(text, functions(path)[name]) or ""
         assert number in numbers(said), f"{answer} does not name scenario {number}"
         assert asserts(_TESTS / file, name), f"{answer} asserts nothing"
+
+
+def test_each_that_a_test_answers_names_a_line() -> None:
+    tested = {n for n, (_, answers) in SCENARIOS.items() if any(map(_TEST.fullmatch, answers))}
+    assert tested == GUARDS.keys() | NOT_YET and not GUARDS.keys() & NOT_YET
+
+
+@pytest.mark.parametrize("number", sorted(GUARDS))
+def test_the_guarded_line_is_there(number: int) -> None:
+    """Once, so that it is known which is meant; its mutant is another program."""
+    guard = GUARDS[number]
+    source = (_PACKAGE / guard.module).read_text(encoding="utf-8")
+    assert source.count(guard.line) == 1, f"{guard.module}: {guard.line}"
+    mutant = ast.parse(source.replace(guard.line, guard.mutant))
+    assert ast.dump(mutant) != ast.dump(ast.parse(source))
+    assert guard.steps and not guard.steps.endswith(".")
 
 
 def numbers(text: str) -> set[int]:

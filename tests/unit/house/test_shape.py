@@ -13,9 +13,10 @@ from functools import cache
 from tests.support.imports import PACKAGE, ROOT, graph, imported, modules
 from tests.support.sources import tree
 
-# The goal is 14. What is left: decoding (13 modules, from the machine code's cache to ``stage``),
-# which ``replica`` names for its workers, and the commands above that.
-CHAIN_MAX = 18
+# The goal is 14. What is left: expressions of DDL over MySQL's conversions (12 modules, from
+# the machine code's cache to ``altered``), as many of decoding, which ``replica`` names for its
+# workers, and the commands above that.
+CHAIN_MAX = 19
 PARAMETERS_MAX, PARAMETERS_P90 = 8, 4
 
 

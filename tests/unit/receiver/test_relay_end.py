@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from pathlib import Path
@@ -9,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from spark_repl.errors import FormatError, LogError
+from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import clear, deciding, purge
 from spark_repl.receiver.recovery import numbers_in, recover
+from spark_repl.receiver.report import Report, has_received
+from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay import index_file, published
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
+from tests.support.binlog_writer import SOURCE, LogWriter
+from tests.support.dump_stream import receive
 
 
 def listed(folder: Path) -> tuple[int, ...]:
@@ -97,3 +103,20 @@ def test_deciding_needs_no_lock_where_nothing_is_purged(relay: Path, tmp_path: P
     held = index_file.locked(relay, "relay.purge.lock", wait=False)
     with deciding(relay), pytest.raises(BlockingIOError), held:
         pass
+
+
+def test_what_was_received_counts_once_it_is_published(tmp_path: Path) -> None:
+    log, folder = LogWriter(tmp_path / "log"), tmp_path / "relay"
+    log.ddl("CREATE DATABASE t")
+    log.ddl("CREATE DATABASE u")
+    have = GtidSet.parse(f"{SOURCE}:1-2")
+    assert not has_received(folder, GtidSet())
+    with RelayWriter(folder, 9) as writer:
+        receive(writer, [log.path])
+        Report(folder, "default").write("ON", writer)
+        assert has_received(folder, have)
+        assert not has_received(folder, GtidSet.parse(f"{SOURCE}:1-3"))
+        columns = json.loads((folder / "receiver.json").read_text("utf-8"))
+        columns["RELAY_LOG_POS"] += 1  # read, and not published yet
+        (folder / "receiver.json").write_text(json.dumps(columns), "utf-8")
+        assert not has_received(folder, have)

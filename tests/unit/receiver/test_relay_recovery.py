@@ -139,12 +139,14 @@ def test_a_log_without_a_whole_head_is_begun_anew(source: list[Path], tmp_path: 
 def test_what_a_rotation_left_behind_is_removed(folder: Path) -> None:
     stray = folder / index_file.file_name(max(listed(folder)) + 1)
     shutil.copy(folder / index_file.file_name(max(listed(folder))), stray)
-    other = folder / "relay.000009x"
-    other.touch()
+    other, part = folder / "relay.000009x", folder / "relay.index.1.part"
+    for each in (other, part):
+        each.touch()
+    os.utime(part, (0, 0))
     with opened(folder) as relay:
         assert relay.lost is None
         assert sorted(numbers_in(folder)) == list(listed(folder))
-    assert other.exists()
+    assert other.exists() and not part.exists()
 
 
 def test_a_listed_file_is_missing(folder: Path) -> None:

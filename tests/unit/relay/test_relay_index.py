@@ -17,7 +17,7 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.gtid_column import gtid_column
 from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import RelayLog, open_log
-from spark_repl.relay.record import RECORD, gtid_text
+from spark_repl.relay.record import RECORD, appended, gtid_text
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
 
@@ -309,16 +309,24 @@ def test_a_compressed_transaction_that_is_damaged_ends_the_index(tmp_path: Path)
     assert index.damage and index.damage.position is not None
 
 
-def test_a_transaction_over_two_relay_files(tmp_path: Path) -> None:
-    # Scenario 58: a transaction that spans relay logs.
-    folder = copy("relay", tmp_path)
-    path = folder / "relay.000002"
-    record = index_of(folder, tmp_path / "i").records[2]
-    end = int(record["end"]) & (1 << OFFSET_BITS) - 1
-    whole = path.read_bytes()
-    path.write_bytes(whole[: end - 31] + whole[end:])
-    with pytest.raises(LogError, match="goes on in the next relay log file"):
-        index_of(folder, tmp_path / "j")
+def test_records_that_grow_are_not_copied_each_time(tmp_path: Path) -> None:
+    """Whoever has the shorter array keeps it as it is, however it came to be."""
+    records = index_of(copy("kinds", tmp_path), tmp_path / "i").records
+    stored = tmp_path / "stored"
+    records.tofile(stored)
+    mapped = np.memmap(stored, RECORD, "r")
+    for first in (records, mapped, records[1:]):
+        before = first.copy()
+        grown, bases = first, set()
+        for _ in range(300):
+            grown = appended(grown, records[:1])
+            bases.add(grown.base.ctypes.data)
+        assert len(bases) <= 2 and len(grown) == len(first) + 300
+        assert (grown[: len(before)] == before).all() and (first == before).all()
+        assert (grown[len(before) :] == records[0]).all()
+        branch, other = appended(grown[:5], records[1:2]), appended(grown[:5], records[1:2])
+        assert (branch == other).all() and len(branch) == 6
+    assert (np.memmap(stored, RECORD, "r") == records).all()
 
 
 def test_a_stored_index_that_does_not_fit_is_ignored(tmp_path: Path) -> None:
@@ -333,6 +341,22 @@ def test_a_stored_index_that_does_not_fit_is_ignored(tmp_path: Path) -> None:
     other = copy("kinds", tmp_path)
     (other / "binlog.000001").rename(folder / "binlog.000003")
     assert len(index_of(folder, store)) > len(want)
+
+
+def test_indexes_of_files_that_are_gone(tmp_path: Path) -> None:
+    log, store = LogWriter(tmp_path / "log"), tmp_path / "idx"
+    for _ in range(3):
+        log.ddl("CREATE DATABASE t")
+        log.rotate()
+    for name in ("bin.000009.idx", "relay.000001.idx", "note"):  # of logs before; not ours
+        store.mkdir(exist_ok=True)
+        (store / name).touch()
+    known = index_of(log.folder, store)
+    stored = {path.name for path in store.iterdir()}
+    assert stored == {"note", *(f"bin.00000{number}.idx" for number in range(1, 5))}
+    (log.folder / "bin.000001").unlink()
+    found = build_index(open_log(str(log.folder)), str(store), known=known)
+    assert len(found) == 2 and not (store / "bin.000001.idx").exists()
 
 
 def test_a_file_that_became_shorter(tmp_path: Path) -> None:

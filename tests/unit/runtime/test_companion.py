@@ -18,18 +18,18 @@ import pytest
 from spark_repl.apply.replica import Replica
 from spark_repl.config import Config
 from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.copies import Copy, last_copy, record_copy
 from spark_repl.control.layout import Layout
 from spark_repl.copy import recopy
 from spark_repl.copy.recopy import Recopier, ask, ask_and_wait
-from spark_repl.errors import LogError, SourceError, SparkReplError, TargetError
+from spark_repl.errors import LogError, NoTableError, SourceError, SparkReplError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.runtime.companion import Companion
 from spark_repl.runtime.retry import Retries, temporary
 from spark_repl.service import following as live
 from spark_repl.service.following import watch
 from spark_repl.service.supervisor import Supervisor, wait_for_log
-from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.local_delta import applier
 
 A = Table("a")
@@ -179,9 +179,9 @@ def recopier(running: Replica, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reco
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"tables": 3}'])
 def test_a_request_that_is_none(recopier: Recopier, text: str) -> None:
-    recopier.folder.mkdir(parents=True, exist_ok=True)
-    (recopier.folder / "0.json").write_text(text)
-    until(lambda: not recopier._requests())
+    recopier._queue.folder.mkdir(parents=True, exist_ok=True)
+    (recopier._queue.folder / "0.json").write_text(text)
+    until(lambda: not recopier._queue.requests())
     assert recopier._thread.is_alive()
 
 
@@ -191,12 +191,14 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
     """Whatever it is: without this the thread was gone, and who asked waited for ever."""
     behind = running.tracking.control.cuts()[-1]
 
-    def planned(config: Config, control: Control, tables: tuple[str, ...], asked: str) -> Copy:
+    def planned(
+        config: Config, control: Control, tables: tuple[str, ...], asked: str, **_: object
+    ) -> Copy:
         copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, behind=behind, asked=asked)
         record_copy(control, copy)
         return copy
 
-    def copied(*_: object) -> None:
+    def copied(*_: object, **__: object) -> None:
         raise KeyError("add")
 
     monkeypatch.setattr(recopy, "plan_again", planned)
@@ -214,9 +216,9 @@ def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
     name = ask(running.config, ("t.a",))
     record_copy(running.tracking.control, Copy(GtidSet(), {"t.a": ()}, {}, error="no", asked=name))
     planned: list[Any] = []
-    monkeypatch.setattr(recopy, "plan_again", lambda *args: planned.append(args))
+    monkeypatch.setattr(recopy, "plan_again", lambda *args, **_: planned.append(args))
     with Recopier(running.spark, running.config, running) as recopier:
-        until(lambda: not recopier._requests())
+        until(lambda: not recopier._queue.requests())
     assert planned == []
 
 
@@ -226,7 +228,9 @@ def test_who_asks_hears_of_his_own_request(
     """Not of another's copy of the same tables, whatever two hosts' clocks say."""
     other = Copy(GtidSet(), {"t.a": ()}, {}, error="another's", asked="other")
 
-    def planned(config: Config, control: Control, tables: tuple[str, ...], asked: str) -> Copy:
+    def planned(
+        config: Config, control: Control, tables: tuple[str, ...], asked: str, **_: object
+    ) -> Copy:
         record_copy(control, other)
         time.sleep(0.1)
         raise TargetError("mine")
@@ -258,10 +262,10 @@ def test_a_watch_looks_again(running: Replica, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(live, "_PURGE_EVERY_S", 0.0)
     true, faults = live.purge_applied, [OSError(errno.EIO, "Input/output error")] * 3
 
-    def purged(config: Config) -> Any:
+    def purged(config: Config, control: Control, settle: Any) -> Any:
         if faults:
             raise faults.pop()
-        return true(config)
+        return true(config, control, settle)
 
     monkeypatch.setattr(live, "purge_applied", purged)
     receiver = Supervisor(running.config, "none.toml")
@@ -282,3 +286,46 @@ def test_a_receiver_that_can_not_be_started_is_named(
     with Supervisor(config, "none.toml") as receiver, raises as caught:
         wait_for_log(config, receiver, threading.Event())
     assert "thread that keeps the receiver" in caught.value.message
+
+
+def missing(executed: str, table: str = "t.a") -> NoTableError:
+    return NoTableError(f"the source has no table {table}", table=table).as_of(executed)
+
+
+def test_a_table_that_was_renamed_meanwhile_is_asked_for_again(
+    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the applier has passed the statement: it may be back, or gone from the cut too."""
+    turns, ahead = list[int](), f"{SOURCE}:1-99"
+
+    def planned(
+        config: Config, control: Control, tables: tuple[str, ...], asked: str, **_: object
+    ) -> Copy:
+        turns.append(len(turns))
+        if len(turns) < 3:
+            raise missing(ahead)
+        copy = Copy(GtidSet(), dict.fromkeys(tables, ()), {}, asked=asked, error="planned")
+        record_copy(control, copy)
+        return copy
+
+    monkeypatch.setattr(recopy, "plan_again", planned)
+    asked = ask(running.config, ("t.a",))
+    until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
+    copy = last_copy(running.tracking.control)
+    assert len(turns) == 3 and copy is not None and copy.error == "planned"
+
+
+@pytest.mark.parametrize("executed, table", [("", "t.a"), (f"{SOURCE}:1-99", "t.never")])
+def test_a_table_that_the_source_does_not_have_is_told_at_once(
+    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch, executed: str, table: str
+) -> None:
+    """The cut holds all that the source had, or has never had such a table either."""
+
+    def planned(*_: object, **__: object) -> Copy:
+        raise missing(executed, table)
+
+    monkeypatch.setattr(recopy, "plan_again", planned)
+    asked = ask(running.config, (table,))
+    until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
+    assert (copy := last_copy(running.tracking.control))
+    assert copy.error.startswith(f"the source has no table {table}")

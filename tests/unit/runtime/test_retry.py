@@ -14,12 +14,21 @@ from spark_repl.errors import (
     ConcurrentChangeError,
     DecodeError,
     FencedError,
+    GivenUpError,
     JvmEndedError,
     RowError,
     TargetError,
 )
 from spark_repl.runtime import retry
-from spark_repl.runtime.retry import CONFLICTS_MAX, Retries, Stopped, disk_full, temporary
+from spark_repl.runtime.retry import (
+    CONFLICTS_MAX,
+    Retries,
+    Retry,
+    Stopped,
+    disk_full,
+    number_of,
+    temporary,
+)
 
 
 class Clock(threading.Event):
@@ -48,7 +57,7 @@ def failing(times: int, error: BaseException) -> Callable[[], str]:
 def test_waits_as_mysql_does():
     # Scenario 37: retry count, and success in the end.
     clock, seen = Clock(), []
-    retries = Retries(10, clock, lambda error, attempt, slot: seen.append(attempt))
+    retries = Retries(10, clock, lambda retry: seen.append(retry.number))
     assert retries.run(failing(7, OSError(errno.EIO, "Input/output error"))) == "done"
     assert clock.pauses == [1, 2, 3, 4, 5, 5, 5]
     assert seen == [1, 2, 3, 4, 5, 6, 7]
@@ -66,7 +75,11 @@ def test_in_vain(most):
     with pytest.raises(TargetError) as found:
         Retries(most, clock, lambda *_: None).run(work)
     assert len(calls) == most + 1
-    assert f"worker thread retried transaction {most} time(s) in vain" in str(found.value)
+    if most:
+        assert f"worker thread retried transaction {most} time(s) in vain" in str(found.value)
+    else:  # the original error
+        assert found.value.message == "storage"
+    assert found.value.number == 1205
 
 
 @pytest.mark.parametrize(
@@ -115,6 +128,25 @@ def test_what_was_tried_in_vain_is_not_tried_again():
     assert not temporary(found.value)
 
 
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (TimeoutError("storage"), 1205),
+        (OSError(errno.ETIMEDOUT, "timed out"), 1205),
+        (OSError(errno.EIO, "Input/output error"), errno.EIO),
+        (OSError(errno.ESTALE, "stale"), errno.ESTALE),
+        (OSError("When reading x: AWS Error REQUEST_TIMEOUT during GetObject"), 1205),
+        (OSError("When reading x: AWS Error NETWORK_CONNECTION during GetObject"), 104),
+        (OSError("AWS Error SLOW_DOWN during GetObject operation"), 1297),
+        (ConcurrentChangeError("ConcurrentDeleteReadException"), 1213),
+        (RowError("missing row", number=1032), 1032),
+    ],
+)
+def test_numbers_are_mysqls_or_the_systems(error, number):
+    """Never 0: ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK, errno, ER_GET_TEMPORARY_ERRMSG."""
+    assert Retry(error, 1, 0, ()).code == number
+
+
 def test_a_jvm_that_has_ended_is_not_tried_again(monkeypatch):
     monkeypatch.setattr(retry, "jvm_end", lambda error: JvmEndedError("Spark's JVM has ended"))
     clock = Clock()
@@ -134,13 +166,35 @@ def test_attempts_count_from_the_last_progress():
 
 def test_somebody_elses_commits_have_a_bound_of_their_own():
     clock, seen = Clock(), []
-    retries = Retries(0, clock, lambda error, attempt, slot: seen.append(attempt))
+    retries = Retries(0, clock, lambda retry: seen.append(retry.number))
     beaten = ConcurrentChangeError("ConcurrentDeleteReadException", file="t/a")
     assert retries.run(failing(CONFLICTS_MAX, beaten)) == "done"
     assert clock.pauses[:3] == [0, 1, 2]
     assert seen == list(range(1, CONFLICTS_MAX + 1))
     with pytest.raises(TargetError, match="somebody else's commits came first"):
         retries.run(failing(CONFLICTS_MAX + 1, beaten))
+
+
+def test_a_groups_failures_are_counted_together_until_it_ends():
+    """Wherever ``run`` is called; that it waits is said before the pause, of conflicts as well."""
+    clock, told, seen = Clock(), list[int](), list[Retry]()
+    retries = Retries(3, clock, seen.append)
+    retries.ways.begin(4, (0, 1), lambda: told.append(len(clock.pauses)))
+    retries.run(failing(1, TimeoutError()), slot=4, failed=lambda: (1,))
+    retries.run(failing(1, ConcurrentChangeError("beaten")), slot=4)
+    retries.run(failing(1, TimeoutError()), slot=4)
+    assert told == [0, 1, 2]
+    assert [(retry.number, tuple(retry.workers)) for retry in seen] == [
+        (1, (1,)),
+        (1, (0, 1)),
+        (2, (0, 1)),
+    ]
+    assert clock.pauses == [1, 0, 2]
+    with pytest.raises(GivenUpError) as found:
+        retries.run(failing(2, TimeoutError()), slot=4, failed=lambda: (1,))
+    assert found.value.workers == (1,)
+    retries.ways.end(4)
+    retries.run(failing(3, TimeoutError()), slot=4)
 
 
 def test_stop_interrupts_a_pause():
@@ -152,7 +206,7 @@ def test_stop_interrupts_a_pause():
 
 def test_full_disk_is_waited_for_and_not_counted(caplog):
     clock, seen = Clock(), []
-    retries = Retries(0, clock, lambda error, attempt, slot: seen.append(attempt))
+    retries = Retries(0, clock, lambda retry: seen.append(retry.number))
     assert retries.run(failing(3, OSError(errno.ENOSPC, "No space left on device"))) == "done"
     assert clock.pauses == [5, 5, 5]
     assert seen == []
@@ -189,6 +243,29 @@ def test_what_passes_in_the_jvm_is_temporary(text):
     read = DecodeError("damage")  # only a commit's cause is asked
     read.__cause__ = of_java(text)
     assert not temporary(read)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("java.net.SocketTimeoutException: Read timed out", 1205),
+        ("java.io.IOException: Input/output error", errno.EIO),
+        ("java.net.SocketException: Connection reset", errno.ECONNRESET),
+        (_FULL, errno.ENOSPC),
+        (_LOST, 1297),
+    ],
+)
+def test_numbers_of_the_jvms_errors(text, number):
+    refused = TargetError("Delta refused the commit")
+    refused.__cause__ = of_java(text)
+    assert number_of(of_java(text)) == number_of(refused) == number
+
+
+def test_what_the_jvm_said_in_vain_is_not_tried_again():
+    with pytest.raises(GivenUpError) as found:
+        Retries(1, Clock(), lambda _: None).run(failing(2, of_java(_LOST)))
+    assert isinstance(found.value.__cause__, Py4JJavaError)
+    assert not temporary(found.value)
 
 
 @pytest.mark.parametrize("text", ["java.lang.NullPointerException", _FULL])

@@ -78,6 +78,11 @@ def test_workers_share_a_wave_by_bytes() -> None:
     assert sorted(worker.tolist()) == [0, 1, 2, 3]
 
 
+def test_nothing_behind_the_last_transaction_is_looked_at() -> None:
+    wave, length = np.zeros(3, np.int64), np.array([10, 10, 10_000])
+    assert len(set(assign(wave[:2], length[:2], 2).tolist())) == 2
+
+
 def test_groups_end_at_bounds_and_barriers() -> None:
     limits = GroupLimits(transactions=3, rows=100, bytes=1000)
     none = np.zeros(7, bool)
@@ -125,3 +130,10 @@ def test_the_row_estimate_follows_what_is_seen() -> None:
         for _ in range(200):
             estimate = estimate.observe(10 << 20, rows)
         assert estimate.rows(np.array([10 << 20])) == pytest.approx(rows, rel=0.05)
+
+
+def test_the_row_estimate_rests_on_so_many_bytes() -> None:
+    seen = RowEstimate().observe(3 << 20, 100)
+    assert seen.weight == 4 << 20
+    assert seen.rate == pytest.approx(((1 << 20) / 200 + 100) / (4 << 20))
+    assert seen.observe(1 << 40, 0).weight == 1 << 28

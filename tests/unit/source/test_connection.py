@@ -12,6 +12,7 @@ from pymysql import _auth
 from spark_repl.config import Source
 from spark_repl.errors import SourceError, SourceLostError
 from spark_repl.gtid import GtidSet
+from spark_repl.source.account import addresses, tls_of
 from spark_repl.source.connection import Server as Found
 from spark_repl.source.connection import connect
 from spark_repl.source.source_check import check_source
@@ -46,6 +47,58 @@ def test_cut_in_the_tls_handshake_may_pass(answer: bytes) -> None:
             connect(source)
         thread.join()
     assert isinstance(caught.value, SourceLostError) == (not answer)
+
+
+@pytest.mark.parametrize(
+    ("values", "mode"),
+    [
+        ({}, "preferred"),
+        ({"host": "localhost"}, "preferred"),
+        ({"host": "127.8.0.1"}, "preferred"),
+        ({"host": "::1"}, "preferred"),
+        ({"host": "db.example.com", "socket": "/run/mysqld.sock"}, "preferred"),
+        ({"host": "db.example.com"}, "required"),
+        ({"host": "localhost.example.com"}, "required"),
+        ({"host": "10.0.0.1"}, "required"),
+        ({"host": "127.0.0.1.example.com"}, "required"),
+        ({"tls_ca": "ca.pem"}, "verify_ca"),
+        ({"host": "db.example.com", "tls_ca": "ca.pem"}, "verify_ca"),
+        ({"host": "db.example.com", "tls": "preferred"}, "preferred"),
+        ({"host": "db.example.com", "tls": "disabled"}, "disabled"),
+        ({"host": "db.example.com", "tls_ca": "ca.pem", "tls": "verify_identity"},
+         "verify_identity"),
+    ],
+)  # fmt: skip
+def test_tls_is_required_of_a_server_elsewhere(values: dict[str, str], mode: str) -> None:
+    assert tls_of(Source(**values)) == mode  # type: ignore[arg-type]
+
+
+def test_tls_is_decided_for_each_host_that_may_be_failed_over_to() -> None:
+    source = Source(socket="/run/mysqld.sock", hosts=("db2:3306", "127.0.0.1:3307"))
+    assert list(map(tls_of, addresses(source))) == ["preferred", "required", "preferred"]
+
+
+def test_no_password_goes_to_a_server_without_tls_where_it_is_required() -> None:
+    plain = _GREETING.replace(
+        struct.pack("<H", _CAPABILITIES & 0xFFFF), struct.pack("<H", _CAPABILITIES & 0xF7FF), 1
+    )
+    heard = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.sendall(len(plain).to_bytes(3, "little") + b"\0" + plain)
+                while data := client.recv(4096):
+                    heard.extend(data)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        source = Source(port=listener.getsockname()[1], password="secret", tls="required")
+        with pytest.raises(SourceError, match="no TLS connection") as caught:
+            connect(source)
+        thread.join()
+    assert not heard and not isinstance(caught.value, SourceLostError)
 
 
 def test_rsa_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,26 @@ def test_a_file_is_indexed_when_it_is_written(tmp_path: Path) -> None:
     begun.touch()
     index.forget_gone()
     assert begun.exists() and index.missing([add["path"]]) == []
+    os.utime(begun, (0, 0))  # it was killed
+    (tmp_path / add["path"]).unlink()
+    index.forget_gone()
+    assert not (tmp_path / "keys").exists(), "an empty folder may be of a key of before"
+
+
+def test_a_folder_that_goes_while_a_file_is_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, true, gone = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"]), os.makedirs, [1]
+
+    def makedirs(path: str, **named: Any) -> None:
+        true(path, **named)
+        if gone:
+            gone.pop()
+            os.rmdir(path)
+
+    monkeypatch.setattr(os, "makedirs", makedirs)
+    index.add("f.parquet", np.array([1]))
+    assert index.missing(["f.parquet"]) == []
 
 
 def test_every_pair_of_many_equal_keys(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from spark_repl.config import Target
 from spark_repl.control.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.write import upkeep as module
@@ -26,14 +28,32 @@ WAIT_S = 10
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """``upkeep`` of the tables t.a and t.b, and ``seen``: those that it looked after."""
     monkeypatch.setattr(module.checkpoint, "write_if_due", lambda *_: None)
+    monkeypatch.setattr(Upkeep, "_clean_log", lambda *_: None)
     tracking, seen = MagicMock(), list[str]()
     tracking.layout = Layout(str(tmp_path))
     tracking.control.prune.return_value = False
+    tracking.control.rows.return_value = tracking.control.cuts.return_value = []
+    tracking.control.last_cut.return_value = None
     tracking.tables = {f"t.{name}": MagicMock(path=f"t/{name}") for name in "ab"}
-    tracking.delta.vacuum.side_effect = seen.append
-    target: Any = SimpleNamespace(compact_files=0, vacuum_hours=2, cut_retention_hours=1)
+    tracking.delta.vacuum.side_effect = lambda folder, spared: seen.append(folder)
+    keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}
+    target: Any = SimpleNamespace(**asdict(Target()) | keys)
     upkeep = Upkeep(tracking, MagicMock(), target, compaction=False)
     return SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target, seen=seen)
+
+
+def test_vacuum_comes_behind_a_sync(made: Any) -> None:
+    """What takes the place of the files that it removes is on the disk."""
+    calls = made.tracking.mock_calls
+    made.upkeep._vacuum(made.tracking.tables["t.a"])
+    names = [str(call).partition("(")[0] for call in calls]
+    sync, vacuum = (names.index(f"call.{name}") for name in ("settle.durable.sync", "delta.vacuum"))
+    assert sync < vacuum
+    made.tracking.settle.durable.sync.side_effect = OSError
+    made.seen.clear()
+    with pytest.raises(OSError):
+        made.upkeep._vacuum(made.tracking.tables["t.a"])
+    assert not made.seen
 
 
 def vacuumed(made: Any, hours_ago: float) -> bool:
@@ -47,9 +67,16 @@ def vacuumed(made: Any, hours_ago: float) -> bool:
 def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
     made.upkeep._tend(made.tracking.tables["t.a"])
     assert not made.seen, "a new table has nothing to remove"
-    assert not vacuumed(made, 1.9)
-    assert vacuumed(made, 2.1)
-    made.tracking.key_index.return_value.forget_gone.assert_called_once()
+    made.tracking.tables["t.a"].folder = made.tracking.layout.table("t/a")
+    indexes = [
+        Path(made.tracking.layout.keys("t/a", key)) / "gone.parquet.npy"
+        for key in (("id",), ("p",))
+    ]
+    for index in indexes:  # of the key, and of a foreign key's columns
+        index.parent.mkdir(parents=True)
+        index.touch()
+    assert not vacuumed(made, 1.9) and all(index.exists() for index in indexes)
+    assert vacuumed(made, 2.1) and not any(index.exists() for index in indexes)
     made.upkeep._tend(made.tracking.tables["t.a"])
     assert len(made.seen) == 1, "not again that soon"
     made.target.vacuum_hours = 0

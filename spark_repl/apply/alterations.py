@@ -1,0 +1,226 @@
+"""Alterations: ALTER TABLE, CREATE INDEX and DROP INDEX of one table of the target, and what
+follows from them for foreign keys of others."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..ddl.additive import additive
+from ..ddl.alteration import Altered, Kept
+from ..ddl.altered import alter
+from ..ddl.columns import same_type
+from ..ddl.policy import Policy
+from ..ddl.referring import with_parent, with_referenced
+from ..ddl.way import Way
+from ..decode.staged import same_shape
+from ..errors import SettingError, StatementError
+from ..write.altered_rows import UNKNOWN_ROWS, without_zero_dates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..binlog.definition import ForeignKey, TableDefinition
+    from ..control.cut import Cut
+    from ..ddl.actions import Alteration
+    from ..ddl.partition_rows import PartitionRows
+    from ..ddl.session import Session
+    from ..write.table import Table
+    from ..write.table_changes import TableChanges
+    from ..write.tracking import Tracking
+    from .logged import Logged
+
+    ForeignKeys = tuple[ForeignKey, ...]
+
+log = logging.getLogger(__name__)
+
+_STOP_HINT = (
+    "leave the statement out (spark-repl skip --gtid), or give the table another policy"
+    " (ddl.policy) and start again"
+)
+
+
+def refused_by_policy(logged: Logged, table: str) -> SettingError:
+    """What ``stop`` says of a statement, before anything of it is done."""
+    return SettingError(
+        f"policy stop: {logged.statement.verb} changes the table: {logged.text}",
+        table=table,
+        hint=_STOP_HINT,
+    )
+
+
+class Alterations:
+    """Applies one statement after the other, when nothing else is under way."""
+
+    def __init__(self, tracking: Tracking, changes: TableChanges) -> None:
+        self._tracking, self._changes = tracking, changes
+        self._forms = tracking.options.forms
+
+    def apply(self, logged: Logged) -> Way:
+        """Changes the table, and returns the way it went. Raises StatementError before anything is
+        done for what is not known, and what the table's policy does not allow."""
+        name, alteration = logged.statement.tables[0], logged.statement.alteration
+        assert alteration is not None
+        table, way = self._tracking.live(name), Way.NOTHING
+        policy = self._tracking.options.policies.of_table(name)
+        if table is not None:
+            if alteration.renamed and policy is Policy.STOP:
+                raise refused_by_policy(logged, name)
+            made = self.made(logged, table.definition_in_log)
+            if alteration.exchanged and made.gone:
+                return self._exchange(table, made.gone, logged)
+            self._check_exchanged(alteration, logged.cut)
+            way = self.change(table, made, logged.session, logged)
+        else:
+            self._check_exchanged(alteration, logged.cut)
+        if alteration.renamed:
+            self.rename(name, alteration.renamed, logged.cut)
+            way = Way.NAMES if way in (Way.NOTHING, Way.DEFINITION) else way
+        return way
+
+    @staticmethod
+    def made(logged: Logged, before: TableDefinition) -> Altered:
+        """What the statement's actions make of a table. Raises StatementError."""
+        assert logged.statement.alteration is not None
+        inline, quotients = logged.source.has_inline_keys, logged.source.rounds_quotients
+        alteration, session = logged.statement.alteration, logged.session
+        return alter(before, alteration, session, inline_keys=inline, quotients=quotients)
+
+    def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:
+        """Brings a table from what the source had to what ``made`` says that it has."""
+        cut, there, policy = logged.cut, table.at_place, self._policy(table)
+        before = there.in_log
+        made = replace(made, definition=self._forms.apply(made.definition))
+        if self._forms.zero_dates == "null":
+            made = without_zero_dates(made)
+        source = made
+        if made.gone and policy is Policy.IGNORE_DROP:
+            raise SettingError(
+                f"policy ignore_drop: rows of partitions go: {logged.text}",
+                table=table.name,
+                hint=_STOP_HINT,
+            )
+        keeps = policy is Policy.ADDITIVE_ONLY
+        if keeps or before is not there:
+            made = additive(there, made, keeps=keeps)
+            if keeps and made.definition.in_log is not made.definition:
+                log.warning(
+                    "%s: policy additive_only: the target keeps %s", table.name, _more(made)
+                )
+        defines = _only_defines(there, made)
+        if policy is Policy.STOP and not (defines and _only_defines(before, source)):
+            raise refused_by_policy(logged, table.name)
+        way = Way.DEFINITION
+        if defines:
+            self._tracking.define(table, made.definition, cut)
+        elif self._tracking.has(table, cut):
+            table.logged, way = made.definition, Way.METADATA
+        else:
+            way = self._changes.alter(table, made, session, cut)
+        self._follow_columns(before, source, cut)
+        return way
+
+    def _policy(self, table: Table) -> Policy:
+        return self._tracking.options.policies.of_table(table.name)
+
+    def _check_exchanged(self, alteration: Alteration, cut: Cut) -> None:
+        """Raises StatementError where EXCHANGE PARTITION brings rows of another table, or takes
+        those of one that is not known."""
+        names = (alteration.table, alteration.exchanged) if alteration.exchanged else ()
+        tables = [self._tracking.live(name) for name in names]
+        for name, table in zip(names, tables, strict=True):
+            if table is not None:  # one that has it was found to be empty
+                known = self._tracking.has(table, cut) or self._changes.is_empty(table)
+            else:  # no row of it has come yet, or it was there before the log begins
+                made = name in self._tracking.definitions.expected_keys()
+                known = name not in self._tracking.waiting and (made or not any(tables))
+            if not known:
+                raise _exchange_unknown(alteration)
+
+    def _exchange(self, table: Table, gone: PartitionRows, logged: Logged) -> Way:
+        """Has a partition's rows and another table's change places."""
+        alteration = logged.statement.alteration
+        assert alteration is not None
+        other = self._tracking.live(alteration.exchanged)
+        if other is None:
+            raise _exchange_unknown(alteration)
+        for one in (table, other):
+            policy, there = self._policy(one), one.at_place
+            if policy is Policy.STOP:
+                raise refused_by_policy(logged, one.name)
+            if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:
+                raise SettingError(
+                    f"the target keeps rows or columns of {one.name}, whose rows are exchanged:"
+                    f" {logged.text}",
+                    table=one.name,
+                    hint=_STOP_HINT,
+                )
+        if not _takes_rows(table.definition_in_log, other.definition_in_log):
+            raise StatementError(
+                f"{table.name} and {other.name} have other columns: {logged.text}",
+                table=table.name,
+                hint=UNKNOWN_ROWS,
+            )
+        gone = replace(gone, no_nulls=self._forms.zero_dates == "null")
+        return self._changes.exchange(table, other, gone, logged.cut)
+
+    def rename(self, before: str, after: str, cut: Cut) -> None:
+        """Gives a table another name; foreign keys of others follow."""
+        self._tracking.rename(before, after, cut.position)
+        self._follow(lambda keys: with_parent(keys, before, after), cut)
+
+    def _follow_columns(self, before: TableDefinition, made: Altered, cut: Cut) -> None:
+        """Foreign keys that refer to columns which have other names now."""
+        names = {
+            before.columns[origin.number].name: column.name
+            for origin, column in zip(made.origins, made.definition.columns, strict=True)
+            if isinstance(origin, Kept) and before.columns[origin.number].name != column.name
+        }
+        if names:
+            self._follow(lambda keys: with_referenced(keys, before.name, names), cut)
+
+    def _follow(self, change: Callable[[ForeignKeys], ForeignKeys], cut: Cut) -> None:
+        tracking = self._tracking
+        for table in list(tracking.tables.values()):
+            definition = table.at_place
+            keys = definition.foreign_keys
+            if keys and (changed := change(keys)) != keys:
+                tracking.define(table, replace(definition, foreign_keys=changed), cut)
+        for name, keys in tracking.definitions.expected_keys().items():
+            if (changed := change(keys)) != keys:
+                tracking.definitions.expect_keys(name, changed, cut.position)
+
+
+def _exchange_unknown(alteration: Alteration) -> StatementError:
+    return StatementError(
+        f"which rows are exchanged with {alteration.exchanged} is not in the log",
+        table=alteration.table,
+        hint=UNKNOWN_ROWS,
+    )
+
+
+def _takes_rows(table: TableDefinition, other: TableDefinition) -> bool:
+    """Whether the rows of either are rows of the other as they are."""
+    alike = zip(table.columns, other.columns, strict=False)
+    return same_shape(table, other) and all(same_type(a, b) and a.form == b.form for a, b in alike)
+
+
+def _only_defines(before: TableDefinition, made: Altered) -> bool:
+    """Whether no column changes, so that the Delta table stays as it is."""
+    after, numbers = made.definition, list(range(len(before.columns)))
+    plain = {"visible": True, "kept": False, "logged": None}
+    return (
+        not (made.rows_go or made.gone)
+        and [o.number if isinstance(o, Kept) and not o.written else None for o in made.origins]
+        == numbers
+        and all(
+            replace(a, **plain) == replace(b, **plain)  # type: ignore[arg-type]
+            for a, b in zip(before.columns, after.columns, strict=True)
+        )
+    )
+
+
+def _more(made: Altered) -> str:
+    """The columns of which the target has more than the source."""
+    return ", ".join(c.name for c in made.definition.columns if c.kept or c.logged)

@@ -1,0 +1,98 @@
+"""Statements under replication filters: what is left of one, and the tables that cross the border.
+
+MySQL's replica asks the rules about a statement once, whatever becomes of the rows behind it. Here
+a statement that is left out while rows of its tables are applied stops by name, and a table that
+comes in by RENAME is copied, as the log has not all of its rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..control.cut import Waiting
+from ..ddl.statement import Effect
+from ..ddl.way import Way
+from ..errors import SettingError, StatementError
+
+if TYPE_CHECKING:
+    from ..ddl.filters import Filters
+    from ..write.tracking import Tracking
+    from .logged import Logged
+
+log = logging.getLogger(__name__)
+
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
+_DROPS = (Effect.DROP_TABLE, Effect.DROP_DATABASE)
+_HINT = "change the filters so that they treat both alike, and copy the table anew behind it"
+
+
+class FilteredStatements:
+    """Looks at each statement before all others do. ``copies``: whether somebody copies tables."""
+
+    def __init__(self, tracking: Tracking, *, copies: bool) -> None:
+        self._tracking, self._copies = tracking, copies
+
+    def take(self, logged: Logged) -> tuple[Way | None, Logged]:
+        """LEFT_OUT for a statement that the rules leave out, else None, and what is left of it.
+        Raises SettingError, StatementError for what neither holds nor leaves the rest right."""
+        statement, rules = logged.statement, self._tracking.filters.now
+        if not rules.any or (statement.effect is Effect.NO_EFFECT and not statement.alteration):
+            return None, logged
+        if statement.effect is Effect.DROP_DATABASE:
+            kept = rules.keeps_database(statement.database)
+            return (None if kept else self._left_out(logged)), logged
+        names = statement.tables[:1] if statement.effect in _CREATES else statement.tables
+        rows = [name for name in names if rules.keeps(name)]
+        if self._crosses(logged, rules):
+            return self._across(logged, rules), logged
+        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(names)
+        if not names or (applied and len(rows) == len(names)):
+            return None, logged
+        if applied and statement.effect is Effect.DROP_TABLE and rows:
+            return None, replace(logged, statement=replace(statement, tables=tuple(rows)))
+        if rows and statement.effect not in _DROPS:
+            raise SettingError(
+                f"{statement.verb} is left out by the filters, the rows of its table are not"
+                f" (its session's database was {logged.query.database or 'none'}): {logged.text}",
+                table=", ".join(rows),
+                hint=_HINT,
+            )
+        return self._left_out(logged), logged
+
+    def _left_out(self, logged: Logged) -> Way:
+        known = [name for name in logged.statement.tables if self._tracking.live(name)]
+        if known:
+            log.warning("%s stays: filters leave out %s", ", ".join(known), logged.text)
+        return Way.LEFT_OUT
+
+    @staticmethod
+    def _crosses(logged: Logged, rules: Filters) -> bool:
+        """Whether a table gets a name, or a partition's rows, from beyond the border."""
+        statement = logged.statement
+        pairs = list(statement.renames)
+        if statement.alteration and statement.alteration.exchanged:
+            pairs.append((statement.alteration.table, statement.alteration.exchanged))
+        return any(rules.keeps(old) != rules.keeps(new) for old, new in pairs)
+
+    def _across(self, logged: Logged, rules: Filters) -> Way:
+        """A table that leaves ends as by DROP, one that comes in waits for its copy."""
+        statement, tracking = logged.statement, self._tracking
+        if len(statement.tables) > 2 or not statement.renames:
+            raise SettingError(
+                f"{statement.verb} moves rows across the border of the filters: {logged.text}",
+                table=", ".join(statement.tables),
+                hint=_HINT,
+            )
+        ((old, new),) = statement.renames
+        if rules.keeps(old):
+            log.warning("%s ends here: filters leave out %s: %s", old, new, logged.text)
+            tracking.drop([old], logged.cut.position)
+            return Way.NAMES
+        reason = f"it comes from {old}, whose rows the filters leave out: {logged.text}"
+        if not self._copies:
+            raise StatementError(reason, table=new, hint=_HINT)
+        log.warning("%s waits for a copy: %s", new, reason)
+        tracking.wait(new, Waiting(reason, logged.name))
+        return Way.COPY

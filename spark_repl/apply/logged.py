@@ -1,0 +1,67 @@
+"""Logged: one statement of the log, with what surrounds it, and what it has come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..gtid import GtidSet
+from ..relay.source_place import SourcePlace
+
+if TYPE_CHECKING:
+    from ..binlog.events.event import FormatDescription, Query
+    from ..control.cut import Cut
+    from ..ddl.session import Session
+    from ..ddl.statement import Statement
+    from ..ddl.way import Way
+
+_TEXT_MAX = 200
+
+
+@dataclass(frozen=True)
+class Logged:
+    """``cut``: what a cut behind the statement says; ``source``, ``session``: which said it."""
+
+    statement: Statement
+    query: Query
+    cut: Cut
+    source: FormatDescription
+    session: Session
+
+    @property
+    def text(self) -> str:
+        return shortened(self.query.text)
+
+    @property
+    def name(self) -> str:
+        """What tells the statement from others: its GTID, or where it ends on the source, or in a
+        log that doesn't say that where it ends there."""
+        place = SourcePlace.of(self.cut.source)
+        return self.cut.group or str(place or self.cut.position)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a statement has come to. ``tables``: those it concerns, '' for none."""
+
+    way: Way
+    text: str
+    tables: str = ""
+
+
+def shortened(text: str) -> str:
+    """A statement's text in one line, as messages have it."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _TEXT_MAX else flat[:_TEXT_MAX] + "..."
+
+
+def before(cut: Cut) -> Cut:
+    """The cut within the transaction, before what is left of it."""
+    executed = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(cut.group))
+    return replace(
+        cut,
+        position=cut.position - 1,
+        gtid_executed=str(executed),
+        group="",
+        source=cut.begin,
+    )

@@ -1,0 +1,50 @@
+"""Logged statements: how one is read from the log, and which tables it changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..ddl.statement import Effect
+from ..position import OFFSET_BITS, OFFSET_MASK
+from ..relay.record import Flag, Kind
+from ..relay.split import is_split, pieces_of
+from ..relay.statement import read_statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..binlog.events.event import Query
+    from ..ddl.statement import Statement
+    from ..relay.log import RelayLog
+
+_UNKNOWN_TABLE = 1051
+# A table of the name is not there before them.
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
+
+
+def read_query(record: Any, relay: RelayLog, base: int) -> Query:
+    """The Query event of an index record that has one. Raises LogError."""
+    file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
+    checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
+    if is_split(record):
+        start = b"CREATE" if record["kind"] == Kind.DDL_ROWS else b""
+        return read_statement(pieces_of(relay, record, base), 0, checksum=checksum, start=start)
+    if record["kind"] == Kind.DDL_ROWS:  # among its rows, perhaps compressed with them
+        offset = int(record["position"]) & OFFSET_MASK
+        return read_statement(file.path, offset, checksum=checksum, start=b"CREATE")
+    return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
+
+
+def has_failed(query: Query, statement: Statement) -> bool:
+    """Whether it failed on the source and changed nothing there: DROP TABLE drops what it finds."""
+    dropped = query.error == _UNKNOWN_TABLE and statement.effect == Effect.DROP_TABLE
+    return bool(query.error) and not dropped
+
+
+def concerned(statement: Statement, tables: Iterable[str]) -> list[str]:
+    """The tables that were there before the statement and that it changes, in any way. ``tables``:
+    all that are known."""
+    if statement.effect == Effect.DROP_DATABASE:
+        return [name for name in tables if name.startswith(f"{statement.database}.")]
+    plain = statement.effect == Effect.NO_EFFECT and not statement.alteration
+    return [] if plain or statement.effect in _CREATES else list(statement.tables)

@@ -1,0 +1,40 @@
+"""StreamListener: what Spark says of the stream's batches, for status and metrics."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+if TYPE_CHECKING:
+    from ..observe.applier_status import ApplierStatus
+
+
+class StreamListener(StreamingQueryListener):
+    """Hears of all streams of the session. ``name``: that of ours, no other's."""
+
+    def __init__(self, status: ApplierStatus) -> None:
+        self.name = f"spark_repl {uuid.uuid4().hex[:8]}"
+        self._status = status
+
+    def onQueryStarted(self, event: Any) -> None:
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:
+        progress = event.progress
+        if progress.name == self.name and progress.numInputRows:
+            self._status.streams(
+                {
+                    "batch": progress.batchId,
+                    "rows": progress.numInputRows,
+                    "seconds": round(progress.batchDuration / 1000, 3),
+                    "at": progress.timestamp,
+                }
+            )
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        pass

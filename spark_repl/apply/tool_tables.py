@@ -1,0 +1,218 @@
+"""ToolTables: online schema-change tools' tables that are left out (ddl.online_tools = "alter").
+
+Their rows are not applied, and what their ALTER makes of them is done to the table itself, when the
+tool's RENAME puts its copy in the table's place.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..control.left_out import LeftTable
+from ..ddl.alteration import Kept
+from ..ddl.online_tools import Role, copied, tool_table
+from ..ddl.renamed import like, rename
+from ..ddl.session import Session
+from ..ddl.statement import Effect
+from ..ddl.way import Way
+from ..errors import SettingError
+from ..write.own_metadata import user_metadata
+from .logged import before
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..binlog.definition import TableDefinition
+    from ..ddl.alteration import Altered
+    from ..write.tracking import Tracking
+    from .alterations import Alterations
+    from .logged import Logged
+
+log = logging.getLogger(__name__)
+
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE)
+_ALTERS = (Effect.ALTER_TABLE, Effect.NO_EFFECT)
+_HINT = "copy the table anew behind this statement (spark-repl snapshot --table)"
+
+
+class ToolTables:
+    """Looks at each statement before it is carried out. What was left out stays so when the option
+    is taken back, until its table is renamed or dropped."""
+
+    def __init__(self, tracking: Tracking, alterations: Alterations) -> None:
+        self._tracking, self._alterations = tracking, alterations
+        self._left, self._forms = tracking.left, tracking.options.forms
+
+    def take(self, logged: Logged) -> tuple[Way | None, Logged]:
+        """The way that a statement of a tool's tables goes, None for what is to be carried out as
+        any other: the statement itself, or what is left of it. Raises StatementError."""
+        statement, left = logged.statement, self._left.tables
+        effect = statement.effect
+        if effect in _CREATES and statement.tables[0] not in left and statement.like not in left:
+            return (Way.LEFT_OUT if self._created(logged) else None), logged
+        if not left or (effect is Effect.NO_EFFECT and not statement.alteration):
+            return None, logged
+        if effect is Effect.DROP_DATABASE:
+            prefix = f"{statement.database}."
+            self._end((name for name in left if name.startswith(prefix)), logged)
+            return None, logged
+        if effect is Effect.DROP_TABLE:
+            return self._dropped(logged)
+        if not any(name in left for name in statement.tables):
+            self._note_changed(logged)
+            return None, logged
+        if effect is Effect.RENAME_TABLE:
+            return self._cut_over(logged), logged
+        alteration = statement.alteration
+        mine = statement.tables[0] in left and alteration and not alteration.renamed
+        if effect in _ALTERS and mine and len(statement.tables) == 1:
+            return self._altered(logged), logged
+        if effect is Effect.CREATE_LIKE and statement.like in left:
+            return self._like(logged)
+        if effect in _CREATES or (effect is Effect.TRUNCATE_TABLE and self._is_notes(logged)):
+            return Way.LEFT_OUT, logged
+        raise self._refused(logged)
+
+    def _is_notes(self, logged: Logged) -> bool:
+        return not self._left.tables[logged.statement.tables[0]].copy
+
+    def _created(self, logged: Logged) -> bool:
+        """Whether the statement makes a tool's table, which is left out from here on."""
+        statement, tracking = logged.statement, self._tracking
+        name = statement.tables[0]
+        tool = tool_table(name)
+        if tracking.options.online_tools != "alter" or tool is None:
+            return False
+        table = tracking.live(tool.of)
+        if table is None or tracking.live(name) is not None:
+            return False
+        definition = statement.definition
+        if statement.like:
+            definition = like(table.definition_in_log, name) if statement.like == tool.of else None
+        definition = definition and self._forms.apply(definition)
+        copy = tool.role is Role.COPY
+        if copy and (definition is None or not _same(table.definition_in_log, definition)):
+            return False  # a table of somebody's who calls it so
+        self._left.put(LeftTable(name, tool.of, definition, copy), logged.cut)
+        log.warning("%s is left out: %s", name, logged.text)
+        return True
+
+    def _like(self, logged: Logged) -> tuple[Way | None, Logged]:
+        """CREATE TABLE ... LIKE one that is left out."""
+        statement = logged.statement
+        known = self._left.tables[statement.like]
+        model = known.definition if known.copy else None
+        if model is None or statement.tables[0] in self._left.tables:
+            raise self._refused(logged)
+        made = replace(
+            statement, effect=Effect.CREATE_TABLE, definition=like(model, statement.tables[0])
+        )
+        return None, replace(logged, statement=made)
+
+    def _altered(self, logged: Logged) -> Way | None:
+        statement = logged.statement
+        assert statement.alteration is not None
+        known = self._left.tables[statement.tables[0]]
+        if known.definition is None:
+            return Way.LEFT_OUT
+        if not known.copy:
+            made = self._alterations.made(logged, known.definition)
+            self._left.put(replace(known, definition=made.definition), logged.cut)
+            return Way.LEFT_OUT
+        table = self._tracking.live(known.of)
+        if self._tracking.options.online_tools != "alter" and not known.altered:
+            self._make(known.definition, logged)
+            return None
+        made = self._alterations.made(logged, known.definition)
+        if made.rows_go or table is None:
+            raise self._refused(logged, made.rows_go)
+        if renamed := _other_names(known.definition, made):
+            raise self._refused(logged, f"column {renamed[0]} has another name")
+        # What can't be told stops here, where no row has been left out yet.
+        copied(table.definition_in_log, self._forms.apply(made.definition))
+        definition = self._forms.apply(made.definition)
+        after = replace(known, definition=definition, altered=True)
+        self._left.put(after, logged.cut)
+        return Way.LEFT_OUT
+
+    def _make(self, definition: TableDefinition, logged: Logged) -> None:
+        """Makes the table after all: the option was taken back, and no row has come yet."""
+        cut = before(logged.cut)
+        self._tracking.create(
+            definition,
+            complete=True,
+            position=cut.position,
+            user_metadata=user_metadata(cut, self._tracking.control.channel),
+            made_by=logged.name,
+        )
+        self._left.end(definition.name, logged.cut)
+
+    def _cut_over(self, logged: Logged) -> Way:
+        """The tool's RENAME, which puts its copy in the table's place."""
+        renames, left = logged.statement.renames, self._left.tables
+        if len(renames) != 2 or renames[1][1] != renames[0][0]:
+            raise self._refused(logged)
+        (name, old), (copy, _) = renames
+        known, table = left.get(copy), self._tracking.live(name)
+        if (
+            known is None
+            or not known.copy
+            or known.definition is None
+            or known.of != name
+            or table is None
+        ):
+            raise self._refused(logged)
+        if known.stale:
+            raise self._refused(logged, f"{name} was changed since the tool began to copy it")
+        was = table.definition_in_log
+        made = copied(was, rename(known.definition, name))
+        session = Session(time_zone="+00:00", at=logged.query.at)  # not strict: INSERT IGNORE
+        way = self._alterations.change(table, made, session, logged)
+        self._left.put(LeftTable(old, name, rename(was, old)), logged.cut)
+        self._left.end(copy, logged.cut)
+        return way
+
+    def _dropped(self, logged: Logged) -> tuple[Way | None, Logged]:
+        names, left = logged.statement.tables, self._left.tables
+        rest = tuple(name for name in names if name not in left)
+        self._end((name for name in names if name in left), logged)
+        self._note_changed(logged)
+        if not rest and names:
+            return Way.LEFT_OUT, logged
+        return None, replace(logged, statement=replace(logged.statement, tables=rest))
+
+    def _end(self, names: Iterable[str], logged: Logged) -> None:
+        for name in list(names):
+            self._left.end(name, logged.cut)
+
+    def _note_changed(self, logged: Logged) -> None:
+        """A copy of a table that is changed by others is no copy of it any more."""
+        if logged.statement.effect in (Effect.NO_EFFECT, *_CREATES, Effect.CREATE_SELECT):
+            return
+        for known in list(self._left.tables.values()):
+            if known.of in logged.statement.tables and known.copy and not known.stale:
+                self._left.put(replace(known, stale=True), logged.cut)
+
+    @staticmethod
+    def _refused(logged: Logged, reason: str = "") -> SettingError:
+        said = f" ({reason})" if reason else ""
+        return SettingError(
+            f"{logged.statement.verb} of an online schema-change tool's table whose rows are left"
+            f" out can't be applied{said}: {logged.text}",
+            table=", ".join(logged.statement.tables) or None,
+            hint=_HINT,
+        )
+
+
+def _other_names(before: TableDefinition, made: Altered) -> list[str]:
+    """The columns that have another name than before."""
+    pairs = zip(made.origins, made.definition.columns, strict=True)
+    kept = [(before.columns[o.number], column) for o, column in pairs if isinstance(o, Kept)]
+    return [old.name for old, column in kept if old.name.lower() != column.name.lower()]
+
+
+def _same(one: TableDefinition, other: TableDefinition) -> bool:
+    """Whether a copy begins as the table: the same columns."""
+    return one.columns == other.columns and one.primary_key == other.primary_key

@@ -1,0 +1,179 @@
+"""``bench endurance``: what a group costs on a target that has been followed for so many hours.
+
+The target is made old by real entries: commits that Delta and delta-rs read, dated as a load of so
+many a second would have dated them, and cuts of them, as many as the tiers keep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from ..config import Config
+from ..control.control import Control
+from ..control.cut_reader import find_cut
+from ..control.layout import Layout
+from ..control.retention import Retention
+from ..delta.delta_table import opened
+from ..delta.log_replay import commit_path, live_files, read_commit
+from ..observe.status import status
+
+if TYPE_CHECKING:
+    from ..control.cut import Cut, TableVersion
+    from ..schedule.stops import Until
+
+_LOOKS = 5
+
+
+def bench_endurance(
+    relay: str, settings: Mapping[str, Any], prepared: Until, hours: int, rate: float
+) -> dict[str, Any]:
+    """Applies a log behind ``prepared`` to a target that is new, and to one of ``hours``, in turns
+    of one session; ``rate``: commits of each table in a second. Times of a group are from its
+    reading to its cut, in seconds."""
+    from ..runtime.session import build_session
+
+    base = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
+    spark = build_session(master=f"local[{base.apply.workers}]")
+    figures: dict[str, Any] = {"hours": hours, "commits_per_table": 0}
+    with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
+        for name in ("warm_up", "new", "old", "new_again", "old_again"):
+            config = base.override({"target.path": os.path.join(folder, name)})
+            _apply(spark, config, prepared)
+            if name.startswith("old"):
+                figures["commits_per_table"] = _make_old(config, hours, rate)
+            figures[name] = _measured(spark, config)
+            shutil.rmtree(config.target.path)
+    del figures["warm_up"]
+    return figures
+
+
+def _apply(spark: Any, config: Config, until: Until | None = None) -> tuple[list[float], float]:
+    """(seconds from cut to cut, seconds until the first group)."""
+    from ..apply.replica import Replica
+
+    times = list[float]()
+
+    def on_group(*_: Any) -> None:
+        times.append(time.perf_counter())
+
+    began = time.perf_counter()
+    with Replica(spark, config, on_group, until=until) as replica:
+        started = time.perf_counter() - began
+        replica.apply()
+    return np.diff(times).tolist(), started
+
+
+def _measured(spark: Any, config: Config) -> dict[str, float]:
+    groups, started = _apply(spark, config)
+    control = Control(Layout(config.target.path).control)
+    looks: dict[str, Callable[[], object]] = {
+        "status": lambda: status(config.target.path),
+        "cut": lambda: find_cut(control, "latest"),
+    }
+    seconds = {"start_s": started}
+    seconds |= {f"group_p{share}_s": float(np.percentile(groups, share)) for share in (50, 99)}
+    for name, look in looks.items():
+        best = float("inf")
+        for _ in range(_LOOKS):
+            began = time.perf_counter()
+            look()
+            best = min(best, time.perf_counter() - began)
+        seconds[f"{name}_s"] = best
+    return {name: round(value, 4) for name, value in seconds.items()}
+
+
+def _make_old(config: Config, hours: int, rate: float) -> int:
+    """Gives each table the commits of so many hours, as far as its log keeps them, and the control
+    table their cuts; returns how many commits a table has got."""
+    layout = Layout(config.target.path)
+    control = Control(layout.control)
+    last = control.last_cut()
+    assert last is not None
+    kept = min(hours, config.target.commit_retention_hours)
+    count = int(kept * 3600 * rate)
+    for version in last.tables.values():
+        _add_commits(layout.table(version.path), version, count, kept * 3600)
+    now, tables = datetime.now(UTC), last.tables
+    promised = _promised(Retention.of(config.target), hours, rate, now)
+    row = control.rows("cut")[-1]
+    cuts = [(at, _cut_at(last, tables, now - at, kept, count)) for at in [*promised, now]]
+    rows = [{**row, "at": at, "detail": cut.to_detail()} for at, cut in cuts]
+    schema = _schema(control.path)
+    write_deltalake(control.path, pa.Table.from_pylist(rows, schema), mode="append")
+    return count
+
+
+def _promised(retention: Retention, hours: int, rate: float, now: datetime) -> list[datetime]:
+    """When the cuts were published that are kept of so many hours, ascending."""
+    tiers = ((retention.every, 1 / rate), (retention.minute, 60.0), (retention.hour, 3600.0))
+    ages = set[float]()
+    for kept, apart in tiers:
+        ages |= {number * apart for number in range(1, int(min(hours, kept) * 3600 / apart) + 1)}
+    return sorted(now - timedelta(seconds=age) for age in ages)
+
+
+def _schema(folder: str) -> pa.Schema:
+    with opened(folder) as table:
+        return pa.schema(table.schema().to_arrow())
+
+
+def _cut_at(
+    last: Cut, tables: Mapping[str, TableVersion], age: timedelta, kept: int, count: int
+) -> Cut:
+    """A cut of so long ago: its tables' versions lie so far back."""
+    share = max(0.0, 1 - age / timedelta(hours=kept)) if kept else 1.0
+    behind = int(count * share)
+    shown = {name: replace(one, version=one.version + behind) for name, one in tables.items()}
+    return replace(last, tables=shown)
+
+
+def _add_commits(folder: str, table: TableVersion, count: int, seconds: float) -> None:
+    """Commits that leave the table as it is: each names a file of it anew. Those of the last hour
+    have their checksums, as Delta's own have: clean-up leaves them for so long."""
+    text, files = read_commit(folder, table.version), live_files(folder, table.version)
+    assert text is not None and files is not None
+    now, add = time.time(), next(iter(files.values()), None)
+    actions = [action for action in text if "commitInfo" in action or "txn" in action]
+    if add is not None:
+        actions += [{"add": {**add, "dataChange": False}}]
+    entry = "\n".join(json.dumps(action) for action in actions).encode()
+    checksum = _read_if_there(_checksum_path(folder, table.version))
+    for number in range(1, count + 1):
+        version, at = table.version + number, now - seconds * (1 - number / count)
+        _put(commit_path(folder, version), entry, at)
+        if checksum and at > now - 3600:
+            _put(_checksum_path(folder, version), checksum, at)
+    if count:
+        with opened(folder) as opened_table:
+            opened_table.create_checkpoint()
+
+
+def _checksum_path(folder: str, version: int) -> str:
+    return commit_path(folder, version).removesuffix("json") + "crc"
+
+
+def _read_if_there(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+
+
+def _put(path: str, content: bytes, at: float) -> None:
+    """Writes a file as if it were of that time, in seconds."""
+    with open(path, "wb") as file:
+        file.write(content)
+    os.utime(path, (at, at))

@@ -1,0 +1,121 @@
+"""Readers at the hot end of a relay log: processes that follow it as the stream's source does, and
+say when they have seen what.
+
+    python -m spark_repl.bench.hot_readers FOLDER [idle]    one of them, until its input ends
+
+``idle``: it takes no processor from others (SCHED_IDLE). So what a receiver at full speed loses by
+readers is what they hold it up by, and not that two cores are shared by nine processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ..relay.index import TransactionIndex, build_index
+from ..relay.look import look
+from ..relay.published import End, read_end
+from ..relay.waiting import EndWatch
+
+_WAIT_S = 0.5
+_READY = "ready"
+
+
+class HotReaders:
+    """So many readers of ``folder``, from before the log is there. ``published`` is to be told of
+    each end."""
+
+    def __init__(self, folder: str, count: int, *, idle: bool = False) -> None:
+        self._folder, self._count, self._idle = folder, count, idle
+        self._ends: list[tuple[float, int]] = []
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", __name__, self._folder, *["idle"] * self._idle]
+        for _ in range(self._count):
+            pipe = subprocess.PIPE
+            self._processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
+        for process in self._processes:
+            assert process.stdout is not None
+            process.stdout.readline()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def published(self, end: End) -> None:
+        self._ends.append((time.time(), end.position.packed))
+
+    def figures(self) -> dict[str, Any]:
+        """Ends the readers: how long after its publication each has seen an end, over all readers,
+        and their processor time."""
+        if not self._count:
+            return {}
+        late, cpu = list[float](), 0.0
+        for process in self._processes:
+            said = json.loads(process.communicate("")[0])
+            cpu += said["cpu_s"]
+            at = np.array([moment for moment, _ in said["seen"]])
+            places = np.array([position for _, position in said["seen"]])
+            first = np.searchsorted(places, [position for _, position in self._ends])
+            moments = np.array([moment for moment, _ in self._ends])
+            met = first < len(places)
+            late += (at[first[met]] - moments[met]).tolist()
+        half, nine = (float(q) for q in np.quantile(late, (0.5, 0.9)))
+        return {
+            "seen_p50_ms": round(half * 1000, 2),
+            "seen_p90_ms": round(nine * 1000, 2),
+            "publications": len(self._ends),
+            "readers_cpu_s": round(cpu, 2),
+        }
+
+
+def follow(folder: str, ending: threading.Event) -> list[tuple[float, int]]:
+    """(moment, packed end of the last transaction) of each look at the log."""
+    seen: list[tuple[float, int]] = []
+    known: TransactionIndex | None = None
+    with tempfile.TemporaryDirectory() as store, EndWatch(folder) as watch:
+
+        def see(log: Any) -> TransactionIndex:
+            return build_index(log, store, complete=False, known=known)
+
+        while not ending.is_set():
+            if watch.wait(_WAIT_S) and read_end(folder) is not None:
+                log, known = look(folder, see)
+                if log.end is not None:
+                    seen.append((time.time(), log.end.packed))
+    return seen
+
+
+def main(folder: str, how: str = "") -> None:
+    from ..binlog.events.scan import scan
+
+    scan(np.zeros(0, np.uint8), 0, True)  # compiled, or loaded
+    ending = threading.Event()
+
+    def watch_input() -> None:
+        sys.stdin.read()
+        ending.set()
+
+    threading.Thread(target=watch_input, daemon=True).start()
+    print(_READY, flush=True)
+    if how == "idle":
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    began = time.process_time()
+    seen = follow(str(Path(folder)), ending)
+    print(json.dumps({"seen": seen, "cpu_s": time.process_time() - began}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,176 @@
+"""``spark-repl config``: all faults of a configuration at once; its values, and where each is from.
+
+Neither shows a password, nor a command that prints one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+from ..config import Config, Source, read_values, toml
+from ..control.layout import Layout
+from ..copy.survey import ERROR, WARNING, Finding, survey
+from ..errors import ConfigError, SparkReplError
+from ..source.account import password_of, tls_of
+from .inspect import emit
+
+MASK = "***"
+_SECRETS = ("source.password", "source.password_command")
+_FLAGS = {
+    "relay.path": "relay",
+    "target.path": "target",
+    "apply.workers": "workers",
+    "apply.writer": "writer",
+}
+
+
+def flags(options: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says on top of a file."""
+    given = {key: getattr(options, name, None) for key, name in _FLAGS.items()}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def check(options: argparse.Namespace) -> int:
+    """Says every fault that can be found without a run; exit code 2 for one of the configuration,
+    1 for one of the source."""
+    config, found = checked(options.config)
+    wrong_here = any(finding.level == ERROR for finding in found)
+    if options.source and config is not None:
+        found += surveyed(config)
+    errors, warnings = ([f for f in found if f.level == level] for level in (ERROR, WARNING))
+    tell(found)
+    if options.json:
+        emit({"errors": [*map(asdict, errors)], "warnings": [*map(asdict, warnings)]}, True)
+    elif not errors:
+        print(f"{options.config}: no errors, {len(warnings)} warnings")
+    return 2 if wrong_here else 1 if errors else 0
+
+
+def surveyed(config: Config) -> list[Finding]:
+    """What there is to say of the source, also where it can't be reached."""
+    try:
+        return list(survey(config).findings)
+    except SparkReplError as error:
+        return [Finding(ERROR, error.message, error.hint or "")]
+
+
+def tell(found: list[Finding]) -> None:
+    """The errors, then the warnings, each with what to do, on standard error."""
+    for level in (ERROR, WARNING):
+        for finding in found:
+            if finding.level == level:
+                print(f"{level.capitalize()}: {finding}", file=sys.stderr)
+                if finding.hint:
+                    print(f"  Try: {finding.hint}", file=sys.stderr)
+
+
+def checked(file: str) -> tuple[Config | None, list[Finding]]:
+    """The file's configuration, None where that can't be told, and what is wrong with it."""
+    try:
+        values = read_values(file)
+        config = Config.from_mapping(values)
+    except ConfigError as error:
+        return None, [Finding(ERROR, f) for f in error.faults or (str(error),)]
+    found = []
+    for test in (
+        config.check_supported,
+        lambda: password_of(config.source),
+        lambda: Layout.of(config.target),
+    ):
+        try:
+            test()
+        except ConfigError as error:
+            faults = error.faults or (str(error),)
+            found += [Finding(ERROR, fault, error.hint or "") for fault in faults]
+    return config, [*found, *_files(config.source), *_unwise(config, values, file)]
+
+
+def _files(source: Source) -> Iterator[Finding]:
+    for key in ("tls_ca", "tls_cert", "tls_key"):
+        path = getattr(source, key)
+        if path and not os.access(path, os.R_OK):
+            yield Finding(ERROR, f'source.{key} = "{path}" can\'t be read')
+
+
+def _unwise(config: Config, values: Mapping[str, Any], file: str) -> Iterator[Finding]:
+    source = config.source
+    holding = [("the password", source.password_file)]
+    if source.password:
+        holding.append(("the configuration, with a password in it,", file))
+    if source.tls_key:
+        holding.append(("source.tls_key", source.tls_key))
+    for what, path in holding:
+        if path and os.path.exists(path) and os.stat(path).st_mode & 0o077:
+            yield Finding(WARNING, f"{what} can be read by other accounts", f"chmod 600 {path}")
+    if "source" in values and "server_id" not in values["source"]:
+        yield Finding(
+            WARNING, f"source.server_id is the default, {source.server_id}",
+            "give a number of its own: no other server's, and no other replica's",
+        )  # fmt: skip
+    if (
+        tls_of(source) in ("preferred", "disabled")
+        and tls_of(Source(host=source.host)) != ("preferred")
+        and not source.socket
+    ):
+        yield Finding(
+            WARNING, f'source.tls = "{source.tls}": rows, and what the password is proved by, may'
+            " cross the network in the clear", 'source.tls = "required", or verify_identity',
+        )  # fmt: skip
+
+
+def show(options: argparse.Namespace) -> int:
+    """Every key with its effective value, and where that is from. Raises ConfigError."""
+    values = read_values(options.config) if options.config else {}
+    Config.from_mapping(values, file=options.config)  # its faults, by the file's name
+    given = flags(options)
+    config = Config.from_mapping(values).override(given)
+    rows = {name: _shown(config, name, origin) for name, origin in _origins(values, given)}
+    if options.json:
+        keys = {name: {"value": value, "from": origin} for name, (value, origin) in rows.items()}
+        emit({"keys": keys}, True)
+        return 0
+    lines = {f"{name} = {toml(value)}": origin for name, (value, origin) in rows.items()}
+    width = min(max(map(len, lines)), 48)
+    for line, origin in lines.items():
+        print(f"{line:{width}}  # {origin}")
+    return 0
+
+
+def _origins(values: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, "flag --x", "file" or "default") of every key there is."""
+    for top in fields(Config):
+        section = getattr(Config(), top.name)
+        within = values.get(top.name, {}) if is_dataclass(section) else values
+        for key in fields(section) if is_dataclass(section) else (top,):
+            name = f"{top.name}.{key.name}" if is_dataclass(section) else top.name
+            if name in given:
+                yield name, f"flag --{_FLAGS[name]}"
+            else:
+                yield name, "file" if key.name in within else "default"
+
+
+def _shown(config: Config, name: str, origin: str) -> tuple[Any, str]:
+    """A key's effective value, masked where it is secret, and where it is from."""
+    section, _, key = name.rpartition(".")
+    value = getattr(getattr(config, section) if section else config, key)
+    source = config.source
+    if name == "source.password" and source.password_env:
+        there = source.password_env in os.environ
+        what = "" if there else ", which is not set"
+        return MASK if there else "", f"environment {source.password_env}{what}"
+    if name == "source.password" and source.password_file:
+        return MASK, f"file {source.password_file}"
+    if name == "source.password" and source.password_command:
+        return MASK, "what source.password_command prints"
+    if name in _SECRETS:
+        return MASK if value else "", origin
+    if name == "source.tls" and not value:
+        return tls_of(source), f"{origin}, by source.tls_ca and source.host"
+    if name == "target.state_path" and not value:
+        return Layout.of(config.target).state, f"{origin}, by target.path"
+    return value, origin

@@ -1,0 +1,97 @@
+"""``spark-repl cut``: moments at which all tables can be read together, and how long each is
+kept."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ..control.control import Control
+from ..control.cut_reader import find_cut
+from ..control.pins import pin, pins, unpin
+from ..control.retention import recorded
+from ..observe.status import position_text
+from .inspect import emit, print_table, target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..control.cut import Cut
+
+
+def list_cuts(options: argparse.Namespace) -> int:
+    """Every cut that is kept, and until when it is promised."""
+    control = Control.existing(target_of(options))
+    find_cut(control, "latest")
+    kept = list(_kept(control))
+    if options.json:
+        shown = [{**cut_json(cut), "kept": until} for cut, until in kept]
+        print(json.dumps({"cuts": shown}, default=str))
+        return 0
+    rows = [
+        (str(cut.at), position_text(cut), cut.gtid_executed, str(len(cut.tables)), until)
+        for cut, until in kept
+    ]  # fmt: skip
+    print_table(("published", "position", "gtid_executed", "tables", "kept"), rows)
+    return 0
+
+
+def _kept(control: Control) -> Iterator[tuple[Cut, str]]:
+    """Each cut with what is promised of it: a time in UTC, or the names that keep it."""
+    cuts, names = control.cuts(), dict[tuple[int, datetime], list[str]]()
+    for name, one in sorted(pins(control).items()):
+        names.setdefault(one.cut, []).append(name)
+    by_time = sorted((cut.at, cut.position) for cut in cuts if cut.at is not None)
+    ends = recorded(control).until([at for at, _ in by_time], datetime.now(UTC))
+    until = {(position, at): end for (at, position), end in zip(by_time, ends, strict=True)}
+    for cut in cuts:
+        assert cut.at is not None
+        key = cut.position, cut.at
+        pinned = ", ".join(f"pinned as {name}" for name in names.get(key, ()))
+        yield cut, pinned or f"until {until[key].isoformat(timespec='seconds')}"
+
+
+def show_cut(options: argparse.Namespace) -> int:
+    cut = find_cut(Control.existing(target_of(options)), options.at)
+    if options.json:
+        print(json.dumps(cut_json(cut), default=str))
+        return 0
+    print(f"gtid_executed: {cut.gtid_executed}")
+    print(f"position: {position_text(cut)}")
+    rows = [(name, table.path, str(table.version)) for name, table in cut.tables.items()]
+    print_table(("table", "path", "version"), rows)
+    for name, why in cut.waiting.items():
+        print(f"not shown until it is copied: {name} since {why.since}: {why.reason}")
+    return 0
+
+
+def pin_cut(options: argparse.Namespace) -> int:
+    """Keeps a cut until it is unpinned, also beside a running applier."""
+    control = Control.existing(target_of(options))
+    cut = find_cut(control, options.at)
+    pin(control, cut, options.name)
+    emit({"pinned": options.name, "gtid_executed": cut.gtid_executed}, options.json)
+    return 0
+
+
+def unpin_cut(options: argparse.Namespace) -> int:
+    unpin(Control.existing(target_of(options)), options.name)
+    emit({"unpinned": options.name}, options.json)
+    return 0
+
+
+def cut_json(cut: Cut) -> dict[str, Any]:
+    return {
+        "gtid_executed": cut.gtid_executed,
+        "position": position_text(cut),
+        "source": dict(cut.source),
+        "at": cut.at,
+        "tables": {
+            name: {"path": table.path, "version": table.version}
+            for name, table in cut.tables.items()
+        },
+        "waiting": {name: asdict(why) for name, why in cut.waiting.items()},
+    }

@@ -1,0 +1,204 @@
+"""``spark-repl init``: looks at a source, and writes a configuration for it.
+
+The file never holds a password, but says where one is taken from. It appears in one step, readable
+by its account alone; one that is there stays, but with ``--force``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import random
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import Config, toml
+from ..copy.survey import Survey, survey
+from ..errors import ConfigError
+from ..runtime.private_files import opener
+from .config_command import tell
+from .inspect import emit
+
+_ENVIRONMENT = "SPARK_REPL_PASSWORD"
+_PASSWORD_WAYS = ("password_env", "password_file", "password_command")
+_SERVER_IDS = range(100_000, 2**32)
+# key -> (what the file says of it, what is asked on a terminal)
+_KEYS = {
+    "channel": ("part of each commit's appId; a target belongs to one", ""),
+    "source.host": ("the server to follow", "The MySQL server's host"),
+    "source.port": ("", "Its port"),
+    "source.socket": ("path of a Unix socket, instead of host and port", ""),
+    "source.user": ("", "The account there"),
+    "source.password_env": ("the environment variable that has the password", ""),
+    "source.password_file": ("the first line of this file is the password", ""),
+    "source.password_command": ("the first line that this command prints is the password", ""),
+    "source.server_id": ("of its own among all servers and replicas of the source", ""),
+    "source.tls": ('"": required of a server elsewhere; verify_identity checks who it is', ""),
+    "source.tls_ca": ("PEM file of the authority that signed the source's certificate", ""),
+    "relay.path": ("the received log: a folder of its own, on a local disk", "Folder of the log"),
+    "target.path": (
+        "the Delta tables: a folder, or s3://bucket/prefix", "Where the Delta tables go",
+    ),
+    "apply.workers": ("partitions that decode and write side by side", ""),
+}  # fmt: skip
+_USUAL = {"source.host": "127.0.0.1", "source.port": 3306, "source.user": "repl",
+          "relay.path": "relay", "target.path": "lake"}  # fmt: skip
+_WRITTEN_ALWAYS = ("source.host", "source.user", "source.server_id", "relay.path", "target.path")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """``values``: what the file is to say; ``password``: typed, for this look at the source alone.
+    ``""``: to be found where the file says."""
+
+    values: dict[str, Any]
+    password: str = ""
+
+
+def init(options: argparse.Namespace) -> int:
+    """Writes the configuration, and says what is to be mended on the source: then exit code 1.
+    Raises ConfigError, and SourceError where there is no connection: nothing is written then."""
+    if os.path.lexists(options.config) and not options.force:
+        raise _there(options.config)
+    terminal = sys.stdin.isatty() and not options.json
+    answers = ask(options, _asked if terminal else None, getpass.getpass)
+    config = Config().override(answers.values)
+    looked = None
+    if not options.offline:
+        looked = survey(_with_password(config, answers))
+        if "source.server_id" not in answers.values:
+            answers.values["source.server_id"] = free_server_id(looked)
+    write(options.config, text_of(answers.values, looked), force=options.force)
+    findings = list(looked.findings) if looked else []
+    tell(findings)
+    errors = len(looked.errors) if looked else 0
+    fields = {
+        "config": options.config,
+        "server_id": answers.values.get("source.server_id", Config().source.server_id),
+        "errors": errors,
+        "warnings": len(findings) - errors,
+    }
+    if looked:
+        fields |= {"version": looked.version, "tables": looked.tables, "bytes": looked.bytes}
+    emit(fields, options.json)
+    if not options.json:
+        say = "mend the errors, then: " if errors else "now: "
+        print(f"{say}spark-repl run --config {options.config}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+def ask(
+    options: argparse.Namespace,
+    asked: Callable[[str, Any], str] | None,
+    hidden: Callable[[str], str],
+) -> Answers:
+    """What the flags say, and a terminal's user where they say nothing; ``asked`` None: there is no
+    terminal. Raises ConfigError for a value that can't be, by the rules of the file."""
+    values: dict[str, Any] = {}
+    for key, (_, question) in _KEYS.items():
+        value = getattr(options, key.replace(".", "_"))
+        local = key in ("source.host", "source.port") and options.source_socket
+        if value is None and question and asked and not local:
+            value = asked(question, _USUAL[key])
+            value = int(value) if key == "source.port" and value.isdigit() else value
+        if value is not None:
+            values[key] = value
+    if not options.offline and asked is None and not {"source.host", "source.socket"} & set(values):
+        raise ConfigError("--host is missing", hint="give it, or --socket, or --offline")
+    password = ""
+    if not any(f"source.{way}" in values for way in _PASSWORD_WAYS):
+        values["source.password_env"] = _ENVIRONMENT
+        if asked and _ENVIRONMENT not in os.environ and not options.offline:
+            password = hidden(f"The account's password (for now; later ${_ENVIRONMENT} has it): ")
+    Config().override(values)
+    return Answers(values, password)
+
+
+def _asked(question: str, usual: Any) -> str:
+    print(f"{question} [{usual}]: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() or str(usual)
+
+
+def _with_password(config: Config, answers: Answers) -> Config:
+    if not answers.password:
+        return config
+    return config.override({"source.password_env": "", "source.password": answers.password})
+
+
+def free_server_id(looked: Survey) -> int:
+    """A number that neither the source nor a replica of it has now."""
+    while True:
+        number = random.SystemRandom().choice(_SERVER_IDS)
+        if number not in looked.server_ids:
+            return number
+
+
+def text_of(values: dict[str, Any], looked: Survey | None) -> str:
+    """The file's text: what was given, what differs from the defaults, what the source lacks."""
+    lines = [
+        "# Configuration of one replica: spark-repl run --config FILE",
+        "# Keys that are not here have their defaults: docs/configuration.md has all of them;",
+        "# spark-repl config check --source --config FILE says what is wrong, now and later.",
+    ]
+    if looked:
+        size = f"{looked.tables} tables, about {looked.bytes / 1e9:.1f} GB"
+        lines += ["#", f"# The source was {_plain(looked.version)}, with {size}."]
+        for finding in looked.findings:
+            lines.append(f"# {finding.level.upper()}: {_plain(str(finding))}")
+            if finding.hint:
+                lines.append(f"#   {_plain(finding.hint)}")
+    section = ""
+    for key, (comment, _) in _KEYS.items():
+        if key not in values and key not in _WRITTEN_ALWAYS:
+            continue
+        here, _, name = key.rpartition(".")
+        if here != section:
+            lines += ["", f"[{here}]"]
+            section = here
+        value = values.get(key, _default(key))
+        lines.append(f"{name} = {toml(value)}" + (f"  # {comment}" if comment else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _default(key: str) -> Any:
+    section, _, name = key.rpartition(".")
+    return getattr(getattr(Config(), section) if section else Config(), name)
+
+
+def _plain(text: str) -> str:
+    """A text of the source on one line of a comment: names of tables may hold anything."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+def _there(file: str) -> ConfigError:
+    return ConfigError(
+        "there is a file already", file=file,
+        hint="--force replaces it; --config names another one",
+    )  # fmt: skip
+
+
+def write(file: str, text: str, *, force: bool) -> None:
+    """The whole file, or none of it, durably. Raises ConfigError where one is already, without
+    ``force``, or where it can't be written."""
+    part = f"{file}.{uuid.uuid4().hex}.part"
+    try:
+        try:
+            with open(part, "x", encoding="utf-8", opener=opener) as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            if force:
+                os.replace(part, file)
+            else:
+                os.link(part, file)
+        finally:
+            if os.path.exists(part):
+                os.unlink(part)
+    except FileExistsError:
+        raise _there(file) from None
+    except OSError as error:
+        raise ConfigError(f"can't write the configuration: {error.strerror}", file=file) from error

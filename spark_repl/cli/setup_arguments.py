@@ -1,0 +1,55 @@
+"""What ``init`` and ``config`` take on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .arguments import Commands
+
+Options = Callable[..., None]
+_FILE = "replica.toml"
+_FLAGS = (
+    ("--host", "source_host", "HOST", "the MySQL server"),
+    ("--socket", "source_socket", "PATH", "its Unix socket, instead of host and port"),
+    ("--user", "source_user", "NAME", "the account there"),
+    ("--password-env", "source_password_env", "NAME", "the environment variable with its password"),
+    ("--password-file", "source_password_file", "FILE", "the file with it"),
+    ("--password-command", "source_password_command", "COMMAND", "the command that prints it"),
+    ("--tls", "source_tls", "MODE", "as source.tls"),
+    ("--tls-ca", "source_tls_ca", "FILE", "PEM file of the certificates' authority"),
+    ("--relay", "relay_path", "DIR", "folder of the received log"),
+    ("--target", "target_path", "DIR", "where the tables go, a folder or s3://bucket/prefix"),
+    ("--channel", "channel", "NAME", "part of each commit's appId"),
+)
+_NUMBERS = (
+    ("--port", "source_port", "its port"),
+    ("--server-id", "source_server_id", "of this replica alone (default: one that is free)"),
+    ("--workers", "apply_workers", "partitions that decode and write side by side"),
+)
+
+
+def add(commands: Commands, options: Options) -> None:
+    """Both commands; ``options`` adds those that other commands have, too."""
+    init = commands.add("init")
+    init.add_argument(
+        "--config", default=_FILE, metavar="FILE", help=f"the file to write (default: {_FILE})"
+    )
+    init.add_argument("--force", action="store_true", help="replace a file that is there")
+    init.add_argument("--offline", action="store_true", help="don't look at the source")
+    for flag, key, metavar, text in _FLAGS:
+        init.add_argument(flag, dest=key, metavar=metavar, help=text)
+    for flag, key, text in _NUMBERS:
+        init.add_argument(flag, dest=key, type=int, metavar="N", help=text)
+    _config(commands, options)
+
+
+def _config(commands: Commands, options: Options) -> None:
+    actions = commands.below("config")
+    check = actions.add("check", "all faults at once")
+    options(check, ("--config",), required=True)
+    check.add_argument("--source", action="store_true", help="look at the source too")
+    show: argparse.ArgumentParser = actions.add("show", "each key's value, and where it is from")
+    options(show, ("--config", "--relay", "--target", "--workers", "--writer"))

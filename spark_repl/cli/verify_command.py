@@ -1,0 +1,73 @@
+"""``spark-repl verify``: the server's rows beside the tables'. Exit 0: equal, 1: rows differ, or a
+table could not be compared, 3: none differs for sure, but some changed at every look."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..config import load
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..verify.verifier import Limits
+
+UNDECIDED = 3
+
+
+def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
+    """``copy_anew``: makes new copies of tables, for --repair (service/following)."""
+    config = load(options.config)
+    config.check_supported()
+    if odd := [name for name in options.table if not all(name.partition("."))]:
+        raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
+    limits = _limits(options, config.apply.workers)
+    from ..verify.command import verify as carry_out
+
+    only = tuple(options.table)
+    repair = partial(copy_anew, config, master=options.master) if options.repair else None
+    found = carry_out(config, only, limits, master=options.master, repair=repair)
+    if options.json:
+        print(json.dumps(found, default=str))
+    else:
+        _print(found)
+    if found["differing"] or found["not_compared"]:
+        return 1
+    return UNDECIDED if found["undecided"] else 0
+
+
+def _limits(options: argparse.Namespace, workers: int) -> Limits:
+    from ..verify.verifier import Limits
+
+    usual = Limits(workers)
+    given = (options.connections, options.rows_per_second, options.wait, options.show)
+    connections, rows, wait, show = given
+    for name, value in (("connections", connections), ("rows-per-second", rows)):
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} {value}: give 1 or more")
+    return Limits(
+        connections or workers, rows or 0, usual.wait_s if wait is None else wait,
+        usual.shown if show is None else show,
+    )  # fmt: skip
+
+
+def _print(found: dict[str, Any]) -> None:
+    for one in found["differences"]:
+        columns = f", columns {', '.join(one['columns'])}" if one.get("columns") else ""
+        counts = f", {one['source']} on the source, {one['target']} here" if "source" in one else ""
+        print(f"{one['table']}: {one['kind']} {json.dumps(one['row'], default=str)}"
+              f"{columns}{counts}")  # fmt: skip
+    for name, reason in found["not_compared"].items():
+        print(f"{name}: not compared: {reason}", file=sys.stderr)
+    if found["undecided"]:
+        print(f"{found['undecided']} rows changed at every look", file=sys.stderr)
+    names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")
+    for name in names:
+        print(f"{name}: {found[name]}")
+    if found["repaired"]:
+        print(f"repaired: {', '.join(found['repaired'])}")

@@ -1,0 +1,57 @@
+"""Faults of keys of the configuration that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .config_rules import is_local
+
+if TYPE_CHECKING:
+    from .config import Filters, Source
+
+
+def together(config: Mapping[str, Any]) -> list[str]:
+    """The faults of keys that do not go together."""
+    target, apply = config["target"], config["apply"]
+    faults = _connecting(config["source"])
+    faults += _contradicting(config["filters"])
+    if target.json_as == "variant" and apply.writer == "merge":
+        faults.append('target.json_as = "variant" needs apply.writer = "direct"')
+    hourly, latency = apply.max_commits_per_hour, apply.max_latency_ms
+    if 0 < hourly * latency < 3600000:
+        faults.append(
+            f"apply.max_latency_ms = {latency} needs apply.max_commits_per_hour of"
+            f" {-(-3600000 // latency)} at least"
+        )
+    observe = config["observe"]
+    if observe.listen and not is_local(observe.listen) and not observe.token_file:
+        faults.append("observe.listen on an address that is not local needs observe.token_file")
+    return faults
+
+
+def _contradicting(filters: Filters) -> list[str]:
+    """Rules that another one keeps from ever being asked."""
+    faults = []
+    if filters.do_db and filters.ignore_db:
+        faults.append("filters.ignore_db is never asked where filters.do_db is given")
+    for do, ignore in (("do_table", "ignore_table"), ("wild_do_table", "wild_ignore_table")):
+        for entry in sorted({*getattr(filters, do)} & {*getattr(filters, ignore)}):
+            faults.append(f"filters.{ignore} is never asked about {entry}: filters.{do} has it")
+    return faults
+
+
+def _connecting(source: Source) -> list[str]:
+    ways = ("password", "password_env", "password_file", "password_command")
+    given = [f"source.{way}" for way in ways if getattr(source, way)]
+    faults = [f"only one of {', '.join(given)} may be given"] if len(given) > 1 else []
+    if source.hosts and not source.auto_position:
+        faults.append("source.hosts needs source.auto_position: only GTIDs are the same everywhere")
+    if bool(source.tls_cert) != bool(source.tls_key):
+        faults.append("source.tls_cert and source.tls_key belong together")
+    if source.tls_ca and source.tls in ("disabled", "preferred", "required"):
+        faults.append(
+            f'source.tls = "{source.tls}" checks no certificate, so source.tls_ca has no use; leave'
+            ' source.tls out, or give "verify_ca" or "verify_identity"'
+        )
+    return faults

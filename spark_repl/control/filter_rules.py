@@ -1,0 +1,70 @@
+"""FilterRules: the filters of now, and whether earlier ones have left a table's rows out.
+
+The control table keeps each set of rules that a target was applied with, so that a table which they
+leave out no more is not made from what comes by chance: it has lacked rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..ddl.filters import Filters
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from .control import Control
+    from .name_case import NameCase
+
+log = logging.getLogger(__name__)
+
+_KIND = "filters"
+
+
+def recorded(control: Control) -> tuple[Filters, datetime | None]:
+    """The rules that were recorded last, and when that was; None: no rule was ever given."""
+    rows = control.rows(_KIND)
+    return (Filters.from_json(rows[-1]["detail"]), rows[-1]["at"]) if rows else (Filters(), None)
+
+
+def record(control: Control, rules: Filters) -> None:
+    """Writes the rules that hold from here on, where they are others than before; the caller owns
+    the target."""
+    text = rules.to_json()
+    if text != recorded(control)[0].to_json():
+        control.write(_KIND, detail=text)
+
+
+class FilterRules:
+    """The rules of one target. ``names``: how its source compares names."""
+
+    def __init__(self, control: Control, rules: Filters, names: NameCase) -> None:
+        self._control, self._rules, self._names = control, rules, names
+        self._earlier: tuple[Filters, ...] = ()
+
+    def load(self) -> None:
+        """Takes in the rules of earlier times, and records those of now where they are others."""
+        record(self._control, self._rules)
+        texts = {str(row["detail"]) for row in self._control.rows(_KIND)}
+        self._earlier = tuple(map(Filters.from_json, sorted(texts - {self._rules.to_json()})))
+
+    @property
+    def now(self) -> Filters:
+        return self._as_named(self._rules)
+
+    def ended(self, tables: Iterable[str]) -> list[str]:
+        """Which of the target's tables the rules leave out since the last run: they would stay as
+        they are while the source goes on, so no cut shows them from here on."""
+        gone = [name for name in tables if not self.now.keeps(name)]
+        if gone:
+            log.warning("no cut shows %s from here on: the filters leave it out", ", ".join(gone))
+        return gone
+
+    def left_out_before(self, table: str) -> bool:
+        """Whether rows of the table may have been left out by rules that hold no more."""
+        return any(not self._as_named(rules).keeps(table) for rules in self._earlier)
+
+    def _as_named(self, rules: Filters) -> Filters:
+        return rules.folded() if self._names.folds and rules.any else rules

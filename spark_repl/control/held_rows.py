@@ -1,0 +1,79 @@
+"""HeldRows: what the control table holds at one version.
+
+Cuts, of which there are thousands and of which mostly the newest is asked for, stay in Arrow: to
+make Python's objects of them all takes ten times as long as to read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import formats
+
+Row = dict[str, Any]
+CUT = "cut"
+_ORDER = [("at", "ascending"), ("position", "ascending")]
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """``others``: rows that are no cuts, oldest first; ``cuts``: as they were read, ``newer``:
+    those written since."""
+
+    version: int = -1
+    others: tuple[Row, ...] = ()
+    cuts: pa.Table = field(default_factory=lambda: pa.table({}))
+    newer: tuple[Row, ...] = ()
+    known: int = 0
+
+    @classmethod
+    def of(cls, version: int, rows: pa.Table, known: int, file: str) -> HeldRows:
+        """All rows of the table at ``version``. Raises FormatError when any was written in a format
+        above ``known``."""
+        formats.check_all(rows.column("detail"), known, "this target", file)
+        is_cut = pc.equal(rows.column("kind"), CUT)
+        others = rows.filter(pc.invert(is_cut)).sort_by(_ORDER).to_pylist()
+        cuts = rows.filter(is_cut)
+        return cls(version, tuple(_plain(row, known) for row in others), cuts, (), known)
+
+    def behind(self, row: Row) -> HeldRows:
+        """The same at the next version, which appends ``row``."""
+        others, newer = self.others, self.newer
+        if row["kind"] == CUT:
+            newer = (*newer, row)
+        else:
+            others = tuple(sorted((*others, row), key=_by_time))
+        return HeldRows(self.version + 1, others, self.cuts, newer, self.known)
+
+    def rows(self, kind: str) -> list[Row]:
+        """Those of one kind, oldest first."""
+        if kind != CUT:
+            return [row for row in self.others if row["kind"] == kind]
+        rows = [_plain(row, self.known) for row in self.cuts.to_pylist()]
+        return sorted([*rows, *self.newer], key=_by_time)
+
+    @property
+    def cut_count(self) -> int:
+        return int(self.cuts.num_rows) + len(self.newer)
+
+    def last_cut(self) -> Row | None:
+        """The cut of the highest position, the latest of several there; None: there is none."""
+        found = list(self.newer)
+        if self.cuts.num_rows:
+            positions = self.cuts.column("position")
+            highest = self.cuts.filter(pc.equal(positions, pc.max(positions)))
+            found += [_plain(row, self.known) for row in highest.to_pylist()]
+        return max(found, key=lambda row: (row["position"], row["at"]), default=None)
+
+
+def _plain(row: Row, known: int) -> Row:
+    """Its ``detail`` as it was before the format's number was put to it."""
+    return {**row, "detail": formats.unstamp(row["detail"], known, "this target")}
+
+
+def _by_time(row: Row) -> Any:
+    return row["at"], row["position"]

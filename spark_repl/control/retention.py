@@ -1,0 +1,93 @@
+"""Retention: which cuts are promised, and until when.
+
+Each cut for a short time, then the last one of each minute, then the last one of each hour; a
+pinned one until it is unpinned, and the newest one always.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ..config import Target
+from .pins import KIND as PIN
+from .pins import pins_of
+
+if TYPE_CHECKING:
+    from .control import Control
+
+_KIND = "retention"
+"""rows of the control table"""
+_UNITS = (timedelta(minutes=1), timedelta(hours=1))
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Hours for which each cut is promised, the last one of a minute, the last one of an hour."""
+
+    every: int
+    minute: int
+    hour: int
+
+    @classmethod
+    def of(cls, target: Target) -> Retention:
+        every = target.every_cut_hours
+        return cls(every, max(every, target.minute_cut_hours), target.cut_retention_hours)
+
+    def record(self, control: Control) -> None:
+        """Writes what is promised, if it is another than was written last; the caller owns the
+        target."""
+        if self != _written(control):
+            control.write(_KIND, detail=json.dumps(asdict(self)))
+
+    def until(self, at: Sequence[datetime], now: datetime) -> list[datetime]:
+        """Until when each cut is promised. ``at``: when they were published, ascending. A minute
+        that has not ended may have later cuts: its last one is not known yet."""
+        begin = datetime(1970, 1, 1, tzinfo=now.tzinfo)
+        ends = [when + timedelta(hours=self.every) for when in at]
+        for unit, hours in zip(_UNITS, (self.minute, self.hour), strict=True):
+            numbers = [(when - begin) // unit for when in at]
+            numbers.append((now - begin) // unit)
+            for i, when in enumerate(at):
+                if numbers[i] != numbers[i + 1]:
+                    ends[i] = max(ends[i], when + timedelta(hours=hours))
+        return ends
+
+
+def recorded(control: Control) -> Retention:
+    """What was promised last; the defaults where nobody has said it."""
+    return _written(control) or Retention.of(Target())
+
+
+def _written(control: Control) -> Retention | None:
+    rows = control.rows(_KIND)
+    return Retention(**json.loads(rows[-1]["detail"])) if rows else None
+
+
+def needed(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> pa.Table:
+    """The control table's rows, in their order, without cuts that are promised no more, owners of
+    epochs before the last, and pins that were taken off."""
+    rows = rows.sort_by([("at", "ascending"), ("position", "ascending")])
+    kinds, epochs, ats, positions = (
+        rows.column(name).to_pylist() for name in ("kind", "epoch", "at", "position")
+    )
+    keep = np.array([kind != "owner" for kind in kinds]) | (np.array(epochs) >= epoch - 1)
+    pin_rows = [number for number, kind in enumerate(kinds) if kind == PIN]
+    details = rows.take(pa.array(pin_rows, pa.int64())).to_pylist()
+    pins, names = pins_of(details), set[str]()
+    for number, row in reversed(list(zip(pin_rows, details, strict=True))):
+        name = json.loads(row["detail"])["name"]
+        keep[number] = name in pins and name not in names
+        names.add(name)
+    pinned = {pin.cut for pin in pins.values()}
+    cuts = [number for number, kind in enumerate(kinds) if kind == "cut"]
+    ends = retention.until([ats[number] for number in cuts], now)
+    for number, end in zip(cuts, ends, strict=True):
+        keep[number] = end > now or number == cuts[-1] or (positions[number], ats[number]) in pinned
+    return rows.filter(pa.array(keep))

@@ -1,0 +1,170 @@
+"""Superseded rows of the control table: what later rows say as well, or of what is there no more.
+
+Of the rows of each kind this leaves what a start from any cut that is kept would find in all of
+them; cuts, owners and pins are ``retention``'s, decisions by hand all stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import formats
+from ..gtid import GtidSet
+from ..position import OFFSET_BITS
+from .copies import KIND as COPY
+from .copies import Copy
+from .cut import Cut
+from .name_case import KIND as NAME_CASE
+from .system_time_zone import KIND as TIME_ZONE
+
+_FILES, _LOGS = 1000, 10
+"""of the files that the tables have passed, and of the logs that no cut is of, so many are still
+known"""
+_LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """``begin``: the places that a start may go back to: the oldest cut, and that of a copy.
+    ``newest``: the last cut; ``logs``: of all cuts; ``gone``: paths of tables that are no more."""
+
+    begin: tuple[Cut, ...]
+    newest: Cut
+    logs: frozenset[str]
+    gone: Collection[str]
+    format: int
+
+    @cached_property
+    def _executed(self) -> list[GtidSet]:
+        return [GtidSet.parse(cut.gtid_executed) for cut in self.begin]
+
+    def is_before(self, row: Row) -> bool:
+        """Whether the statement of a row was carried out wherever a start may go back to."""
+        if gtid := row["gtid_executed"]:
+            done = GtidSet.parse(gtid)
+            return all(done.issubset(executed) for executed in self._executed)
+        return all(row["position"] <= cut.position for cut in self.begin)
+
+
+def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
+    """The control table's rows without those that are superseded. ``gone``: paths that nothing
+    names and where nothing is; ``number``: the format of the rows."""
+    is_cut = pc.equal(rows.column("kind"), "cut")
+    cuts = rows.filter(is_cut)
+    others = rows.filter(pc.invert(is_cut)).sort_by([("at", "ascending")]).to_pylist()
+    by_kind: dict[str, list[Row]] = {}
+    for row in others:
+        by_kind.setdefault(row["kind"], []).append(row)
+    for kind in _LAST_COUNTS:
+        by_kind[kind] = by_kind.get(kind, [])[-1:]
+    if cuts.num_rows:
+        kept = _kept(cuts, by_kind.get(COPY, []), gone, number)
+        for kind, choose in _CHOOSE.items():
+            by_kind[kind] = choose(by_kind.get(kind, []), kept)
+    left = [row for found in by_kind.values() for row in found]
+    return pa.concat_tables([cuts, pa.Table.from_pylist(left, schema=rows.schema)])
+
+
+def _kept(cuts: pa.Table, copies: list[Row], gone: Collection[str], number: int) -> _Kept:
+    ordered = cuts.sort_by([("position", "ascending"), ("at", "ascending")])
+    oldest, newest = (Cut.of(ordered.slice(at, 1).to_pylist()[0]) for at in (0, len(ordered) - 1))
+    begin = [oldest]
+    if copies and (behind := Copy.of(copies[-1]).behind):
+        begin.append(behind)
+    logs = frozenset(json.loads(detail)["log_id"] for detail in cuts.column("detail").to_pylist())
+    return _Kept(tuple(begin), newest, logs, gone, number)
+
+
+def _histories(rows: list[Row], kept: _Kept) -> list[Row]:
+    """A row for each log, with the files that a log which goes on is told by."""
+    logs: dict[str, Row] = {}
+    for row in rows:
+        detail = json.loads(row["detail"])
+        before = logs.pop(detail["log_id"], None)
+        files = {**(before["detail"]["fingerprints"] if before else {}), **detail["fingerprints"]}
+        logs[detail["log_id"]] = row | {"detail": detail | {"fingerprints": files}}
+    names = [name for name in logs if name not in kept.logs][-_LOGS:]
+    return [_folded(row, kept) for log, row in logs.items() if log in kept.logs or log in names]
+
+
+def _folded(row: Row, kept: _Kept) -> Row:
+    detail = {key: value for key, value in row["detail"].items() if key not in formats.KEYS}
+    files = {int(number): digest for number, digest in detail["fingerprints"].items()}
+    passed = max(files, default=0)
+    if detail["log_id"] == kept.newest.log_id:
+        passed = (kept.newest.position >> OFFSET_BITS) - detail["base"]
+    files = {number: files[number] for number in sorted(files) if number > passed - _FILES}
+    text = json.dumps(detail | {"fingerprints": files})
+    return row | {"detail": formats.stamp(text, kept.format)}
+
+
+def _definitions(rows: list[Row], kept: _Kept) -> list[Row]:
+    """Of each table the last definition that holds wherever a start may go back to, and all behind
+    it; the last that rows have shown, too, which says that they have."""
+    last, others = dict[tuple[str, bool], Row](), list[Row]()
+    for row in sorted(rows, key=lambda row: row["position"]):
+        detail = json.loads(row["detail"])
+        if detail["path"] in kept.gone:
+            continue
+        if not kept.is_before(row):
+            others.append(row)
+            continue
+        last[detail["path"], False] = row
+        if detail.get("by_rows"):
+            last[detail["path"], True] = row
+    return _once([*last.values(), *others])
+
+
+def _left_out(rows: list[Row], kept: _Kept) -> list[Row]:
+    """Of each tool's table the last row, unless it has ended, and all behind it."""
+    last, others = dict[str, Row](), list[Row]()
+    for row in sorted(rows, key=lambda row: (row["position"], row["at"])):
+        detail = json.loads(row["detail"])
+        if not kept.is_before(row):
+            others.append(row)
+        elif detail.get("ended"):
+            last.pop(detail["name"], None)
+        else:
+            last[detail["name"]] = row
+    return [*last.values(), *others]
+
+
+def _tables(rows: list[Row], kept: _Kept) -> list[Row]:
+    return [row for row in rows if json.loads(row["detail"])["path"] not in kept.gone]
+
+
+def _copies(rows: list[Row], kept: _Kept) -> list[Row]:
+    """The last row of each copy whose tables are there; the last one of all says what stands."""
+    last: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        paths = Copy.of(row).paths.values()
+        if there := tuple(sorted(set(paths) - set(kept.gone))):
+            last[there] = row
+    return _once([*last.values(), *rows[-1:]])
+
+
+def _foreign_keys(rows: list[Row], _: _Kept) -> list[Row]:
+    return list({json.loads(row["detail"])["name"]: row for row in rows}.values())
+
+
+def _once(rows: Iterable[Row]) -> list[Row]:
+    return list({id(row): row for row in rows}.values())
+
+
+_CHOOSE: dict[str, Callable[[list[Row], _Kept], list[Row]]] = {
+    "history": _histories,
+    "definition": _definitions,
+    "left_out": _left_out,
+    "table": _tables,
+    COPY: _copies,
+    "foreign_keys": _foreign_keys,
+}

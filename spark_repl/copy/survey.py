@@ -1,0 +1,247 @@
+"""Survey: what is to be known of a source before it is followed: settings, account, tables.
+
+Everything is looked at, whatever is wrong with what was looked at before; nothing is changed, and
+no row is read. What stops a copy or the applier is an error, what costs or surprises a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import SYSTEM_SCHEMAS
+from ..errors import NoTableError, SourceError, SparkReplError
+from ..source.account import addresses
+from ..source.connection import DumpConnection
+from ..source.source_check import check_source
+from .privileges import check_privileges
+from .source_tables import Query, needs_view, table_definition
+
+if TYPE_CHECKING:
+    from ..config import Config, Source
+    from ..source.connection import Server
+
+ERROR, WARNING = "error", "warning"
+_NAMED = 10  # tables that a finding names
+_EXPIRES_S = 86400
+_NOT_ALLOWED = (1227, 1142)
+_SYSTEM = ", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))
+_OLDEST_TESTED = (5, 7)
+_LOGS_CASCADES = (9, 6)
+# variable -> (value that is best, what another one means, what to do)
+_BEST = {
+    "binlog_row_image": (
+        "FULL",
+        "the log has parts of rows: tables are copied under a momentary lock, cascades stop",
+        "SET PERSIST binlog_row_image = 'FULL'",
+    ),
+    "binlog_row_metadata": (
+        "FULL",
+        "the log does not name columns: names and keys come from CREATE TABLE statements",
+        "SET PERSIST binlog_row_metadata = 'FULL'",
+    ),
+    "binlog_row_value_options": (
+        "",
+        "the log has differences of JSON documents: tables with them are copied under a lock",
+        "SET PERSIST binlog_row_value_options = ''",
+    ),
+    "sync_binlog": (
+        "1",
+        "a crash of the source's machine may take back what was sent already",
+        "SET PERSIST sync_binlog = 1",
+    ),
+    "innodb_flush_log_at_trx_commit": (
+        "1",
+        "a crash of the source's machine may lose what its log has, and a replica keeps it",
+        "SET PERSIST innodb_flush_log_at_trx_commit = 1",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``level``: ERROR or WARNING; ``hint``: what to do; ``tables``: all that it is about."""
+
+    level: str
+    what: str
+    hint: str = ""
+    tables: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        named = ", ".join(self.tables[:_NAMED])
+        more = f" and {len(self.tables) - _NAMED} more" if len(self.tables) > _NAMED else ""
+        return self.what + (f": {named}{more}" if named else "")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """``tables``: how many there are; ``bytes``: an estimate of their size."""
+
+    version: str
+    server_ids: frozenset[int]
+    tables: int
+    bytes: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.level == ERROR]
+
+
+def survey(config: Config) -> Survey:
+    """Looks at the source, and whether its other hosts answer. Raises SourceError, ConfigError
+    where there is no connection to the source itself."""
+    source, *others = addresses(config.source)
+    connection = DumpConnection(source)
+    try:
+        server = connection.server()
+        ids = {server.server_id}
+        found = [*_checked(lambda: check_source(server, source)), *_settings(server)]
+        try:
+            ids |= {int(row.get("Server_Id", row.get("Server_id", 0))) for row in
+                    connection.replicas()}  # fmt: skip
+        except SourceError as error:
+            found.append(_of(error))
+        found += _account(connection.query)
+        tables, size = _sizes(connection.rows)
+        found += _tables(connection.rows, config, server)
+    finally:
+        connection.close()
+    for other in others:
+        found += _checked(partial(_reach, other))
+    return Survey(server.version, frozenset(ids), tables, size, tuple(found))
+
+
+def _reach(source: Source) -> None:
+    DumpConnection(source).close()
+
+
+def _of(error: SparkReplError, level: str = ERROR) -> Finding:
+    number = f" ({error.number})" if error.number else ""
+    named = (error.table,) if error.table else ()
+    return Finding(level, f"{error.message}{number}", error.hint or "", named)
+
+
+def _checked(check: Callable[[], object]) -> Iterator[Finding]:
+    try:
+        check()
+    except SparkReplError as error:
+        yield _of(error)
+
+
+def _settings(server: Server) -> Iterator[Finding]:
+    if _version(server) < _OLDEST_TESTED:
+        yield Finding(
+            WARNING, f"version {server.version}: tested from 5.7 on, recorded logs before"
+        )
+    for name, (best, means, hint) in _BEST.items():
+        value = server.variables.get(name)
+        if value is not None and value.upper() != best:
+            yield Finding(WARNING, f"{name} = {value}: {means}", hint)
+    kept = int(server.variables.get("binlog_expire_logs_seconds", 0))
+    if 0 < kept < _EXPIRES_S:
+        yield Finding(
+            WARNING,
+            f"binlog_expire_logs_seconds = {kept}: a log that was not read for so long is gone, and"
+            " all tables have to be copied anew",
+            "SET PERSIST binlog_expire_logs_seconds = 604800",
+        )
+
+
+def _version(server: Server) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", server.version)[:2])
+
+
+def _account(query: Callable[[str], object]) -> Iterator[Finding]:
+    """What only copies beside prepared XA branches need."""
+    try:
+        query("XA RECOVER")
+    except SourceError as error:
+        yield Finding(
+            WARNING,
+            f"prepared XA branches can't be seen ({error.number}): the XA COMMIT of one that was"
+            " prepared before the copy stops the applier (1397)",
+            "GRANT XA_RECOVER_ADMIN ON *.* TO the account, where there are XA transactions",
+        )
+    try:
+        query("SHOW BINARY LOGS")
+    except SourceError as error:
+        if error.number in _NOT_ALLOWED:
+            yield Finding(
+                WARNING,
+                "no copy can begin while XA branches are prepared, as the account lacks REPLICATION"
+                f" CLIENT ({error.number})",
+                "GRANT REPLICATION CLIENT ON *.* TO the account, where there are XA transactions",
+            )
+
+
+def _sizes(query: Query) -> tuple[int, int]:
+    ((tables, size),) = query(
+        "SELECT COUNT(*), COALESCE(SUM(data_length), 0) FROM information_schema.tables"
+        f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM})"
+    )
+    return int(tables), int(size)
+
+
+def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
+    listed = query(
+        "SELECT table_schema, table_name, COALESCE(engine, '') FROM information_schema.tables"
+        f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM}) ORDER BY 1, 2"
+    )
+    views, keyless = [], []
+    for database, table, _ in listed:
+        try:
+            definition = table_definition(query, str(database), str(table))
+        except NoTableError:
+            continue  # dropped since
+        except SparkReplError as error:
+            yield _of(error.at(table=f"{database}.{table}"))
+            continue
+        if not definition.primary_key:
+            keyless.append(definition.name)
+        if needs_view(definition, server.variables):
+            views.append(definition.name)
+    yield from _checked(lambda: check_privileges(query, views))
+    yield from _named(
+        "without a key, rows are found by all their columns, and duplicates one by one", keyless,
+        "ALTER TABLE ... ADD PRIMARY KEY, or accept it: changes of large tables are slow",
+    )  # fmt: skip
+    others = [f"{database}.{table}" for database, table, engine in listed if engine != "InnoDB"]
+    yield from _named(
+        "an engine without transactions: what a failed statement did is not taken back", others,
+        "ALTER TABLE ... ENGINE = InnoDB",
+    )  # fmt: skip
+    yield from _cascades(query, config, server)
+
+
+def _cascades(query: Query, config: Config, server: Server) -> Iterator[Finding]:
+    """Foreign keys that change rows of which the source logs nothing."""
+    native = server.variables.get("innodb_native_foreign_keys", "OFF").upper() in ("ON", "1")
+    if _version(server) >= _LOGS_CASCADES and not native:
+        return
+    acting = "('CASCADE', 'SET NULL', 'SET DEFAULT')"
+    names = query(
+        "SELECT DISTINCT CONCAT(constraint_schema, '.', table_name) FROM"
+        " information_schema.referential_constraints"
+        f" WHERE (update_rule IN {acting} OR delete_rule IN {acting})"
+        f" AND constraint_schema NOT IN ({_SYSTEM}) ORDER BY 1"
+    )
+    tables = [str(name) for (name,) in names]
+    if config.source.cascades == "refuse":
+        yield from _named(
+            'foreign keys change rows that the source does not log; source.cascades = "refuse"'
+            " stops at such a change", tables, 'source.cascades = "emulate"',
+        )  # fmt: skip
+    else:
+        yield from _named(
+            "foreign keys change rows that the source does not log: they are emulated", tables,
+            "docs/limits.md says where that stops; 9.6 and later log them",
+        )  # fmt: skip
+
+
+def _named(what: str, tables: Iterable[str], hint: str) -> Iterator[Finding]:
+    if found := tuple(tables):
+        yield Finding(WARNING, what, hint, found)

@@ -1,0 +1,6 @@
+"""Expressions of generated columns and defaults: their words -> values for rows that are there.
+
+In: the words of an expression, the table's columns behind the statement, the session. Out: a
+``Computed`` that workers evaluate over Arrow arrays with MySQL's types and results, or NotComputed
+with what is not computed here. Values whose outcome isn't known are Unconvertible.
+"""

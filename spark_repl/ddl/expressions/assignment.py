@@ -1,0 +1,163 @@
+"""An expression's values into its column: by the conversions of ALTER TABLE, where a server stores
+such a value in the same way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...binlog.charsets.charset import BINARY
+from ...binlog.definition import Column, ColumnType, Form
+from ..column_type import collation
+from ..to_number import INTEGRAL, decimal_array, integer_range, rounded
+from ..type_change import Kind, kind_of
+from .encoding import encoded
+from .json_paths import number_of
+from .syntax import NotComputed
+from .value_type import TEMPORAL, Node, Result, ValueType, uncertain
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+_T = ColumnType
+_LONG_TEXT, _UTF8MB4 = 1 << 30, 255
+_REAL_MAX = 2.0**63
+_WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_NUMBERS = "INTEGER DECIMAL REAL"
+_TEXTS = "TEXT BYTES"
+_CHOSEN = frozenset(("CASE", "COALESCE", "GREATEST", "LEAST"))
+_STORED = {
+    Result.INTEGER: f"{_NUMBERS} YEAR BIT {_TEXTS}",
+    Result.DECIMAL: f"{_NUMBERS} {_TEXTS}",
+    Result.REAL: _NUMBERS,
+    Result.TEXT: f"{_NUMBERS} {_TEXTS} ENUM SET DATE DATETIME TIME JSON",
+    Result.BYTES: _TEXTS,
+    Result.DATE: f"{_NUMBERS} {_TEXTS} DATE DATETIME TIMESTAMP",
+    Result.DATETIME: f"{_NUMBERS} {_TEXTS} DATE DATETIME TIMESTAMP TIME",
+    Result.TIME: f"{_TEXTS} TIME",
+    Result.JSON: f"{_NUMBERS} TEXT JSON",
+}
+
+
+class Convert(Protocol):
+    """``ddl.conversion.convert``."""
+
+    def __call__(
+        self,
+        values: pa.Array,
+        before: Column,
+        after: Column,
+        session: Session,
+        *,
+        plain: bool = False,
+    ) -> pa.Array: ...
+
+
+def check(node: Node, column: Column) -> None:
+    """Raises NotComputed where it isn't known how a server stores such values."""
+    kind, after = node.type, kind_of(column)
+    if node.operator == "column" or kind.result == Result.NULL:
+        return
+    if after is None or after.name not in _STORED[kind.result].split():
+        said = after.name if after else column.type_name
+        raise NotComputed(f"{kind.result.name} in a column of {said} is not computed here")
+    if node.operator in _CHOSEN and kind.result in TEMPORAL and after.name in _NUMBERS.split():
+        raise NotComputed("a date that is one of several as a number is not computed here")
+    printed = kind.loose or kind.source in ("YEAR", "ZEROFILL", "BIT")
+    if printed and after in (Kind.TEXT, Kind.BYTES):
+        raise NotComputed("how such a number is printed is not known")
+    if kind.source == "ENUM" and after not in (Kind.TEXT, Kind.BYTES):
+        raise NotComputed("ENUM and SET as numbers are not computed here")
+
+
+def assigned(
+    node: Node,
+    values: pa.Array,
+    stored: Column | None,
+    column: Column,
+    session: Session,
+    convert: Convert,
+) -> pa.Array:
+    """``stored``: the column whose values these are, as the table has them; None for values as
+    ``ValueType.arrow`` has them. Raises Unconvertible."""
+    if stored is not None:
+        plain = stored.detail == column.detail == ""
+        return convert(values, stored, column, session, plain=plain)
+    kind, after = node.type, kind_of(column)
+    if kind.source == "TRUTH":
+        values = values.cast(pa.int8()).cast(replace(kind, source="").arrow)
+    if kind.result == Result.NULL:
+        values, kind = values.cast(pa.string()), ValueType(Result.TEXT)
+    if kind.result == Result.TEXT and after == Kind.BYTES:
+        values, kind = encoded(values, kind), ValueType(Result.BYTES)
+    if kind.result == Result.DECIMAL and after == Kind.INTEGER:
+        kind = ValueType(Result.INTEGER, column.unsigned)
+        values = _clipped(values, column, session)
+    if kind.result == Result.JSON and after not in (Kind.TEXT, Kind.JSON):
+        values, kind = _of_json(values, after)
+    if kind.result == Result.REAL and after == Kind.INTEGER:
+        _check_real(values)
+    before = _as_column(kind)
+    plain = column.detail == ""
+    return convert(_stored(values, before), before, column, session, plain=plain)
+
+
+def _as_column(kind: ValueType) -> Column:
+    """A column that has such values."""
+    if kind.result == Result.INTEGER:
+        return Column("", _T.LONGLONG, 0, nullable=True, unsigned=kind.unsigned, detail="")
+    if kind.result == Result.DECIMAL:
+        return Column("", _T.DECIMAL, kind.digits << 8 | kind.scale, nullable=True, detail="")
+    if kind.result == Result.TEXT:
+        number = collation(kind.charset)[0] if kind.charset not in ("", "?") else _UTF8MB4
+        return Column("", _T.VARCHAR, _LONG_TEXT, nullable=True, collation=number)
+    if kind.result == Result.TIME:
+        return Column("", _T.TIME, kind.scale, nullable=True, form=Form.MICROSECONDS)
+    if kind.result == Result.BYTES:
+        return Column("", _T.BLOB, 4, nullable=True, collation=BINARY)
+    codes = {
+        Result.REAL: (_T.DOUBLE, 8), Result.DATE: (_T.DATE, 0), Result.JSON: (_T.JSON, 4),
+        Result.DATETIME: (_T.DATETIME, kind.scale),
+    }  # fmt: skip
+    code, meta = codes[kind.result]
+    return Column("", code, meta, nullable=True, detail="")
+
+
+def _stored(values: pa.Array, column: Column) -> pa.Array:
+    if column.type == _T.DECIMAL:
+        return decimal_array(values.cast(pa.decimal256(76, column.scale)), column)
+    if column.type == _T.DATE:
+        return values.cast(pa.date32())
+    return values.cast(column.arrow_type)
+
+
+def _clipped(values: pa.Array, column: Column, session: Session) -> pa.Array:
+    """Decimals as integers: an unsigned column has them up to 64 bits. Raises Unconvertible."""
+    room = pa.decimal256(min(values.type.precision + 1, 76), values.type.scale)
+    found = rounded(values.cast(room), 0).cast(INTEGRAL)
+    low, high = (pa.scalar(str(edge)).cast(INTEGRAL) for edge in integer_range(column))
+    under, over = pc.less(found, low), pc.greater(found, high)
+    if session.is_strict and pc.any(pc.or_(under, over)).as_py():
+        raise uncertain("a number is out of range, which a strict server refuses")
+    found = pc.if_else(under, low, pc.if_else(over, high, found))
+    return found.cast(pa.decimal128(20, 0))
+
+
+def _check_real(values: pa.Array) -> None:
+    if pc.any(pc.greater_equal(pc.abs(values), _REAL_MAX)).as_py():
+        raise uncertain("what a double beyond 64 bits becomes depends on the source's machine")
+
+
+def _of_json(values: pa.Array, after: Kind | None) -> tuple[pa.Array, ValueType]:
+    """Documents that are numbers, as numbers. Raises Unconvertible for all others."""
+    texts = [None if one is None else number_of(one) for one in values.to_pylist()]
+    if all(one is None or _WHOLE.fullmatch(one) for one in texts):
+        return pa.array(texts, pa.string()), ValueType(Result.TEXT)
+    if after == Kind.INTEGER:
+        raise uncertain("a JSON value that is no whole number of 18 digits")
+    numbers = [None if one is None else float(one) for one in texts]
+    return pa.array(numbers, pa.float64()), ValueType(Result.REAL)

@@ -1,0 +1,95 @@
+"""Columns in expressions: MySQL's type for each, and its values as ``ValueType.arrow`` has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...binlog.charsets.charset import charset_of
+from ...binlog.definition import Column, ColumnType, Form
+from ..exact import exact
+from ..moments import read_moments, read_times
+from ..type_change import Kind, TypeChange, kind_of
+from .syntax import NotComputed
+from .value_type import (
+    BIGINT,
+    INTEGER_DIGITS,
+    REAL_TYPE,
+    Result,
+    ValueType,
+    uncertain,
+)
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+_T = ColumnType
+_DIGITS = {_T.TINY: 3, _T.SHORT: 5, _T.INT24: 8, _T.LONG: 10, _T.LONGLONG: 19}
+_PAD_CHAR_TO_FULL_LENGTH = 1 << 31
+# utf8mb3_turkish_ci and its like: the other case of i is another letter there.
+_TURKISH = frozenset((30, 110, 137, 169, 201, 233, 265, 288))
+_RESULTS = {
+    Kind.DATE: Result.DATE, Kind.DATETIME: Result.DATETIME, Kind.TIMESTAMP: Result.DATETIME,
+    Kind.TIME: Result.TIME, Kind.BYTES: Result.BYTES, Kind.JSON: Result.JSON,
+}  # fmt: skip
+
+
+def type_of(column: Column, session: Session, *, virtual: bool) -> ValueType:
+    """Raises NotComputed for a type whose values are not computed with, or not at that time."""
+    kind = kind_of(column)
+    if kind == Kind.INTEGER:
+        unsigned = column.unsigned
+        digits = _DIGITS[_T(column.type)] + (unsigned and column.type == _T.LONGLONG)
+        return ValueType(Result.INTEGER, unsigned, digits, source=_zerofill(column))
+    if kind == Kind.DECIMAL:
+        digits, scale = column.precision, column.scale
+        return ValueType(Result.DECIMAL, digits=digits, scale=scale, source=_zerofill(column))
+    if kind == Kind.REAL:
+        return REAL_TYPE
+    if kind in (Kind.YEAR, Kind.BIT):
+        digits = 4 if kind == Kind.YEAR else INTEGER_DIGITS
+        return ValueType(Result.INTEGER, True, digits, source=kind.name)
+    if kind in (Kind.TEXT, Kind.ENUM, Kind.SET):
+        return _text(column, kind, session)
+    if kind == Kind.TIMESTAMP and virtual:
+        raise NotComputed(f"what {column.name} is depends on the time zone of who reads it")
+    if kind not in _RESULTS:
+        raise NotComputed(f"expressions of {column.type_name} are not computed here")
+    scale = column.meta if kind in (Kind.DATETIME, Kind.TIMESTAMP, Kind.TIME) else 0
+    return ValueType(_RESULTS[kind], scale=scale)
+
+
+def _zerofill(column: Column) -> str:
+    return "ZEROFILL" if column.unsigned and column.detail != "" else ""
+
+
+def _text(column: Column, kind: Kind, session: Session) -> ValueType:
+    if column.type == _T.STRING and session.sql_mode & _PAD_CHAR_TO_FULL_LENGTH:
+        raise NotComputed("CHAR with PAD_CHAR_TO_FULL_LENGTH is not computed here")
+    source = "TURKISH" if column.collation in _TURKISH else ""
+    if kind != Kind.TEXT:
+        return ValueType(Result.TEXT, charset="?", source="ENUM")
+    return ValueType(Result.TEXT, charset=charset_of(column.collation), source=source)
+
+
+def read(values: pa.Array, column: Column, session: Session) -> pa.Array:
+    """Raises Unconvertible for dates that no calendar has, and what the log doesn't say."""
+    kind, change = kind_of(column), TypeChange(column, column, session)
+    if kind in (Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP):
+        if values.null_count and not column.nullable:
+            raise uncertain(f"{column.name} has zero dates that are kept as NULL")
+        micros, missing = read_moments(values, change)
+        return pa.array(micros, pa.timestamp("us"), mask=missing)
+    if kind == Kind.TIME:
+        micros, missing = read_times(values, change)
+        return pa.array(micros, mask=missing)
+    if kind == Kind.JSON and column.form == Form.VARIANT:
+        raise uncertain("a VARIANT doesn't keep how the server prints it")
+    if kind == Kind.REAL:
+        return values.cast(pa.float64())
+    if kind == Kind.DECIMAL:
+        return exact(values, change).cast(pa.decimal256(column.precision, column.scale))
+    if kind in (Kind.INTEGER, Kind.YEAR, Kind.BIT):
+        return exact(values, change).cast(BIGINT.arrow)
+    return values

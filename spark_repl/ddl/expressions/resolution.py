@@ -1,0 +1,118 @@
+"""Syntax -> Node: each name a column, each operator with the types of its inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..columns import same_type
+from ..type_change import Kind, kind_of
+from .assignment import check
+from .columns import type_of
+from .functions import build
+from .literals import literal
+from .reader import read
+from .syntax import NotComputed, Syntax
+from .value_type import NULL_TYPE, REAL_TYPE, Node, Result
+
+if TYPE_CHECKING:
+    from ...binlog.definition import Column
+    from ..session import Session
+
+_NUMBERS = {
+    Result.INTEGER: re.compile("-?[0-9]+"),
+    Result.REAL: re.compile("-?[0-9]+(\\.[0-9]+)?"),
+}
+_LITERALS = ("number", "string", "hex", "null", "moment")
+_NO_UNSIGNED_SUBTRACTION, _TIME_TRUNCATE_FRACTIONAL = 1 << 6, 1 << 32
+
+
+def resolved(
+    text: str,
+    sql_mode: int | None,
+    columns: Sequence[Column],
+    target: int,
+    session: Session,
+    *,
+    virtual: bool,
+    quotients: bool,
+) -> Node:
+    """The expression of column ``target`` among ``columns``; ``text`` and ``sql_mode`` as
+    ``reader.read`` has them, ``virtual``: a generated column that is not stored, ``quotients``:
+    whether the source rounds quotients of exact numbers as 9.7 does. Raises NotComputed."""
+    try:
+        syntax, resolver = read(text, sql_mode), _Resolver(columns, session, virtual)
+        if (copied := resolver.copied(syntax, columns[target])) is not None:
+            return copied
+        node = resolver.node(syntax)
+    except RecursionError as error:
+        raise NotComputed("it is too deep") from error
+    if virtual and kind_of(columns[target]) == Kind.TIMESTAMP:
+        raise NotComputed("what it is depends on the time zone of who reads it")
+    _check_modes(node, session, quotients)
+    check(node, columns[target])
+    return node
+
+
+def inputs_of(node: Node) -> set[int]:
+    """The numbers of the columns that the expression has."""
+    if node.operator == "column":
+        return {node.detail}
+    return {number for one in node.inputs for number in inputs_of(one)}
+
+
+class _Resolver:
+    def __init__(self, columns: Sequence[Column], session: Session, virtual: bool) -> None:
+        self._columns, self._session, self._virtual = columns, session, virtual
+        self._at = {column.name.lower(): i for i, column in enumerate(columns)}
+
+    def copied(self, syntax: Syntax, column: Column) -> Node | None:
+        """A column of the same type, whatever that is; None for all else."""
+        number = self._at.get(syntax.words[0].lower()) if syntax.name == "name" else None
+        if number is None or not same_type(self._columns[number], column):
+            return None
+        return Node("column", NULL_TYPE, detail=number)
+
+    def node(self, syntax: Syntax) -> Node:
+        if syntax.name in _LITERALS:
+            return literal(syntax)
+        if syntax.name == "name":
+            return self._column(syntax.words[0])
+        if syntax.name == "DEFAULT":
+            return self._default(syntax)
+        return build(syntax.name, [self.node(one) for one in syntax.inputs], syntax.words)
+
+    def _column(self, name: str) -> Node:
+        number = self._at.get(name.lower())
+        if number is None:
+            raise NotComputed(f"there is no column {name}")
+        kind = type_of(self._columns[number], self._session, virtual=self._virtual)
+        return Node("column", kind, detail=number)
+
+    def _default(self, syntax: Syntax) -> Node:
+        """What the column has as its DEFAULT behind the statement."""
+        named = syntax.inputs[0] if len(syntax.inputs) == 1 else syntax
+        number = self._at.get(named.words[0].lower()) if named.name == "name" else None
+        if number is None:
+            raise NotComputed("DEFAULT() is not understood")
+        column = self._columns[number]
+        said, kind = column.default, type_of(column, self._session, virtual=self._virtual)
+        if said == "NULL":
+            return Node("literal", kind)
+        if said is None or kind.result not in _NUMBERS or not _NUMBERS[kind.result].fullmatch(said):
+            raise NotComputed("DEFAULT() of what is no integer or double is not computed here")
+        return Node("literal", kind, detail=(float if kind == REAL_TYPE else int)(said))
+
+
+def _check_modes(node: Node, session: Session, quotients: bool) -> None:
+    """Raises NotComputed for what the session's sql_mode or the source's version makes another."""
+    mode = session.sql_mode
+    if node.operator == "-" and node.type.unsigned and mode & _NO_UNSIGNED_SUBTRACTION:
+        raise NotComputed("- with NO_UNSIGNED_SUBTRACTION is not computed here")
+    if node.operator == "CAST DATETIME" and mode & _TIME_TRUNCATE_FRACTIONAL:
+        raise NotComputed("CAST with TIME_TRUNCATE_FRACTIONAL is not computed here")
+    if node.operator == "/" and node.type.result == Result.DECIMAL and not quotients:
+        raise NotComputed("how the source's version rounds a quotient is not known")
+    for one in node.inputs:
+        _check_modes(one, session, quotients)

@@ -1,0 +1,109 @@
+"""ValueType: what MySQL takes a part of an expression for, and how its values lie in Arrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum, auto
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import Unconvertible
+
+DECIMAL_DIGITS, DECIMAL_SCALE = 65, 30
+INTEGER_DIGITS = 20
+
+
+class Result(Enum):
+    """What MySQL does with a value goes by these."""
+
+    NULL, INTEGER, DECIMAL, REAL, TEXT, BYTES = (auto() for _ in range(6))
+    DATE, DATETIME, TIME, JSON = (auto() for _ in range(4))
+
+
+EXACT = frozenset((Result.INTEGER, Result.DECIMAL))
+MOMENTS = frozenset((Result.DATE, Result.DATETIME))
+TEMPORAL = MOMENTS | {Result.TIME}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """``digits``: of INTEGER and DECIMAL, at most, those behind the point (``scale``) too; of
+    DATETIME and TIME ``scale`` is the fraction's. ``loose``: some values may have fewer digits
+    behind the point where the server prints them. ``charset``: of TEXT, '' for the connection's.
+    ``source``: of a column's values what decides more than the result: YEAR, ENUM, ZEROFILL,
+    TRUTH (true or false), HEX (a literal), TURKISH, JSON (compared letter by letter)."""
+
+    result: Result
+    unsigned: bool = False
+    digits: int = 0
+    scale: int = 0
+    loose: bool = False
+    charset: str = ""
+    source: str = ""
+
+    @property
+    def whole(self) -> int:
+        return self.digits - self.scale
+
+    @property
+    def arrow(self) -> Any:
+        """Integers have room for both ranges of 64 bits; moments are on the session's clock."""
+        if self.source == "TRUTH":
+            return pa.bool_()
+        if self.result == Result.DECIMAL:
+            return pa.decimal256(max(self.digits, 1), self.scale)
+        return _ARROW[self.result]
+
+
+_ARROW = {
+    Result.NULL: pa.null(),
+    Result.INTEGER: pa.decimal128(INTEGER_DIGITS, 0),
+    Result.REAL: pa.float64(),
+    Result.TEXT: pa.string(),
+    Result.BYTES: pa.binary(),
+    Result.DATE: pa.timestamp("us"),
+    Result.DATETIME: pa.timestamp("us"),
+    Result.TIME: pa.int64(),
+    Result.JSON: pa.string(),
+}
+NULL_TYPE = ValueType(Result.NULL)
+REAL_TYPE = ValueType(Result.REAL)
+TRUTH = ValueType(Result.INTEGER, digits=1, source="TRUTH")
+BIGINT = ValueType(Result.INTEGER, digits=19)
+UNSIGNED = ValueType(Result.INTEGER, unsigned=True, digits=INTEGER_DIGITS)
+PLAIN_TEXT = ValueType(Result.TEXT)
+DATE_TYPE = ValueType(Result.DATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An expression with types. ``operator``: in ``functions.FUNCTIONS``, or ``literal``,
+    ``column``; ``detail``: what it needs to know beside its inputs, a literal's value, a column's
+    number."""
+
+    operator: str
+    type: ValueType
+    inputs: tuple[Node, ...] = ()
+    detail: Any = field(default=None)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether it may be another value in another row."""
+        return self.operator == "column" or any(one.has_columns for one in self.inputs)
+
+    @property
+    def is_literal(self) -> bool:
+        return self.operator == "literal"
+
+
+def zero(kind: pa.DataType) -> pa.Scalar:
+    """0 in an Arrow type of numbers."""
+    return pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)
+
+
+def uncertain(reason: str) -> Unconvertible:
+    """Raised for rows whose outcome is not known, as the source would have refused them, or what it
+    makes of them depends on more than the log says."""
+    return Unconvertible(reason, hint="copy the table anew")

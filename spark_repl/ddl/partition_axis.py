@@ -1,0 +1,159 @@
+"""Axis: a column by which a table is partitioned, as whole numbers in the order of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.definition import Column, ColumnType, Form
+from ..errors import StatementError
+from .partition_functions import FUNCTIONS, MONOTONE, SECOND, Longs, micros_of, moment
+
+if TYPE_CHECKING:
+    from ..binlog.partitioning import Value
+
+_T = ColumnType
+_INTEGERS = frozenset((_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR))
+_DATES = frozenset((_T.DATE, _T.DATETIME, _T.DATETIME_OLD))
+_MOMENTS = frozenset((_T.TIMESTAMP, _T.TIMESTAMP_OLD))
+_TEXTS = frozenset((_T.VARCHAR, _T.VAR_STRING, _T.STRING))
+_MIDDLE = 1 << 63
+_ZERO = "0000-00-00 00:00:00.000000"
+_NO_DATE = "a date that no calendar has: in which partition it is is not known"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """``texts``: what LIST lists for a column of characters, whose numbers are places there."""
+
+    column: Column
+    function: str
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, column: Column, function: str, kind: str, values: Sequence[Value]) -> Axis:
+        """Raises StatementError for a column of which partitions can't be told."""
+        is_text = column.type in _TEXTS and column.arrow_type == pa.string()
+        if column.type in _INTEGERS:
+            known = not function
+        elif column.type in _DATES:
+            known = function != "UNIX_TIMESTAMP"
+        elif column.type in _MOMENTS:
+            known = function == "UNIX_TIMESTAMP"
+        else:
+            known = is_text and not function and kind == "LIST"
+        if not known:
+            of = f"{function}({column.name})" if function else column.name
+            raise StatementError(
+                f"which rows a partition by {kind} of {of}, {column.type_name}, has is not known"
+            )
+        texts = sorted({value for value in values if isinstance(value, str)}) if is_text else ()
+        return cls(column, function, tuple(texts))
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether the column's least and greatest value are those of the numbers."""
+        plain = self.column.form == Form.USUAL and self.column.type not in _TEXTS
+        return plain and (not self.function or self.function in MONOTONE)
+
+    def place(self, value: int | str) -> int:
+        """The number of a partition's value. Raises StatementError."""
+        column = self.column
+        if isinstance(value, str) == bool(column.type in _INTEGERS or self.function):
+            raise StatementError(f"a partition's value {value!r} of {column.name} is not known")
+        if isinstance(value, str):
+            if column.type in _TEXTS:
+                return self.texts.index(value)
+            at = moment(value)
+            digits = 10 ** (6 - column.meta) if column.type != _T.DATE else 86_400 * SECOND
+            if micros_of(at) % digits:
+                raise StatementError(
+                    f"a partition's value '{value}' has more digits than {column.name}"
+                )
+            return _packed_moment(at) if column.form == Form.TEXT else micros_of(at)
+        least = -_MIDDLE
+        return min(max(value - self._shift, least), _MIDDLE - 1)
+
+    @property
+    def _shift(self) -> int:
+        """What is taken from values that go up to 2^64 - 1."""
+        is_big = self.column.type == _T.LONGLONG and self.column.unsigned
+        return _MIDDLE if is_big and not self.function else 0
+
+    def places(self, values: pa.Array) -> tuple[Longs, npt.NDArray[np.bool_]]:
+        """(numbers of a column's values [n], which are NULL). Raises StatementError for a date or
+        text of which they are not known."""
+        missing = np.asarray(values.is_null())
+        column = self.column
+        if column.type in _TEXTS:
+            return self._among_texts(values), missing
+        if column.form == Form.TEXT:
+            if not self.function:
+                return _packed(pc.fill_null(values, _ZERO)), missing
+            return FUNCTIONS[self.function](_parsed(values)), missing
+        if self._shift:
+            big = np.asarray(pc.fill_null(values, 0).cast(pa.uint64()))
+            return (big ^ np.uint64(_MIDDLE)).view(np.int64), missing
+        if pa.types.is_date(values.type):
+            values = values.cast(pa.timestamp("us"))
+        numbers = np.asarray(pc.fill_null(values.cast(pa.int64()), 0))
+        return FUNCTIONS[self.function](numbers) if self.function else numbers, missing
+
+    def _among_texts(self, values: pa.Array) -> Longs:
+        """By whatever collation, a text that is listed as it is is in its partition. One that is
+        not may be so without the spaces at its end, or in other letters of ASCII: there it is some
+        text's equal, as it is in the table."""
+        listed = pa.array(self.texts, pa.string())
+        place = pc.index_in(values, listed)
+        trimmed, short = pc.utf8_rtrim(values, " "), pc.utf8_rtrim(listed, " ")
+        place = pc.coalesce(place, pc.index_in(trimmed, short))
+        if pc.all(pc.string_is_ascii(listed)).as_py():
+            plain = pc.if_else(pc.string_is_ascii(trimmed), trimmed, pa.scalar(None, pa.string()))
+            place = pc.coalesce(
+                place,
+                pc.index_in(pc.ascii_lower(plain), pc.ascii_lower(short), skip_nulls=True),
+            )
+        return np.asarray(pc.fill_null(place, -1)).astype(np.int64)
+
+
+def _parsed(texts: pa.Array) -> Longs:
+    try:
+        moments = texts.cast(pa.timestamp("us"))
+    except pa.ArrowInvalid as error:
+        raise StatementError(_NO_DATE) from error
+    if pc.any(pc.starts_with(texts, "0000")).as_py():
+        raise StatementError(_NO_DATE)
+    return np.asarray(pc.fill_null(moments.cast(pa.int64()), 0))
+
+
+_PARTS = ((0, 4, 1), (5, 7, 13), (8, 10, 32), (11, 13, 24), (14, 16, 60), (17, 19, 60))
+
+
+def _packed(texts: pa.Array) -> Longs:
+    """Dates as the server prints them, in their order, also those that no calendar has."""
+    full = _filled(texts)
+    total = np.zeros(len(texts), np.int64)
+    for first, end, size in (*_PARTS, (20, 26, SECOND)):
+        part = pc.utf8_slice_codeunits(full, first, end).cast(pa.int64())
+        total = total * size + np.asarray(part)
+    return total
+
+
+def _filled(texts: pa.Array) -> pa.Array:
+    """The texts with all digits of a moment."""
+    size, out = pc.utf8_length(texts), texts
+    for length in (10, 19, *range(21, 26)):
+        longer = pc.binary_join_element_wise(texts, _ZERO[length:], "")
+        out = pc.if_else(pc.equal(size, length), longer, out)
+    return out
+
+
+def _packed_moment(at: datetime) -> int:
+    return int(_packed(pa.array([at.replace(tzinfo=None).isoformat(" ", "microseconds")]))[0])

@@ -1,0 +1,51 @@
+"""Policy: what statements may do to the target's table, by the patterns of ``ddl.policy``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from ..config_rules import policed
+from .lower_names import fold
+
+
+class Policy(StrEnum):
+    """The values of ``ddl.policy``."""
+
+    APPLY = "apply"
+    ADDITIVE_ONLY = "additive_only"
+    """columns that are dropped or narrowed stay in the target"""
+    STOP = "stop"
+    """what changes columns, rows or name stops the applier"""
+    IGNORE_DROP = "ignore_drop"
+    """DROP and TRUNCATE leave the target's rows"""
+
+
+@dataclass(frozen=True)
+class Policies:
+    """(pattern, policy), of which the first that fits a name counts. ``folds``: whether upper and
+    lower case of names are the same, unless the source tells them apart."""
+
+    entries: tuple[tuple[str, Policy], ...] = ()
+    folds: bool = True
+
+    @classmethod
+    def of(cls, listed: Iterable[str], *, folds: bool) -> Policies:
+        """Reads what the configuration has checked."""
+        pairs = filter(None, map(policed, listed))
+        return cls(tuple((pattern, Policy(policy)) for pattern, policy in pairs), folds)
+
+    def of_table(self, name: str) -> Policy:
+        """The policy of the table ``name`` (db.table)."""
+        for pattern, policy in self.entries:
+            exact = fnmatchcase(name, _literal(pattern))
+            if exact or (self.folds and fnmatchcase(fold(name), _literal(fold(pattern)))):
+                return policy
+        return Policy.APPLY
+
+
+def _literal(pattern: str) -> str:
+    """The pattern, in which a bracket is a letter like others: only * and ? mean something."""
+    return pattern.replace("[", "[[]")

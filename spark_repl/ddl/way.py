@@ -1,0 +1,29 @@
+"""Way: what a statement has come to in the target, as the log and ``status`` say it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Way(StrEnum):
+    """Classes of statements, by what is done for them."""
+
+    METADATA = "metadata only"
+    """one commit of the table, whatever its size"""
+    REWRITE = "rewrite"
+    """all data files are written anew"""
+    PARTITIONS_DROPPED = "partitions dropped"
+    PARTITIONS_EMPTIED = "partitions emptied"
+    VALUES_DROPPED = "values dropped"
+    """one commit of the table, without the rows of these partitions"""
+    EXCHANGED = "partition exchanged"
+    """one commit of either table"""
+    DEFINITION = "definition only"
+    """no commit of the table: what is known of it changes"""
+    NAMES = "names"
+    """the next cut shows other tables, or under other names"""
+    COPY = "copy"
+    """the table is copied from the source"""
+    NOTHING = "nothing"
+    LEFT_OUT = "left out"
+    """by a policy, or as it concerns an online schema-change tool's table"""

@@ -1,0 +1,165 @@
+"""The changes of the tables that cascades may reach, in the order of the log, with whole images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.rows.partial_rows import PartialImages
+from ..ddl.lower_names import fold
+from ..errors import DecodeError, SparkReplError
+from ..position import RelayPosition
+from .cascade_kernel import DELETED, INSERTED, UPDATED
+from .changes import EXISTED
+from .lineage import MOVED
+from .spans import read_images, slices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..binlog.definition import TableDefinition
+    from ..binlog.rows.row_images import RowImages
+    from .cascade_plan import Plan
+    from .staged import StageTask
+
+Longs = npt.NDArray[np.int64]
+
+_NO_IMAGE = "set binlog_row_image=FULL on the source"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes [n] in the order of the log. ``table``: its number; ``before``, ``after``: rows of
+    the table's images, -1 for none; ``fires``: whether the engine has looked after foreign keys;
+    ``transaction``: ordinal. ``images``: by table; ``definitions``: the log's own, by its name;
+    ``positions``, ``done`` (by table) [transactions]: where they are, who has them."""
+
+    table: Longs
+    kind: Longs
+    before: Longs
+    after: Longs
+    fires: npt.NDArray[np.bool_]
+    transaction: Longs
+    images: tuple[tuple[pa.RecordBatch, ...], ...]
+    definitions: dict[int, TableDefinition]
+    positions: Longs
+    done: dict[str, npt.NDArray[np.bool_]]
+
+
+@dataclass
+class _Read:
+    plan: Plan
+    images: list[list[pa.RecordBatch]]
+    counts: list[int]
+    parts: list[tuple[Any, ...]] = field(default_factory=list)
+    definitions: dict[int, TableDefinition] = field(default_factory=dict)
+    walk: int = -1
+    last: RowImages | None = None
+
+    def add(self, images: RowImages, ordinals: Longs, positions: Longs, zero_dates: str) -> None:
+        if self.last is None or not images.are_beside(self.last):
+            self.walk += 1
+        self.last = images
+        name = self.plan.table(images.definition.name)
+        if name is None:
+            return
+        number = list(self.plan.definitions).index(name)
+        heads = np.flatnonzero(images.flags & MOVED == 0)
+        paired = np.append(images.flags[1:] & MOVED != 0, False)[heads]
+        gone = images.flags[heads] & EXISTED != 0
+        fires = images.cascades()[heads] & (fold(name) not in self.plan.harmless)
+        if name not in self.plan.children:
+            wanted = fires & gone
+            heads, paired, gone, fires = heads[wanted], paired[wanted], gone[wanted], fires[wanted]
+        if not len(heads):
+            return
+        self.definitions.setdefault(number, images.definition)
+        taken = np.sort(np.concatenate((heads, heads[paired] + 1)))
+        places = positions[images.transaction[taken]]
+        if isinstance(images, PartialImages):
+            raise DecodeError(
+                "a foreign key carries the change on to other tables, unlogged, and its image lacks"
+                " columns",
+                table=name,
+                position=RelayPosition.unpack(int(places[0])),
+                hint=_NO_IMAGE,
+            )
+        self.images[number].append(_decoded(images, taken, places, zero_dates))
+        first = self.counts[number] + np.searchsorted(taken, heads)
+        self.counts[number] += len(taken)
+        after = np.where(paired, first + 1, np.where(gone, -1, first))
+        kind = np.where(paired, UPDATED, np.where(gone, DELETED, INSERTED))
+        owner = ordinals[images.transaction[heads]]
+        walk, table = np.full(len(heads), self.walk), np.full(len(heads), number)
+        self.parts.append(
+            (
+                owner,
+                walk,
+                images.places[heads],
+                table,
+                kind,
+                np.where(gone, first, -1),
+                after,
+                fires,
+            )
+        )
+
+
+def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> Changes:
+    """``tasks``: one behind the other. Raises DecodeError and LogError with file and position."""
+    tables = list(plan.definitions)
+    read = _Read(plan, [[] for _ in tables], [0] * len(tables))
+    positions, begin = [np.zeros(0, np.int64)], 0
+    masks: dict[str, list[npt.NDArray[np.bool_]]] = {name: [] for name in tables}
+    for task in tasks:
+        size = sum(len(span) for span in task.spans)
+        for name in tables:
+            masks[name].append(task.skip.get(name, np.zeros(size, bool)))
+        positions.append(_read(read, task, begin))
+        begin += size
+    columns = [np.concatenate(column) for column in zip(*read.parts, strict=True)]
+    if not columns:
+        columns = [np.zeros(0, np.int64)] * 8
+    owner, walk, place, table, kind, before, after, fires = columns
+    order = np.lexsort((place, walk, owner))
+    return Changes(
+        table[order], kind[order], before[order], after[order], fires[order].astype(bool),
+        owner[order], tuple(map(tuple, read.images)), read.definitions,
+        np.concatenate(positions), {name: np.concatenate(m) for name, m in masks.items()},
+    )  # fmt: skip
+
+
+def _read(read: _Read, task: StageTask, begin: int) -> Longs:
+    """Positions of the task's transactions."""
+    places = np.zeros(sum(len(span) for span in task.spans), np.int64)
+    before = 0
+    for span in task.spans:
+        for first, last in slices(span):
+            ordinal = before + np.arange(first, last)
+            try:
+                for images, ordinals, positions in read_images(
+                    span, first, last, ordinal, known=task.known, forms=task.forms, pairs=True
+                ):
+                    places[ordinals] = positions
+                    read.add(images, begin + ordinals, positions, task.forms.zero_dates)
+            except SparkReplError as error:
+                raise error.at(file=span.path) from error
+        before += len(span)
+    return places
+
+
+def _decoded(
+    images: RowImages, entries: Longs, positions: Longs, zero_dates: str
+) -> pa.RecordBatch:
+    try:
+        batch = images.decode(entries, zero_dates)
+    except DecodeError as error:
+        if error.row is not None:
+            error.at(position=RelayPosition.unpack(int(positions[error.row])))
+        raise
+    names = [str(i) for i in range(batch.num_columns)]
+    return pa.RecordBatch.from_arrays(batch.columns, names=names)

@@ -1,0 +1,73 @@
+"""A logged table's rows as the target has them, where it keeps more of it (``ddl.additive``):
+columns that the source has dropped are NULL, values of narrower columns are made the wider ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ..binlog.json.diff import pending_diffs
+from ..ddl.conversion import convert
+from ..ddl.widening import UTC
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, TableDefinition
+
+
+def target_rows(
+    rows: pa.RecordBatch, logged: TableDefinition, target: TableDefinition
+) -> pa.RecordBatch:
+    """``rows`` of the definition ``logged`` with the target's columns. Those of another definition
+    than the target knows are left as they are: who writes them refuses it."""
+    ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
+    if ours.names != theirs.names or ours.types != theirs.types:
+        return rows
+    own, arrays = iter(rows.columns), []
+    for column in target.columns:
+        if column.kept:
+            arrays.append(pa.nulls(len(rows), column.arrow_type))
+        else:
+            arrays.append(_widened(next(own), column))
+    return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def _widened(values: pa.Array, column: Column) -> pa.Array:
+    logged = column.logged
+    if logged is None or (logged.type == column.type and logged.arrow_type == column.arrow_type):
+        return values
+    wide = replace(column, nullable=True, auto_increment=False)
+    own = replace(logged, nullable=True, auto_increment=False)
+    return convert(values, own, wide, UTC, plain=own.detail == wide.detail == "")
+
+
+def target_gaps(
+    held: pa.Array, diffs: pa.Array, target: TableDefinition
+) -> tuple[pa.Array, pa.Array]:
+    """``held`` and ``diffs`` of some images (``PartialImages.held``) in numbers of the target's
+    columns. An image holds what the target alone has: NULL."""
+    own = [number for number, column in enumerate(target.columns) if not column.kept]
+    return (
+        pa.array([_bits(one, own, len(target.columns)) for one in held.to_pylist()], pa.binary()),
+        pa.array([_diffs(one, own) for one in diffs.to_pylist()], pa.binary()),
+    )
+
+
+def _bits(bitmap: bytes | None, own: list[int], columns: int) -> bytes | None:
+    if bitmap is None:
+        return None
+    out = np.ones(columns, np.uint8)
+    raw = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    out[own] = raw[: len(own)]
+    return np.packbits(out, bitorder="little").tobytes()
+
+
+def _diffs(packed: bytes | None, own: list[int]) -> bytes | None:
+    if packed is None:
+        return None
+    return b"".join(
+        own[column].to_bytes(2, "little") + len(data).to_bytes(4, "little") + data
+        for column, data in pending_diffs(packed)
+    )

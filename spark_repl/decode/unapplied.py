@@ -1,0 +1,58 @@
+"""What a worker does not apply: tables whose rows are left out, by name or by the filters."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import UNREAD
+from ..ddl.filters import Filters
+from ..ddl.lower_names import fold
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+
+
+@dataclass(frozen=True)
+class Unapplied(Container[str]):
+    """``tables`` wait, or are of an online tool; ``filters`` leave out the others. ``asked``: what
+    they have said, as a log names a table once for each transaction."""
+
+    tables: frozenset[str] = frozenset()
+    filters: Filters = field(default_factory=Filters)
+    asked: dict[str, bool] = field(default_factory=dict)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tables or self.filtered(str(name))
+
+    def filtered(self, name: str) -> bool:
+        if not self.filters.any:
+            return False
+        if (known := self.asked.get(name)) is None:
+            known = self.asked[name] = not self.filters.keeps(name)
+        return known
+
+
+class KnownTables(Mapping[str, "TableDefinition"]):
+    """Definitions by name; UNREAD of what filters leave out, but for ``parents``, by names in lower
+    case: which of their changes a foreign key carries on into what is kept has to be seen."""
+
+    def __init__(
+        self,
+        known: Mapping[str, TableDefinition],
+        unapplied: Unapplied,
+        parents: Container[str] = (),
+    ) -> None:
+        self._known, self._unapplied, self._parents = known, unapplied, parents
+
+    def __getitem__(self, name: str) -> TableDefinition:
+        if self._unapplied.filtered(name) and fold(name) not in self._parents:
+            return UNREAD
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,0 +1,213 @@
+"""Durable: a table's files are on the disk, with the folders that name them, before anything goes
+that they stand for.
+
+Neither Delta nor delta-rs syncs a commit. When power fails the newest versions of a table may be
+gone; the relay log then brings them again, if it is still there. So whoever removes a part of it,
+the bytes of an XA branch, or what a checkpoint replaces, has the tables synced first. An object
+store keeps what it has taken: there nothing is done.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..runtime.object_store import is_remote
+from .deletion_vector import path_of
+from .log_replay import Action, commit_path, read_commit
+from .storage import data_file
+
+_AT_ONCE = 8  # files: a journal takes several in one turn
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.|/_sidecars/")
+_LAST = "_last_checkpoint"
+
+
+@dataclass(frozen=True)
+class _Upto:
+    """The newest version that is durable, and the identity of its file."""
+
+    version: int
+    file: tuple[int, int]
+
+
+class Durable:
+    """What this process has synced of the tables below ``root``. Safe from any thread.
+
+    A sync that failed fails for good: the system says once that it has lost what was written, and
+    takes it for written from then on.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._upto: dict[str, _Upto] = {}  # by folder
+        self._failed: OSError | None = None
+        self._lock = threading.Lock()
+
+    def newest(self, folder: str) -> int:
+        """The newest version of the table at ``folder``; -1 where none is known."""
+        if is_remote(folder) or not os.path.isdir(_log(folder)):
+            return -1
+        known = self._known(folder)
+        if known is None:
+            return max((version for version, _ in _commits(folder)), default=-1)
+        version = known.version
+        while os.path.exists(commit_path(folder, version + 1)):
+            version += 1
+        return version
+
+    def sync(self, folder: str, upto: int | None = None) -> None:
+        """Makes a table durable: what its versions up to ``upto`` (None: the newest) name, then
+        these, then the folders above. Its first time in this process it takes all files there are.
+        Raises OSError."""
+        if is_remote(folder) or not os.path.isdir(_log(folder)):
+            return
+        with self._for_good():
+            known = self._known(folder)
+            upto = self.newest(folder) if upto is None else upto
+            if known is None:
+                self._sync_all(folder, upto)
+            elif upto > known.version:
+                _sync_versions(folder, range(known.version + 1, upto + 1))
+            else:
+                return
+            if (file := _identity(folder, upto)) is not None:
+                self._upto[folder] = _Upto(upto, file)
+
+    def sync_checkpoint(self, folder: str) -> None:
+        """Makes a table durable, and its checkpoints, which may be all that stays of old commits.
+        Raises OSError."""
+        if is_remote(folder):
+            return
+        self.sync(folder)
+        with self._for_good():
+            log = _log(folder)
+            found = [path for path in _files(log) if _CHECKPOINT.search(path)]
+            _sync_files(found)
+            _sync_folders({log, *map(os.path.dirname, found)})
+            _sync_files([os.path.join(log, _LAST)])  # which names one of them
+            _sync_folders([log])
+
+    @contextmanager
+    def _for_good(self) -> Iterator[None]:
+        with self._lock:
+            if self._failed is not None:
+                raise self._failed
+            try:
+                yield
+            except OSError as error:
+                self._failed = error
+                raise
+
+    def _known(self, folder: str) -> _Upto | None:
+        """None: another table may lie there now."""
+        known = self._upto.get(folder)
+        return known if known and _identity(folder, known.version) == known.file else None
+
+    def _sync_all(self, folder: str, upto: int) -> None:
+        log = _log(folder)
+        named = [path for path in _files(folder) if not path.startswith(log + os.sep)]
+        _sync_files(named)
+        _sync_folders(_folders(named, folder))
+        _sync_files(path for version, path in _commits(folder) if version <= upto)
+        _sync_folders([log])
+        sync_above(folder, self._root)
+
+
+def sync_above(folder: str, root: str) -> None:
+    """Has every folder from the one that names ``folder`` up to the one that names ``root`` on the
+    disk. Raises OSError."""
+    above, last = [], os.path.dirname(os.path.abspath(root))
+    while folder != last and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        above.append(folder)
+    _sync_folders(above)
+
+
+def _sync_versions(folder: str, versions: Iterable[int]) -> None:
+    named = [path for version in versions for path in _named(folder, version)]
+    _sync_files(named)
+    _sync_folders(_folders(named, folder))
+    _sync_files(commit_path(folder, version) for version in versions)
+    _sync_folders([_log(folder)])
+
+
+def _named(folder: str, version: int) -> Iterator[str]:
+    """The files that one commit names as new."""
+    for action in read_commit(folder, version) or ():
+        for kind in ("add", "cdc"):
+            if kind in action:
+                yield from _files_of(folder, action[kind])
+
+
+def _files_of(folder: str, fields: Action) -> Iterator[str]:
+    yield data_file(folder, fields["path"])
+    vector = fields.get("deletionVector")
+    if vector and (path := path_of(folder, vector)):
+        yield path
+
+
+def _folders(paths: Iterable[str], folder: str) -> set[str]:
+    """The table's folder, and those between it and the files: of partitions, and of vectors."""
+    found = {folder}
+    for path in paths:
+        inner = os.path.dirname(path)
+        while inner not in found and len(inner) > len(folder):
+            found.add(inner)
+            inner = os.path.dirname(inner)
+    return found
+
+
+def _sync_files(paths: Iterable[str]) -> None:
+    each = list(set(paths))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(_sync_some, (each[number::_AT_ONCE] for number in range(_AT_ONCE))))
+
+
+def _sync_some(paths: Iterable[str]) -> None:
+    for path in paths:
+        _sync(path)
+
+
+def _sync_folders(folders: Iterable[str]) -> None:
+    _sync_files(folders)
+
+
+def _sync(path: str) -> None:
+    """What is gone is not asked for: a file that no version needs was removed meanwhile."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _log(folder: str) -> str:
+    return os.path.join(folder, "_delta_log")
+
+
+def _identity(folder: str, version: int) -> tuple[int, int] | None:
+    try:
+        found = os.stat(commit_path(folder, version))
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _commits(folder: str) -> list[tuple[int, str]]:
+    names = os.listdir(_log(folder))
+    matches = filter(None, map(_COMMIT.fullmatch, names))
+    return [(int(match[1]), os.path.join(_log(folder), match[0])) for match in matches]
+
+
+def _files(folder: str) -> list[str]:
+    """All files below a folder, as far as they are there."""
+    return [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]

@@ -1,0 +1,160 @@
+"""Endpoint: ``/metrics`` over HTTP for Prometheus, on a thread of the applier's process.
+
+Nobody but this machine reaches it unless ``observe.listen`` says so, and then a token is asked for.
+A request with the name of another host is refused: a page in somebody's browser can't read what is
+here by having its own name mean this machine.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from ..config_rules import host_port, is_local
+from ..errors import ConfigError, SparkReplError
+
+if TYPE_CHECKING:
+    from ..config import Observe
+
+log = logging.getLogger(__name__)
+
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_TIMEOUT_S = 10.0
+_KEPT_S = 1.0
+"""however many ask, there is no more than one look in so long"""
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class Endpoint:
+    """Listens from the beginning, answers between ``serve`` and ``close``. Raises ConfigError where
+    it can't listen, or the token can't be read. ``port``: the one that it has."""
+
+    def __init__(self, observe: Observe) -> None:
+        self._token = _token(observe.token_file)
+        host, port = host_port(observe.listen)
+        self._names = (*_LOCAL_NAMES, host) if is_local(observe.listen) else ()
+        self._look: Callable[[], str] | None = None
+        self._last = (-_KEPT_S, "")  # when it was looked, and what was seen
+        self._looking = threading.Lock()
+        family = _Server6 if ":" in host else _Server
+        try:
+            self._server = family((host, port), _handler(self))
+        except (OSError, UnicodeError) as error:
+            said = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                f"observe.listen: can't listen on {observe.listen}: {said}",
+                hint='give another port, or stop who has this one; observe.listen = "" is none',
+            ) from error
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics",
+                                        kwargs={"poll_interval": 0.5}, daemon=True)  # fmt: skip
+        self._thread.start()
+
+    def serve(self, look: Callable[[], str]) -> None:
+        """From now on ``look`` has the text that is sent; it is called by a thread a request."""
+        self._look = look
+
+    def close(self) -> None:
+        """The port is free again."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(_TIMEOUT_S)
+
+    def answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str]:
+        """What a GET is answered. Errors say what is wrong, and nothing that is secret."""
+        host = headers.get("Host", "")
+        if self._names and _without_port(host) not in self._names:
+            return HTTPStatus.MISDIRECTED_REQUEST, "this is not the host that was asked for\n"
+        if self._token and not self._is_allowed(headers.get("Authorization", "")):
+            return HTTPStatus.UNAUTHORIZED, "the token of observe.token_file is asked for\n"
+        if path.partition("?")[0] != "/metrics":
+            return HTTPStatus.NOT_FOUND, "only /metrics is here\n"
+        if self._look is None:
+            return HTTPStatus.SERVICE_UNAVAILABLE, "the applier is starting\n"
+        try:
+            return HTTPStatus.OK, self._seen(self._look)
+        except (OSError, SparkReplError) as error:
+            log.warning("no metrics: %s", error)
+            return HTTPStatus.SERVICE_UNAVAILABLE, "the target can't be looked at: see the log\n"
+
+    def _seen(self, look: Callable[[], str]) -> str:
+        with self._looking:
+            if time.monotonic() - self._last[0] > _KEPT_S:
+                self._last = time.monotonic(), look()
+            return self._last[1]
+
+    def _is_allowed(self, said: str) -> bool:
+        wanted = f"Bearer {self._token}".encode()
+        return hmac.compare_digest(said.encode("latin-1", "replace"), wanted)  # as it came
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who asked has gone: nothing for standard error."""
+        log.debug("a request for metrics was cut off", exc_info=True)
+
+    def server_bind(self) -> None:
+        """Without the look for a name of the address, for which DNS would be asked."""
+        socketserver.TCPServer.server_bind(self)
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def check_free(observe: Observe) -> None:
+    """Raises ConfigError where nobody could listen: said before long work begins."""
+    if observe.listen:
+        Endpoint(observe).close()
+
+
+def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _TIMEOUT_S  # of a client that connects and says nothing
+        server_version, sys_version = "spark_repl", ""
+
+        def do_GET(self) -> None:
+            code, text = endpoint.answer(self.path, self.headers)
+            body = text.encode()
+            self.send_response(code)
+            self.send_header("Content-Type", _TEXT)
+            self.send_header("Content-Length", str(len(body)))
+            if code == HTTPStatus.UNAUTHORIZED:
+                self.send_header("WWW-Authenticate", "Bearer")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Requests are not logged: there is one every few seconds."""
+
+    return Handler
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).strip("[]").lower()
+
+
+def _token(file: str) -> str:
+    """The first line of the file. Raises ConfigError where there is none."""
+    if not file:
+        return ""
+    try:
+        with open(file, encoding="utf-8") as lines:
+            token = lines.readline().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigError(f"observe.token_file can't be read: {said}", file=file) from error
+    if not token:
+        raise ConfigError("observe.token_file is empty: its first line is the token", file=file)
+    return token

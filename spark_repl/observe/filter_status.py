@@ -1,0 +1,27 @@
+"""The filters that the target is applied with, as performance_schema.replication_applier_filters
+has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..control.filter_rules import recorded
+
+if TYPE_CHECKING:
+    from ..control.control import Control
+
+
+def filter_rows(control: Control, channel: str) -> list[dict[str, Any]]:
+    """A row for each kind of rule that has entries, and since when the rules hold."""
+    rules, since = recorded(control)
+    return [
+        {
+            "CHANNEL_NAME": channel,
+            "FILTER_NAME": f"REPLICATE_{kind.upper()}",
+            "FILTER_RULE": ",".join(entries),
+            "CONFIGURED_BY": "CONFIGURATION_FILE",
+            "ACTIVE_SINCE": since.isoformat(timespec="microseconds") if since else None,
+        }
+        for kind, entries in rules.entries()
+        if entries
+    ]

@@ -1,0 +1,72 @@
+"""Latency: from a transaction's commit on the source to the cut that shows it, as a histogram."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
+_WAITING_MOST = 1 << 17
+_MICROSECONDS = 1_000_000
+
+Times = npt.NDArray[np.int64]
+
+
+class Latency:
+    """Counts transactions by the time that they took; ``landed`` ones wait for their cut. Those of
+    which the log has no time (before MySQL 8.0) are not counted. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(len(BOUNDS_S) + 1, np.int64)  # the last: above all bounds
+        self._sum_s = 0.0
+        self._waiting: list[tuple[Times, Times]] = []  # microseconds, how many
+        self._size, self._limit = 0, _WAITING_MOST
+
+    def landed(self, commit_times: Times) -> None:
+        """A group's transactions are in the tables. ``commit_times``: microseconds UTC."""
+        times = commit_times[commit_times > 0]
+        self._waiting.append((times, np.ones(len(times), np.int64)))
+        self._size += len(times)
+        if self._size > self._limit:
+            self._coarsen()
+
+    def cut(self) -> None:
+        """A cut shows all that has landed."""
+        now = time.time()
+        for times, weights in self._waiting:
+            # A source's clock that is ahead of this one's makes no negative time.
+            seconds = np.maximum(0.0, now - times / _MICROSECONDS)
+            places = np.searchsorted(BOUNDS_S, seconds, "left")
+            np.add.at(self._counts, places, weights)
+            self._sum_s += float(seconds @ weights)
+        self._waiting, self._size, self._limit = [], 0, _WAITING_MOST
+
+    def _coarsen(self) -> None:
+        """No cut for long, as while a copy catches up: whole seconds will do."""
+        times = np.concatenate([part for part, _ in self._waiting]) // _MICROSECONDS
+        weights = np.concatenate([part for _, part in self._waiting])
+        seconds, places = np.unique(times, return_inverse=True)
+        counts = np.bincount(places, weights).astype(np.int64)
+        self._waiting = [(seconds * _MICROSECONDS, counts)]
+        self._size, self._limit = len(seconds), len(seconds) + _WAITING_MOST
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "bounds_s": list(BOUNDS_S), "counts": self._counts.tolist(),
+            "sum_s": round(self._sum_s, 3),
+        }  # fmt: skip
+
+
+def quantile(said: Mapping[str, Any], share: float) -> float | None:
+    """The bound up to which so many of the transactions are; None without any, infinity where they
+    are above all bounds."""
+    counts = np.cumsum(said.get("counts") or [0])
+    if not counts[-1]:
+        return None
+    place = int(np.searchsorted(counts, share * counts[-1], "left"))
+    bounds: list[float] = [*said["bounds_s"], float("inf")]
+    return bounds[place]

@@ -1,0 +1,108 @@
+"""Problems: what is wrong at one look, each with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MOST = 5
+"""so many of one kind are named"""
+_LAST_ERROR = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``what`` is wrong, and what to do: ``hint``."""
+
+    what: str
+    hint: str
+
+
+def problems(status: Mapping[str, Any]) -> list[Problem]:
+    """Of a status that has none of them yet; the worst come first."""
+    of_tables = list(_of_tables(status))
+    found = [*_of_applier(status), *_of_receiver(status), *_of_retries(status)]
+    return [*found, *_first(of_tables), *_first(list(_of_branches(status)))]
+
+
+def _first(found: list[Problem]) -> list[Problem]:
+    more = len(found) - _MOST
+    return [*found[:_MOST], *([Problem(f"... and {more} more", "see --json")] if more > 0 else [])]
+
+
+def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
+    owner, state = status["owner"], status["state"]
+    if state == "crashed":
+        yield Problem(
+            f"the applier has crashed: process {owner['pid']} is gone, and did not say why",
+            "start it again: what was not committed is applied then; was it killed, or out of"
+            " memory? see its log and the kernel's",
+        )
+    (coordinator,) = status["replication_applier_status_by_coordinator"]
+    if state != "starting" and (said := coordinator.get("LAST_ERROR_MESSAGE")):
+        yield Problem(
+            f"the applier {'has met' if state == 'running' else 'was stopped by'} an error: {said}",
+            coordinator.get("LAST_ERROR_HINT") or "see docs/operations.md, Errors",
+        )
+    if state in ("running", "starting") and not owner["here"]:
+        yield Problem(
+            f"whether the applier still runs can't be seen from here: it is on {owner['host']}",
+            "look there",
+        )
+
+
+def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
+    for receiver in status["replication_connection_status"]:
+        state, said = receiver["SERVICE_STATE"], receiver["LAST_ERROR_MESSAGE"]
+        hint = receiver.get("LAST_ERROR_HINT") or "see its log"
+        if state == "CONNECTING":
+            yield Problem(f"the receiver is not connected: {said or 'it is trying'}", hint)
+        elif state == "OFF" and said:
+            yield Problem(f"the receiver was stopped by an error: {said}", hint)
+        elif state == "OFF" and status["state"] == "running":
+            yield Problem(
+                "the receiver does not run: nothing new comes in",
+                "run starts it again by itself; without run: spark-repl receive",
+            )
+        elif receiver["SERVICE_DOING"]:
+            yield Problem(
+                f"the receiver is {receiver['SERVICE_DOING']}: the relay log is full",
+                "the applier makes room when it gets on; or raise relay.space_limit_bytes",
+            )
+
+
+def _of_retries(status: Mapping[str, Any]) -> Iterator[Problem]:
+    if status["state"] != "running":
+        return
+    for worker in status["replication_applier_status_by_worker"]:
+        if worker.get(_LAST_ERROR):
+            yield Problem(
+                f"worker {worker['WORKER_ID']} tries again, attempt"
+                f" {worker['APPLYING_TRANSACTION_RETRIES_COUNT'] + 1}: {worker[_LAST_ERROR]}",
+                "it goes on by itself if that passes",
+            )
+
+
+def _of_tables(status: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, why in status["waiting"].items():
+        yield Problem(
+            f"{name} waits for a copy since {why['since']}: {why['reason']} ({why['copy']})",
+            f"run copies it by itself; else spark-repl snapshot --config F --table {name}",
+        )
+    if status["state"] != "running":
+        for name, position in status["ahead"].items():
+            yield Problem(f"{name} is ahead of the last cut, at {position}",
+                          "the next start brings the others there")  # fmt: skip
+
+
+def _of_branches(status: Mapping[str, Any]) -> Iterator[Problem]:
+    for branch in status["xa_recover"]:
+        if branch["old"]:
+            xid = f"{branch['gtrid']},{branch['bqual']},{branch['format_id']}"
+            yield Problem(
+                f"the XA branch {xid} is prepared since {branch['age_s']} s:"
+                " is its XA COMMIT lost?",
+                "if XA RECOVER on the source does not have it: spark-repl xa commit, or xa"
+                " rollback",
+            )

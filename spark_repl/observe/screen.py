@@ -1,0 +1,237 @@
+"""Screen: a status as text. First what people ask first: does it run, how far is it behind, is
+anything wrong, what is it doing. Then the parts, under MySQL's names.
+
+What comes from a source (names, statements, messages) is printed without control characters: none
+of them reaches the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .latency import BOUNDS_S, quantile
+from .worker_status import IDLE
+
+Status = Mapping[str, Any]
+Rows = Sequence[tuple[str, ...]]
+
+_STATES = {
+    "never started": "no: nothing was applied to this target yet",
+    "starting": "starting",
+    "running": "yes",
+    "stopped": "no: it was stopped",
+    "failed": "no: an error has stopped it",
+    "crashed": "NO: it has crashed",
+}
+_TABLES = ("table", "path", "version", "position", "source position", "changes", "changes/s",
+           "definition from")  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """The text on one line, with nothing in it that a terminal acts on."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def screen(status: Status) -> str:
+    """All of a status, as lines that end with a newline."""
+    lines = [*_first(status), *_receiver(status), *_relay_log(status), *_coordinator(status)]
+    lines += [*_workers(status), *_statements(status), *_copies(status), *_xa(status)]
+    lines += [*_verified(status), *_tables(status)]
+    return "".join(plain(line).rstrip() + "\n" for line in lines)
+
+
+def columns(names: tuple[str, ...], rows: Rows) -> Iterator[str]:
+    """Columns as wide as their longest cell, uncut: cells are copied into other commands."""
+    shown = [names, *(tuple(plain(cell) for cell in row) for row in rows)]
+    width = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        cells = (cell.ljust(size) for cell, size in zip(row, width, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _first(status: Status) -> Iterator[str]:
+    owner, lag = status["owner"], status["lag"]
+    who = f", process {owner['pid']} on {owner['host']} since {owner['since']}" if owner else ""
+    yield f"running:  {_STATES[status['state']]}{who}"
+    yield f"behind:   applier {_behind(lag['applier'])}"
+    if status["replication_connection_status"]:
+        yield f"          receiver {_behind(lag['receiver'])}"
+    found = status["problems"]
+    yield f"wrong:    {len(found) or 'nothing'}"
+    for problem in found:
+        yield f"          {problem['what']}"
+        yield f"          Try: {problem['hint']}"
+    yield f"doing:    {_doing(status)}"
+
+
+def _behind(lag: Mapping[str, Any]) -> str:
+    count, seconds = lag["transactions"], lag["seconds"]
+    if count == 0:
+        return "0 s, 0 transactions"
+    most = "at most " if lag["at_most"] else ""
+    shown = "not known" if seconds is None else f"{most}{_duration(seconds)}"
+    return shown if count is None else f"{shown}, {count:,} transactions"
+
+
+def _within(bound: float) -> str:
+    return f"within {bound:g} s" if bound < float("inf") else f"not even within {BOUNDS_S[-1]:g} s"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, and from two minutes on in larger units, too."""
+    if seconds < 120:
+        return f"{seconds:g} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{seconds:.0f} s ({hours}:{minutes:02}:{rest:02})"
+
+
+def _doing(status: Status) -> str:
+    (coordinator,) = status["replication_applier_status_by_coordinator"]
+    state, what = coordinator.get("PROCESSLIST_STATE"), coordinator.get("PROCESSING_TRANSACTION")
+    if status["state"] not in ("running", "starting"):
+        return "nothing"
+    return f"{state}: {what}" if state and what else state or "reading where the tables are"
+
+
+def _receiver(status: Status) -> Iterator[str]:
+    for receiver in status["replication_connection_status"]:
+        doing = f", {receiver['SERVICE_DOING']}" if receiver["SERVICE_DOING"] else ""
+        yield ""
+        yield "receiver (replication_connection_status)"
+        yield f"  SERVICE_STATE             {receiver['SERVICE_STATE']}{doing}"
+        yield f"  SOURCE_HOST               {receiver['SOURCE_HOST']} {receiver['SOURCE_UUID']}"
+        yield (f"  Read_Source_Log_Pos       {receiver['SOURCE_LOG_FILE']}:"
+               f"{receiver['READ_SOURCE_LOG_POS']}")  # fmt: skip
+        yield f"  RECEIVED_TRANSACTION_SET  {receiver['RECEIVED_TRANSACTION_SET']}"
+        yield f"  LAST_HEARTBEAT_TIMESTAMP  {receiver['LAST_HEARTBEAT_TIMESTAMP']}"
+        if receiver["LAST_ERROR_MESSAGE"]:
+            yield (f"  LAST_ERROR                {receiver['LAST_ERROR_TIMESTAMP']}:"
+                   f" {receiver['LAST_ERROR_MESSAGE']}")  # fmt: skip
+
+
+def _relay_log(status: Status) -> Iterator[str]:
+    (place,) = status["replica_status"]
+    yield ""
+    yield "relay log (SHOW REPLICA STATUS)"
+    if status["relay_position"]:
+        yield f"  Relay_Log_Pos             {status['relay_position']}"
+    if place["Relay_Source_Log_File"]:
+        yield (f"  Exec_Source_Log_Pos       {place['Relay_Source_Log_File']}:"
+               f"{place['Exec_Source_Log_Pos']}")  # fmt: skip
+    yield f"  Executed_Gtid_Set         {status['gtid_executed']}"
+    for receiver in status["replication_connection_status"]:
+        yield f"  Relay_Log_Space           {receiver['RELAY_LOG_SPACE']:,} bytes"
+
+
+def _coordinator(status: Status) -> Iterator[str]:
+    (applier,) = status["replication_applier_status"]
+    (row,) = status["replication_applier_status_by_coordinator"]
+    rates, counters = status["rates"], status["counters"]
+    yield ""
+    yield "coordinator (replication_applier_status_by_coordinator)"
+    yield f"  SERVICE_STATE             {row['SERVICE_STATE']}, channel {row['CHANNEL_NAME']}"
+    yield f"  PROCESSLIST_STATE         {row.get('PROCESSLIST_STATE') or ''}"
+    yield (f"  of this run               {counters.get('transactions', 0):,} transactions,"
+           f" {counters.get('row_changes', 0):,} row changes,"
+           f" {counters.get('groups', 0):,} groups")  # fmt: skip
+    yield (f"  now                       {rates['transactions_per_s']:,} transactions/s,"
+           f" {rates['row_changes_per_s']:,} row changes/s")  # fmt: skip
+    half, most = (quantile(status["commit_to_cut"], share) for share in (0.5, 0.99))
+    if half is not None and most is not None:
+        yield f"  commit to cut             half {_within(half)}, 99 % {_within(most)}"
+    yield f"  retries                   {applier['COUNT_TRANSACTIONS_RETRIES']}"
+    yield f"  Spark's task retries      {applier['COUNT_TASK_RETRIES']}"
+    yield f"  cuts that are kept        {status['cuts']}"
+    if row.get("LAST_ERROR_MESSAGE"):
+        said = f"{row['LAST_ERROR_TIMESTAMP']}: {row['LAST_ERROR_MESSAGE']}"
+        yield f"  LAST_ERROR                {said}"
+    if stream := status["stream"]:
+        yield (f"  Spark's stream            batch {stream['batch']}, {stream['rows']} transactions"
+               f" in {stream['seconds']:g} s")  # fmt: skip
+
+
+def _workers(status: Status) -> Iterator[str]:
+    found = status["replication_applier_status_by_worker"]
+    if not found:
+        return
+    yield ""
+    yield "workers (replication_applier_status_by_worker)"
+    rows = [
+        (
+            f"  {row['WORKER_ID']}",
+            row.get("PROCESSLIST_STATE") or IDLE * (row["SERVICE_STATE"] == "ON"),
+            row["APPLYING_TRANSACTION"], row["LAST_APPLIED_TRANSACTION"],
+            str(row["COUNT_TRANSACTIONS_RETRIES"]),
+            row["LAST_ERROR_MESSAGE"] or row["LAST_TRANSIENT_ERROR_MESSAGE"],
+        )
+        for row in found
+    ]  # fmt: skip
+    yield from columns(("  id", "state", "applying", "last applied", "retries", "last error"), rows)
+
+
+def _statements(status: Status) -> Iterator[str]:
+    """The last statements with the way each was taken, and a rewrite that is under way."""
+    statements = status["statements"]
+    if not (statements["last"] or statements["counts"] or statements["rewrite"]):
+        return
+    yield ""
+    yield "statements that change tables"
+    if rewrite := statements["rewrite"]:
+        yield (f"  rewrite: {rewrite['table']}, {rewrite['done']} of {rewrite['files']} files,"
+               f" {rewrite['gtid']}")  # fmt: skip
+    if counts := statements["counts"]:
+        yield "  statements: " + ", ".join(f"{count} {way}" for way, count in counts.items())
+    for row in statements["last"]:
+        tables = f", {row['tables']}" if row["tables"] else ""
+        yield (f"  statement: {row['gtid']}{tables}: {row['way']}, {row['seconds']} s:"
+               f" {row['statement']}")  # fmt: skip
+
+
+def _copies(status: Status) -> Iterator[str]:
+    """The tables that are not where the others are."""
+    if not (status["ahead"] or status["waiting"]):
+        return
+    yield ""
+    yield "tables that are not where the others are"
+    for name, position in status["ahead"].items():
+        yield f"  ahead of the last cut: {name} at {position}"
+    for name, why in status["waiting"].items():
+        yield f"  waits for a copy: {name} since {why['since']}: {why['reason']} ({why['copy']})"
+
+
+def _xa(status: Status) -> Iterator[str]:
+    if not status["xa_recover"]:
+        return
+    yield ""
+    yield "prepared XA branches (XA RECOVER)"
+    for branch in status["xa_recover"]:
+        old = " (old: is its XA COMMIT lost?)" if branch["old"] else ""
+        yield (f"  prepared: {branch['gtrid']},{branch['bqual']},{branch['format_id']}"
+               f" {branch['bytes']} bytes, {branch['age_s']} s{old}")  # fmt: skip
+
+
+def _verified(status: Status) -> Iterator[str]:
+    """What the last verify has found."""
+    if found := status.get("verify"):
+        left_out = f", {len(found['not_compared'])} not compared" if found["not_compared"] else ""
+        yield ""
+        yield (f"verify: {found['differing']} rows differ, {found['undecided']} undecided,"
+               f" of {found['rows']} in {found['tables']} tables{left_out},"
+               f" {found['at']}")  # fmt: skip
+
+
+def _tables(status: Status) -> Iterator[str]:
+    rows = [
+        (
+            name, table["path"], str(table["version"]),
+            table["position"] + " (ahead)" * table["ahead"],
+            f"{table['source_file']}:{table['source_position']}" if table["source_file"] else "",
+            f"{table['row_changes']:,}", f"{table['row_changes_per_s']:,}", table["definition"],
+        )
+        for name, table in status["tables"].items()
+    ]  # fmt: skip
+    if rows:
+        yield ""
+        yield from columns(_TABLES, rows)

@@ -1,0 +1,34 @@
+"""What the last verify found: a file in the working state, which ``status`` shows."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from .. import formats
+from ..errors import FormatError
+from ..runtime.private_files import opener
+
+_FORMAT = 1
+
+
+def record(path: str, found: dict[str, Any]) -> None:
+    """Writes the result in the place of the one before."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    work = f"{path}.{os.getpid()}"
+    with open(work, "w", encoding="utf-8", opener=opener) as file:
+        file.write(formats.stamp(json.dumps(found, default=str), _FORMAT))
+    os.replace(work, path)
+
+
+def read(path: str) -> dict[str, Any] | None:
+    """The result; None where there is none, or none that this version can read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found: dict[str, Any] = json.loads(
+                formats.unstamp(file.read(), _FORMAT, "verify's result", path)
+            )
+    except (FileNotFoundError, FormatError, ValueError):
+        return None
+    return found

@@ -1,0 +1,107 @@
+"""Lease: what a reader of a receiver's log holds, so that a purge spares the file it is in and all
+behind that.
+
+It is a shared lock (flock) on the file, which the kernel gives back when the process ends, however
+it ends: a reader that died holds nothing. The receiver never asks for one, so nothing is written
+more slowly for readers; only a purge asks, and does not wait (WL#5721, MySQL's warning 1867).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .log import RelayLog
+
+_LOCKS = "/proc/locks"
+# A file system without locks: there a purge goes by the applier alone, as it says.
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+class Lease:
+    """Holds one file at a time, or none. In a copy of it, in another process, it holds none."""
+
+    def __init__(self) -> None:
+        self._fd, self._path = -1, ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lease, ()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def hold(self, log: RelayLog, number: int) -> None:
+        """Moves to the file of that number, or of the log's first; only a receiver's log has files
+        that are purged. Raises FileNotFoundError where it was purged meanwhile."""
+        if log.log_id:
+            self._move(log.file(max(number, log.files[0].number)).path)
+
+    def _move(self, path: str) -> None:
+        if path == self._path:
+            return
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            _lock(fd, fcntl.LOCK_SH)  # a purge that has it is about to remove the file
+            if not os.fstat(fd).st_nlink:
+                raise FileNotFoundError(errno.ENOENT, "it was purged", path)
+        except BaseException:
+            os.close(fd)
+            raise
+        self.release()
+        self._fd, self._path = fd, path
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._path = -1, ""
+
+    def __del__(self) -> None:
+        self.release()
+
+
+@contextmanager
+def unread(paths: list[str]) -> Iterator[list[str]]:
+    """The first of the files, in order, that no reader is in: up to there nobody enters one while
+    the block runs. What was removed by hand counts."""
+    free = []
+    with ExitStack() as held:
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                fd = os.open(path, os.O_RDWR)
+                held.callback(os.close, fd)
+                try:
+                    _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    break
+            free.append(path)
+        yield free
+
+
+def readers(path: str) -> tuple[int, ...]:
+    """Processes that hold the file, as far as this machine tells; ascending."""
+    try:
+        found = os.stat(path)
+        with open(_LOCKS, encoding="ascii") as lines:
+            locks = [line.split() for line in lines]
+    except OSError:
+        return ()
+    where = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    mine = [lock for lock in locks if lock[1:4] == ["FLOCK", "ADVISORY", "READ"]]
+    return tuple(sorted({int(lock[4]) for lock in mine if lock[5] == where}))
+
+
+def _lock(fd: int, how: int) -> None:
+    try:
+        fcntl.flock(fd, how)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise

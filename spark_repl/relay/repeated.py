@@ -1,0 +1,172 @@
+"""Repeated transactions: those that a replica has received twice, and its relay log holds twice.
+
+With relay_log_recovery=ON a replica that starts forgets what it had received and not applied: it
+fetches that again into new files, and the old ones stay in its list. MySQL's applier passes over
+GTIDs that it has, and begins with the new files where there are none; here the index says that the
+second one holds nothing, by its GTID or by its place in the source's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.events.event import Header, parse_header, parse_rotate
+from ..gtid import GtidSet
+from ..position import OFFSET_BITS, OFFSET_MASK
+from ..source.dump import has_checksum
+from .file_head import events
+from .log import split_name
+from .record import Flag, Kind
+
+if TYPE_CHECKING:
+    from .file_head import RelayFile
+    from .file_index import FileIndex
+    from .log import RelayLog
+
+
+Place = tuple[str, int, int]
+"""Stem and number of a source's file, and an offset in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What files before hold, and a file may hold again: GTIDs, and transactions without one up to
+    a ``place`` of the source. ``file``: the source's that the file begins with; ``marked``: how
+    many of its records were compared."""
+
+    gtids: GtidSet = field(default_factory=GtidSet)
+    place: Place | None = None
+    file: str = ""
+    marked: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.gtids) or self.place is not None
+
+
+def unrepeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> FileIndex:
+    """The index of a replica's file, with what files ``before`` hold already made empty."""
+    earlier = index.earlier
+    if earlier is None:
+        earlier = _received(log, before, index)
+    count = len(index.records)
+    if not earlier or earlier.marked == count:
+        return replace(index, earlier=earlier)
+    records = np.array(index.records)
+    again = earlier.gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])
+    if earlier.place is not None:
+        begins, _ = _begins(log, index, earlier.file)
+        anonymous = records["flags"] & Flag.ANONYMOUS > 0
+        again |= anonymous & np.array([at < earlier.place for at in begins], bool)
+    records["kind"][again] = Kind.EMPTY
+    return replace(index, records=records, earlier=replace(earlier, marked=count))
+
+
+def _received(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> Received:
+    """Nothing, unless the replica has begun anew with this file or one before."""
+    if not before or not log.head(index.number).own.is_relay_log:
+        return Received()
+    last = before[-1]
+    known = last.earlier or Received()
+    found = _anonymous(log, before, index, known)
+    held = log.head(last.number).previous_gtids.union(_gtids(last))
+    if held.issubset(log.head(index.number).previous_gtids):
+        return replace(found, gtids=known.gtids)
+    held = log.head(before[0].number).previous_gtids
+    for one in before:
+        held = held.union(_gtids(one))
+    return replace(found, gtids=held)
+
+
+def _gtids(index: FileIndex) -> GtidSet:
+    records = index.records
+    return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
+
+
+def _anonymous(
+    log: RelayLog, before: Sequence[FileIndex], index: FileIndex, known: Received
+) -> Received:
+    """Up to where the source has sent before what it sends from this file on."""
+    begins = _source_place(log.file(index.number))
+    if begins is None:
+        # The file was begun by a rotation: what held for the one before holds on.
+        file = _begins(log, before[-1], known.file)[1] if known.place else ""
+        return Received(place=known.place, file=file)
+    filled = [one for one in before if len(one.records)]
+    if not filled or not filled[-1].records["flags"][-1] & Flag.ANONYMOUS:
+        return Received(place=known.place, file=begins[0])
+    last = _last_place(log, [one.number for one in before], filled[-1])
+    if known.place is not None and known.place[0] == last[0]:
+        last = max(last, known.place)
+    stem, number = split_name(begins[0])
+    again = stem == last[0] and (number, begins[1]) < last[1:]
+    return Received(place=last if again else None, file=begins[0])
+
+
+def _source_place(file: RelayFile) -> tuple[str, int] | None:
+    """Where in the source's log the file begins, if the replica was connected anew with it."""
+    for number, (header, _, event) in enumerate(events(file)):
+        if header.type == EventType.ROTATE and header.flags & EventFlag.ARTIFICIAL:
+            rotate = parse_rotate(event[HEADER_LENGTH : len(event) - CRC_LENGTH])
+            return rotate.name, rotate.position
+        if number > 2 or header.type not in (
+            EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS, EventType.ROTATE,
+        ):  # fmt: skip
+            return None
+    return None
+
+
+def _last_place(log: RelayLog, numbers: Sequence[int], last: FileIndex) -> Place:
+    """The place of the source behind a file's last transaction."""
+    name, position = "", 0
+    for number in numbers[: numbers.index(last.number) + 1]:
+        name = (_source_place(log.file(number)) or (name, 0))[0]
+    data = np.memmap(log.file(last.number).path, np.uint8, "r").data
+    end = int(last.records["end"][-1]) & OFFSET_MASK
+    for header, event in _walk(data, log.head(last.number).length, end):
+        if header.type == EventType.ROTATE:
+            name = _rotated(header, event) or name
+        elif header.end_log_pos and not header.flags & EventFlag.RELAY_LOG:
+            position = header.end_log_pos
+    return *split_name(name), position
+
+
+def _begins(log: RelayLog, index: FileIndex, name: str) -> tuple[list[Place], str]:
+    """(where in the source's log each transaction begins, the source's file at the end). ``name``:
+    the source's file at the beginning."""
+    path = log.file(index.number).path
+    data, at = np.memmap(path, np.uint8, "r").data, log.head(index.number).length
+    places = []
+    for record in index.records:
+        number, start = divmod(int(record["position"]), 1 << OFFSET_BITS)
+        if number == index.number:
+            for header, event in _walk(data, at, start):
+                name = _rotated(header, event) or name
+            header = parse_header(bytes(data[start : start + HEADER_LENGTH]))
+        else:
+            there = np.memmap(log.file(number).path, np.uint8, "r").data
+            header = parse_header(bytes(there[start : start + HEADER_LENGTH]))
+        places.append((*split_name(name), header.end_log_pos - header.length))
+        at = int(record["end"]) & OFFSET_MASK
+    for header, event in _walk(data, at, index.scanned):
+        name = _rotated(header, event) or name
+    return places, name
+
+
+def _walk(data: memoryview, begin: int, end: int) -> Iterator[tuple[Header, memoryview]]:
+    while begin + HEADER_LENGTH <= end:
+        header = parse_header(bytes(data[begin : begin + HEADER_LENGTH]))
+        yield header, data[begin : begin + header.length]
+        begin += max(header.length, HEADER_LENGTH)
+
+
+def _rotated(header: Header, event: memoryview) -> str:
+    """The source's file that follows its ROTATE; "" for another event."""
+    if header.type != EventType.ROTATE or header.flags & EventFlag.RELAY_LOG:
+        return ""
+    whole = bytes(event)
+    return parse_rotate(whole[HEADER_LENGTH : len(whole) - CRC_LENGTH * has_checksum(whole)]).name

@@ -1,0 +1,240 @@
+"""Split transactions: those that a replica's relay log begins in one file and ends in a later one.
+
+A MySQL replica without GTIDs rotates its relay log wherever it is full, and any replica that is
+stopped inside of a transaction leaves it open: with SOURCE_AUTO_POSITION the source sends it again
+from its beginning, without it goes on where it was. So what is open at a file's end either goes on
+in the next file, at the place of the source's log where it stopped, or is begun anew there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.events.transaction import Scan, Stop
+from ..errors import LogError
+from ..position import OFFSET_BITS, OFFSET_MASK
+from .pieces import Piece
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .file_head import RelayFile
+    from .log import RelayLog
+
+_HEADER = struct.Struct("<IBIIIH")
+_GTIDS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
+_OWN = frozenset((
+    EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS, EventType.ROTATE, EventType.STOP,
+    EventType.HEARTBEAT, EventType.HEARTBEAT_V2,
+))  # fmt: skip
+_MAY_END = (
+    EventType.QUERY, EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD,
+    EventType.INCIDENT, EventType.EXECUTE_LOAD_QUERY,
+)  # fmt: skip
+_ROWS = frozenset((
+    EventType.WRITE_ROWS_V1, EventType.UPDATE_ROWS_V1, EventType.DELETE_ROWS_V1,
+    EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS,
+    EventType.PARTIAL_UPDATE_ROWS,
+))  # fmt: skip
+_RELAY_LOG, _ROTATE = int(EventFlag.RELAY_LOG), int(EventType.ROTATE)
+_POSITION_MASK = 0xFFFFFFFF
+_FIRST_WITH_GTIDS = (5, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A transaction as far as it was read. ``outline``: its events, rows without their bodies and
+    but one of them, which is enough to tell its kind; ``source_end``: end_log_pos of the last.
+    ``lost``: its beginning is in no file that is there."""
+
+    pieces: tuple[Piece, ...]
+    checksum: bool
+    outline: bytes = b""
+    row_events: int = 0
+    source_end: int = 0
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a file has of an open transaction. ``end``: behind its last event there; ``scan``: its
+    outline's, where it ends; ``open``: the transaction with this file's piece, None where it is
+    begun anew at ``end``, or was lost and is over."""
+
+    end: int
+    open: Open | None
+    scan: Scan | None = None
+    stop: Stop = Stop.OPEN
+    bad: int = 0
+
+
+def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> Open | None:
+    """What the file leaves open, begun at ``start``; None where no whole event stands there."""
+    found = follow(log, file, Open((), checksum), start).open
+    return found if found is not None and found.outline else None
+
+
+def lost_part(log: RelayLog, file: RelayFile) -> Open | None:
+    """What a log's first file goes on with, where a replica's begins in the middle of a
+    transaction: servers from 5.7 on begin each by a GTID event."""
+    head = log.head(file.number)
+    version = tuple(
+        int(part) for part in head.source.server_version.split(".")[:2] if part.isdigit()
+    )
+    if not head.own.is_relay_log or version < _FIRST_WITH_GTIDS:
+        return None
+    for kind, *_ in _events(file.path, head.length, log.size(file.number)):
+        if kind not in _OWN:
+            return None if kind in _GTIDS else Open((), head.source.checksum, lost=True)
+    return None
+
+
+def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> Followed:
+    """Follows a transaction through the file from ``start`` on, where events of it stand, or such
+    that begin it anew. Raises LogError where it goes on at another place of the source's log, or
+    with events that can't stand there."""
+    _check_sums(log, file, before)
+    size, now, end = log.size(file.number), before, start
+    rows, last = before.row_events, before.source_end
+    anew, stop, bad = bool(before.outline), Stop.OPEN, size
+    for kind, at, length, source_end in _events(file.path, start, size):
+        if length < HEADER_LENGTH or at + length > size:
+            stop, bad = Stop.NO_EVENT if length < HEADER_LENGTH else Stop.CUT, at
+            break
+        if kind in _OWN:
+            anew = anew or (kind == EventType.FORMAT_DESCRIPTION and bool(now.outline))
+            continue
+        if kind in _GTIDS and (now.outline or now.lost):
+            if not (anew or now.lost):
+                raise _refused(file, at, "begins while another is open")
+            return Followed(end if now.lost else at, None, stop=Stop.END, bad=at)
+        if anew:
+            _check_place(file, at, replace(now, source_end=last), source_end - length)
+        anew, end, last = False, at + length, source_end
+        if now.lost or kind == EventType.TABLE_MAP or (kind in _ROWS and rows):
+            rows += kind in _ROWS
+            continue
+        rows += kind in _ROWS
+        now = replace(now, outline=now.outline + _outline(file.path, at, kind, length, now))
+        if kind in _MAY_END:
+            scan = _scanned(file, at, now)
+            if len(scan.numbers):
+                now = replace(now, row_events=rows, source_end=last)
+                return Followed(end, _with_piece(now, file.path, start, end), scan, Stop.END, at)
+    now = replace(now, row_events=rows, source_end=last)
+    return Followed(end, _with_piece(now, file.path, start, end), stop=stop, bad=bad)
+
+
+def pieces_of(log: RelayLog, record: Any, base: int) -> tuple[Piece, ...]:
+    """The pieces of an index record's transaction, in order; one where it lies in one file.
+    ``base``: what the record's file numbers are more than the files'."""
+    start, stop = int(record["position"]), int(record["end"])
+    first, last = (start >> OFFSET_BITS) - base, (stop >> OFFSET_BITS) - base
+    pieces = []
+    for number in range(first, last + 1):
+        file, head = log.file(number), log.head(number)
+        begin = start & OFFSET_MASK if number == first else head.length
+        if number == last:
+            end = stop & OFFSET_MASK
+        else:
+            end = _last_end(file.path, begin, log.size(number))
+        if end > begin:
+            pieces.append(Piece(file.path, begin, end))
+    return tuple(pieces)
+
+
+def is_split(records: Any) -> Any:
+    """bool, or bool[n]: whether the transactions of index records lie in several files."""
+    return records["position"] >> OFFSET_BITS != records["end"] >> OFFSET_BITS
+
+
+def _last_end(path: str, begin: int, size: int) -> int:
+    end = begin
+    for kind, at, length, _ in _events(path, begin, size):
+        if length < HEADER_LENGTH or at + length > size:
+            break
+        if kind not in _OWN:
+            end = at + length
+    return end
+
+
+def _events(path: str, begin: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """(type, offset, length, end_log_pos) of each event; the last may be cut, or be none. What the
+    replica wrote itself is a ROTATE, whatever it is."""
+    if begin + HEADER_LENGTH > size:
+        return
+    data = np.memmap(path, np.uint8, "r", shape=(size,)).data
+    while begin + HEADER_LENGTH <= size:
+        _, kind, _, length, source_end, flags = _HEADER.unpack_from(data, begin)
+        if flags & _RELAY_LOG and kind not in _OWN:
+            kind = _ROTATE
+        yield kind, begin, length, source_end
+        if length < HEADER_LENGTH:
+            return
+        begin += length
+
+
+def _outline(path: str, at: int, kind: int, length: int, now: Open) -> bytes:
+    """The event, or of one with rows its header alone."""
+    short = kind in _ROWS or kind == EventType.TRANSACTION_PAYLOAD
+    size = HEADER_LENGTH + CRC_LENGTH * now.checksum if short else length
+    with open(path, "rb") as file:
+        file.seek(at)
+        event = bytearray(file.read(size))
+    event[9:13] = size.to_bytes(4, "little")
+    return bytes(event)
+
+
+def _with_piece(now: Open, path: str, begin: int, end: int) -> Open:
+    if end == begin:
+        return now
+    return replace(now, pieces=(*now.pieces, Piece(path, begin, end)))
+
+
+def _scanned(file: RelayFile, at: int, now: Open) -> Scan:
+    from ..binlog.events.scan import scan  # numba: half a second that reading an index does without
+
+    found = scan(np.frombuffer(now.outline, np.uint8), 0, now.checksum, relay=True)
+    if found.stop not in (Stop.END, Stop.OPEN):
+        raise _refused(file, at, "can't stand in the transaction that goes on here")
+    return found
+
+
+def _check_sums(log: RelayLog, file: RelayFile, before: Open) -> None:
+    head = log.head(file.number)
+    described = head.source is not head.own
+    if before.outline and described and head.source.checksum != before.checksum:
+        raise LogError(
+            "a transaction goes on in this file with other checksums (binlog_checksum) than it"
+            " began with",
+            file=file.name, position=head.length, hint="fetch the log again from the source",
+        )  # fmt: skip
+
+
+def _check_place(file: RelayFile, at: int, before: Open, source_begin: int) -> None:
+    """Raises LogError unless the event follows the last one in the source's log."""
+    source_begin &= _POSITION_MASK
+    if not before.source_end or source_begin == before.source_end:
+        return
+    begun = f"{before.pieces[0].path}:{before.pieces[0].begin}" if before.pieces else file.path
+    raise LogError(
+        f"the transaction that begins at {begun} goes on with what stands at {source_begin}"
+        f" of the source's log, it stopped at {before.source_end}: events are missing, or were"
+        " received twice",
+        file=file.name,
+        position=at,
+        hint="start the replica with relay_log_recovery=ON, or fetch the log again",
+    )
+
+
+def _refused(file: RelayFile, at: int, why: str) -> LogError:
+    return LogError(
+        f"an event {why}: the transactions' boundaries are broken", file=file.name, position=at,
+        hint="the file is damaged here: relay verify says more",
+    )  # fmt: skip

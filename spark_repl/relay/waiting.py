@@ -1,0 +1,104 @@
+"""EndWatch: waits until the published end of a relay log moves.
+
+The kernel says so (inotify), so that a reader at the hot end sleeps until there is something, and
+costs nothing while the source is idle. Where another machine may write (a network file system), the
+kernel doesn't know, and the end is looked at every few milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .published import NAME
+
+_MODIFY, _ATTRIB = 0x2, 0x4
+_NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
+_EVENTS_BYTES = 4096
+# No two wake-ups within: what is published meanwhile is seen together.
+_REST_S = 0.002
+# Between two looks at the record itself: where the kernel knows, and where it may not.
+_LOOK_S, _BLIND_LOOK_S = 0.1, 0.004
+# f_type of ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs: written to by this machine alone.
+_LOCAL = (0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x794C7630, 0x2FC12FC1, 0xF2F52010)
+_STATFS_BYTES = 256
+
+
+class EndWatch:
+    """``wait`` returns when the end in ``folder`` was published since the last call."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._path = Path(folder) / NAME
+        self._libc: ctypes.CDLL | None = None
+        self._fd, self._is_watched = -1, False
+        self._seen, self._last = b"", 0.0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process it begins anew."""
+        return EndWatch, (self._path.parent,)
+
+    def __enter__(self) -> EndWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def wait(self, seconds: float) -> bool:
+        """False when nothing was published for so long."""
+        until = time.monotonic() + seconds
+        time.sleep(max(0.0, self._last + _REST_S - time.monotonic()))
+        while True:
+            self._watch()
+            if self._moved():
+                self._last = time.monotonic()
+                return True
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            self._sleep(left)
+
+    def _watch(self) -> None:
+        """Each time: the record's file may be another, with a new log, or not be there yet."""
+        if self._libc is None:
+            self._libc = ctypes.CDLL(None, use_errno=True)
+            if _is_local(self._libc, str(self._path.parent)):
+                self._fd = int(self._libc.inotify_init1(_NONBLOCK | _CLOEXEC))
+        if self._fd >= 0:
+            path = os.fsencode(self._path)
+            self._is_watched = self._libc.inotify_add_watch(self._fd, path, _MODIFY | _ATTRIB) >= 0
+
+    def _moved(self) -> bool:
+        try:
+            record = self._path.read_bytes()
+        except FileNotFoundError:
+            return False
+        moved = record != self._seen
+        self._seen = record
+        return moved
+
+    def _sleep(self, most: float) -> None:
+        if not self._is_watched:
+            time.sleep(min(most, _BLIND_LOOK_S))
+            return
+        ready = select.poll()
+        ready.register(self._fd, select.POLLIN)
+        if ready.poll(min(most, _LOOK_S) * 1000):
+            with suppress(BlockingIOError):
+                os.read(self._fd, _EVENTS_BYTES)
+
+
+def _is_local(libc: ctypes.CDLL, folder: str) -> bool:
+    found = ctypes.create_string_buffer(_STATFS_BYTES)
+    if libc.statfs(os.fsencode(folder), found) != 0:
+        return False
+    return ctypes.c_long.from_buffer(found).value in _LOCAL

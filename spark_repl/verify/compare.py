@@ -1,0 +1,90 @@
+"""Digests of the source's ranges beside those of a target's files, a share of the keys at a time,
+so that memory does not grow with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .digests import Digests
+
+Keys = npt.NDArray[np.uint64]
+Live = tuple[str, Digests, npt.NDArray[np.int64]]
+
+_SHARE_ROWS = 4 << 20
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Of each key: how many rows it has, and the sum of their digests, or of other numbers."""
+
+    count: npt.NDArray[np.int64]
+    total: npt.NDArray[np.uint64]
+
+    def same(self, other: Sums) -> npt.NDArray[np.bool_]:
+        return np.asarray((self.count == other.count) & (self.total == other.total))
+
+    def take(self, which: npt.NDArray[np.bool_]) -> Sums:
+        return Sums(self.count[which], self.total[which])
+
+    def plus(self, other: Sums) -> Sums:
+        return Sums(self.count + other.count, self.total + other.total)
+
+
+def sums(keys: Keys, of: Keys, numbers: Keys) -> Sums:
+    """Sums for ``keys`` (sorted) of the numbers of the rows whose keys are ``of``."""
+    count, total = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.uint64)
+    if len(keys) and len(of):
+        at = np.minimum(np.searchsorted(keys, of), len(keys) - 1)
+        found = keys[at] == of
+        np.add.at(count, at[found], 1)
+        np.add.at(total, at[found], numbers[found])
+    return Sums(count, total)
+
+
+def differing(ranges: Sequence[Digests], files: Iterable[Live]) -> Keys:
+    """The keys, sorted, whose rows are not the same on both sides. ``ranges``: the source's, each
+    sorted by key."""
+    parts = list(files)
+    rows = sum(one.shape[1] for one in ranges) + sum(len(alive) for _, _, alive in parts)
+    width = max(0, (rows // _SHARE_ROWS).bit_length())
+    found = [np.zeros(0, np.uint64)]
+    for share in range(1 << width):
+        left = [_between(one, share, width) for one in ranges]
+        right = [_share(made, alive, share, width) for _, made, alive in parts]
+        found.append(_differing(_joined(left), _joined(right)))
+    return np.unique(np.concatenate(found))
+
+
+def _between(one: Digests, share: int, width: int) -> Digests:
+    if not width:
+        return one
+    edges = np.array([share << (64 - width), ((share + 1) << (64 - width)) - 1], np.uint64)
+    first = np.searchsorted(one[0], edges[0], "left")
+    return one[:, first : np.searchsorted(one[0], edges[1], "right")]
+
+
+def _share(made: Digests, alive: npt.NDArray[np.int64], share: int, width: int) -> Digests:
+    if len(alive) < made.shape[1]:
+        made = made[:, alive]
+    if not width:
+        return made
+    return made[:, (made[0] >> np.uint64(64 - width)) == np.uint64(share)]
+
+
+def _joined(parts: Sequence[Digests]) -> Digests:
+    return np.concatenate([np.zeros((2, 0), np.uint64), *parts], axis=1)
+
+
+def _differing(left: Digests, right: Digests) -> Keys:
+    if left.shape == right.shape and np.array_equal(np.sort(left[1]), np.sort(right[1])):
+        return np.zeros(0, np.uint64)
+    both = np.concatenate([left, right], axis=1)
+    side = np.ones(both.shape[1], np.int64)
+    side[left.shape[1] :] = -1
+    _, group = np.unique(both[1], return_inverse=True)
+    balance = np.bincount(group, side)
+    return np.unique(both[0][balance[group] != 0])

@@ -1,0 +1,99 @@
+"""One key range of a source's table, read in one statement and digested; runs on a worker."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..copy.chunk import patiently
+from ..copy.source_tables import full_name
+from ..copy.text_rows import key_to_arrow, read_rows, select_list, to_arrow
+from ..errors import SparkReplError
+from ..source.connection import begin_query, connect
+from .digest_files import save
+from .digests import Digests, digests
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..config import Source
+
+SHOWN = 1000
+"""rows of a range that are brought along with their values, at most"""
+
+
+@dataclass(frozen=True)
+class RangeTask:
+    """``out``: the file for all digests; without it those of the keys ``keep`` (sorted) come home,
+    with their rows. ``rows_per_s``: 0 for as many as there are."""
+
+    source: Source
+    definition: TableDefinition
+    zero_dates: str
+    where: str
+    out: str = ""
+    keep: npt.NDArray[np.uint64] | None = None
+    rows_per_s: float = 0
+
+
+@dataclass(frozen=True)
+class RangeRows:
+    """What a range holds. ``kept``: digests of the rows that were asked for, ``values`` the first
+    of these rows."""
+
+    rows: int
+    kept: Digests
+    values: pa.Table | None
+
+
+def read_ranges(tasks: list[RangeTask]) -> list[RangeRows | SparkReplError]:
+    """Ranges one after the other, over a connection each: as many lists, as many connections."""
+    done: list[RangeRows | SparkReplError] = []
+    for task in tasks:
+        try:
+            done.append(patiently(task.source, partial(_read, task)))
+        except SparkReplError as error:
+            done.append(error.at(table=task.definition.name))
+    return done
+
+
+def _read(task: RangeTask) -> RangeRows:
+    connection = connect(task.source)
+    try:
+        return _digest(task, connection)
+    finally:
+        connection.close()
+
+
+def _digest(task: RangeTask, connection: Any) -> RangeRows:
+    definition = task.definition
+    schema, key = definition.arrow_schema(), definition.primary_key
+    statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
+    stream, began = begin_query(connection, statement), time.monotonic()
+    parts, values, rows = [np.zeros((2, 0), np.uint64)], list[pa.Table](), 0
+    for columns in read_rows(stream, len(definition.columns)):
+        arrays = [
+            (key_to_arrow if i in key else to_arrow)(definition.columns[i], one, task.zero_dates)
+            for i, one in enumerate(columns)
+        ]
+        made = digests(arrays, key)
+        rows += made.shape[1]
+        if task.keep is not None:
+            found = np.isin(made[0], task.keep)
+            made = made[:, found]
+            if found.any() and sum(part.num_rows for part in values) < SHOWN:
+                part = pa.Table.from_arrays(arrays, schema=schema).filter(pa.array(found))
+                values.append(part.slice(0, SHOWN))
+        parts.append(made)
+        if task.rows_per_s:
+            time.sleep(max(0.0, began + rows / task.rows_per_s - time.monotonic()))
+    kept = np.concatenate(parts, axis=1)
+    if task.out:
+        save(task.out, np.ascontiguousarray(kept[:, np.argsort(kept[0])]))
+        kept = kept[:, :0]
+    return RangeRows(rows, kept, pa.concat_tables(values) if values else None)

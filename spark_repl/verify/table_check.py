@@ -1,0 +1,199 @@
+"""One table between looks: which keys are not yet known to be alike on both sides.
+
+A look is one reading of the source, and a cut that holds all that the source had executed then.
+What is equal at a look is done with. A key is named when at several looks in a row the source's
+rows were the same, and the target's, which are others, lay where they lay at the look before: then
+the applier has not changed them from one cut to the next, and the source was read between those
+cuts.
+Of a key without rows in the target that can't be seen: it is named after more looks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.charsets.charset import BINARY
+from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
+from ..copy.source_tables import literal, quoted, wheres
+from .compare import Keys, Sums, differing, sums
+from .digest_files import load
+from .source_range import RangeRows, RangeTask
+from .target_files import FileSet, places
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..config import Config
+
+NAMED_AFTER, NAMED_AFTER_MISSING = 2, 5
+"""looks with the same difference behind the first one; where the target has no rows of the key"""
+_KEYS_IN_A_STATEMENT, _KEYS_ASKED_FOR = 500, 20_000
+_NONE = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a look has seen of each key that is left; ``places``: of the target's rows."""
+
+    keys: Keys
+    source: Sums
+    target: Sums
+    places: Sums
+
+
+@dataclass
+class TableCheck:
+    """``ends``: the ranges' upper ends (copy/source_tables). ``changed``: why the table's looks so
+    far count no more."""
+
+    config: Config
+    definition: TableDefinition
+    ends: tuple[str, ...]
+    work: str
+    rate: float = 0
+    rows: int = 0
+    looks: int = 0
+    changed: str = ""
+    values: pa.Table | None = None
+    """rows of the source at the last look, of keys that are left"""
+    at: FileSet | None = None
+    left: Keys = field(default_factory=lambda: _NONE)
+    times: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """how often in a row each key that is left showed the same difference"""
+    _range: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """the range of each key that is left; -1: it is asked for by its value, -2: it is not known"""
+    _asked: tuple[str, ...] = ()
+    _seen: _Seen | None = None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def named(self) -> Keys:
+        if self._seen is None:
+            return _NONE
+        missing = self._seen.target.count == 0
+        return self.left[self.times >= np.where(missing, NAMED_AFTER_MISSING, NAMED_AFTER)]
+
+    @property
+    def is_open(self) -> bool:
+        return self.looks == 0 or len(self.named) < len(self.left)
+
+    def tasks(self) -> list[RangeTask]:
+        """What is to be read at the next look: all, or the ranges and keys that are left."""
+        first = self.definition.primary_key[:1]
+        column = quoted(self.definition.columns[first[0]].name) if first else ""
+        ranges = wheres(column, self.ends)
+        if self.looks == 0:
+            outs = [self._out(number) for number in range(len(ranges))]
+            pairs = zip(ranges, outs, strict=True)
+            return [self._task(where, out) for where, out in pairs if not os.path.exists(out)]
+        keep, alone = self.left[self._range != -1], self.left[self._range == -1]
+        unknown = bool((self._range == -2).any())
+        within = range(len(ranges)) if unknown else np.unique(self._range[self._range >= 0])
+        tasks = [self._task(ranges[number], "", keep) for number in within]
+        asked, step = self._asked if len(alone) else (), _KEYS_IN_A_STATEMENT
+        for at in range(0, len(asked), step):
+            where = f"WHERE {column} IN ({', '.join(asked[at : at + step])})"
+            tasks.append(self._task(where, "", alone))
+        return tasks
+
+    def _task(self, where: str, out: str, keep: Keys | None = None) -> RangeTask:
+        zero_dates = self.config.target.zero_dates
+        source = self.config.source
+        return RangeTask(source, self.definition, zero_dates, where, out, keep, self.rate)
+
+    def _out(self, number: int) -> str:
+        return os.path.join(self.work, f"s-{number}.npy")
+
+    def look(self, read: Sequence[RangeRows], at: FileSet) -> None:
+        """Takes in what was read, beside the files of a cut from behind the reading."""
+        if self.at is not None and self.at.schema_string != at.schema_string:
+            self.changed = "its columns were changed while it was compared"
+            return
+        self.at = at
+        self.rows += sum(one.rows for one in read)
+        if self.looks == 0:
+            self._first(at)
+        else:
+            self._next(read, at)
+        self.looks += 1
+
+    def _first(self, at: FileSet) -> None:
+        ranges = [load(self._out(number)) for number in range(len(self.ends) + 1)]
+        self.rows = sum(one.shape[1] for one in ranges)
+        self.left = differing(ranges, at.live(self.work, self.definition.primary_key))
+        self.times = np.zeros(len(self.left), np.int64)
+        source = Sums(np.zeros(len(self.left), np.int64), np.zeros(len(self.left), np.uint64))
+        self._range = np.full(len(self.left), -2, np.int64)
+        for number, one in enumerate(ranges if len(self.left) else ()):
+            here = sums(self.left, one[0], one[1])
+            source = source.plus(here)
+            self._range[here.count > 0] = number
+        target, lie = self._target(self.left, at)
+        self._seen = _Seen(self.left, source, target, lie)
+        alone = self.left[source.count == 0]  # in no range that is known: asked for by their values
+        if len(alone) and (literals := self._literals(alone, at)):
+            self._asked, self._range[source.count == 0] = literals, -1
+
+    def _literals(self, keys: Keys, at: FileSet) -> tuple[str, ...]:
+        """Values of the key's first column, as SQL; () where there are too many, or where a
+        statement may not find them (BINARY is filled up with zeros)."""
+        if not self.definition.primary_key or len(keys) > _KEYS_ASKED_FOR:
+            return ()
+        number = self.definition.primary_key[0]
+        column = self.definition.columns[number]
+        text = column.type in CHARACTER_TYPES
+        inexact = column.type in (ColumnType.FLOAT, ColumnType.DOUBLE) or (
+            column.type == ColumnType.STRING and column.collation == BINARY
+        )
+        if not (text or column.type in NUMERIC_TYPES) or inexact:
+            return ()
+        found = set[str]()
+        for one in self.target_rows(keys, at):
+            for value in one.column(number).to_pylist():
+                data = value if column.collation == BINARY else str(value).encode()
+                found.add(literal(column, data.hex() if text else value))
+        return tuple(sorted(found))
+
+    def target_rows(self, keys: Keys, at: FileSet, most: int = 1 << 30) -> list[pa.Table]:
+        """The target's rows of some keys, by file."""
+        found, schema = list[pa.Table](), self.definition.arrow_schema()
+        for path, made, alive in at.live(self.work, self.definition.primary_key):
+            rows = alive[np.isin(made[0][alive], keys)][:most]
+            if len(rows):
+                found.append(at.values(path, rows, schema))
+                most -= len(rows)
+        return found
+
+    def _target(self, keys: Keys, at: FileSet) -> tuple[Sums, Sums]:
+        target = lie = sums(keys, _NONE, _NONE)
+        if not len(keys):
+            return target, lie
+        for path, made, alive in at.live(self.work, self.definition.primary_key):
+            rows = alive[np.isin(made[0][alive], keys)]
+            target = target.plus(sums(keys, made[0][rows], made[1][rows]))
+            lie = lie.plus(sums(keys, made[0][rows], places(path, rows)))
+        return target, lie
+
+    def _next(self, read: Sequence[RangeRows], at: FileSet) -> None:
+        before = self._seen
+        assert before is not None
+        kept = np.concatenate([np.zeros((2, 0), np.uint64), *(one.kept for one in read)], axis=1)
+        source = sums(self.left, kept[0], kept[1])
+        target, lie = self._target(self.left, at)
+        same = source.same(before.source) & lie.same(before.places)
+        times = np.where(same, self.times + 1, 0)
+        differs = ~source.same(target)
+        parts = [one.values for one in read if one.values is not None]
+        self.values = pa.concat_tables(parts) if parts else None
+        self.left, self.times = self.left[differs], times[differs]
+        self._seen = _Seen(self.left, source.take(differs), target.take(differs), lie.take(differs))
+        self._range = self._range[differs]

@@ -1,0 +1,24 @@
+"""A version of a table as its log names it, without Spark's reconstruction of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..delta.columns import Columns
+from ..errors import TargetError
+from .target_files import FileSet
+
+if TYPE_CHECKING:
+    from ..delta.table_log import TableLog
+
+
+def files_of(log: TableLog, folder: str, version: int) -> FileSet:
+    """The live files of one version. Raises TargetError when there is none."""
+    snapshot = log.snapshot(folder, version)
+    if snapshot is None:
+        raise TargetError(
+            "the cut names a table that is not there", file=folder,
+            hint="has somebody removed it? spark-repl snapshot --table copies it anew",
+        )  # fmt: skip
+    columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
+    return FileSet(folder, version, snapshot.schema_string, columns, log.files(snapshot))

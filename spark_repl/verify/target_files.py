@@ -1,0 +1,100 @@
+"""A table's data files at one version: their digests, by worker, each file once; and the rows that
+its deletion vectors leave."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..delta import deletion_vector
+from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
+from .digest_files import load, save
+from .digests import Digests, digests, mix
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """``columns`` as the table has them, ``schema``: their types in memory."""
+
+    folder: str
+    path: str
+    columns: Columns
+    schema: pa.Schema
+    key: tuple[int, ...]
+    out: str
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """The live files of one version of a table. ``files``: Delta's ``add`` actions by path."""
+
+    folder: str
+    version: int
+    schema_string: str
+    columns: Columns
+    files: Mapping[str, Mapping[str, Any]]
+
+    def out(self, work: str, path: str, key: tuple[int, ...]) -> str:
+        """Where a file's digests are kept: files never change, what their columns mean may."""
+        said = "\0".join((self.folder, path, self.schema_string, repr(key)))
+        return os.path.join(work, f"t-{hashlib.sha256(said.encode()).hexdigest()[:32]}.npy")
+
+    def tasks(self, work: str, schema: pa.Schema, key: tuple[int, ...]) -> list[FileTask]:
+        """For the files whose digests are not kept yet."""
+        outs = {path: self.out(work, path, key) for path in self.files}
+        return [
+            FileTask(self.folder, path, self.columns, schema, key, out)
+            for path, out in outs.items()
+            if not os.path.exists(out)
+        ]
+
+    def live(
+        self, work: str, key: tuple[int, ...]
+    ) -> Iterator[tuple[str, Digests, npt.NDArray[np.int64]]]:
+        """(path, digests of all rows, numbers of those that are live) of each file."""
+        for path, add in self.files.items():
+            made = load(self.out(work, path, key))
+            alive = np.ones(made.shape[1], bool)
+            if vector := add.get("deletionVector"):
+                dead = deletion_vector.read(self.folder, vector)
+                alive[np.frombuffer(dead.to_array(), np.uint32)] = False
+            yield path, made, np.flatnonzero(alive)
+
+    def values(self, path: str, rows: npt.NDArray[np.int64], schema: pa.Schema) -> pa.Table:
+        """Rows of one file, by their numbers."""
+        read = read_rows(self.folder, path, self.columns.physical, rows)
+        return _typed(read, schema)
+
+
+def digest_files(tasks: Sequence[FileTask]) -> int:
+    """Digests files, each into a file of its own; returns how many rows they hold."""
+    rows = 0
+    for task in tasks:
+        with open_file(task.folder, task.path) as file:
+            stored = stored_columns(file, task.columns.physical)
+        rows_read = _typed(stored, task.schema)
+        made = digests([one_chunk(column) for column in rows_read.columns], task.key)
+        rows += made.shape[1]
+        save(task.out, made)
+    return rows
+
+
+def places(path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """A number for each row's place: its file, and where in it."""
+    name = np.frombuffer(hashlib.sha256(path.encode()).digest()[:8], np.uint64)[0]
+    return np.asarray(mix(mix(rows.astype(np.uint64)) ^ name))
+
+
+def _typed(columns: Sequence[Any], schema: pa.Schema) -> pa.Table:
+    arrays = [
+        with_type(one_chunk(column), field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -1,0 +1,258 @@
+"""Verifier: all tables' looks side by side, and what each found.
+
+A look asks the source what it has executed, reads what is left to compare, asks again, waits for a
+cut that holds the second answer, and compares with that. The cut of the look before is within the
+first answer, so that the source was read between both cuts.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..binlog.types.forms import Forms
+from ..control.control import Control
+from ..control.cut_reader import find_cut
+from ..copy.chunk import patiently
+from ..copy.source_tables import chunk_ends, list_tables
+from ..ddl.filters import Filters
+from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
+from ..gtid import GtidSet
+from ..source.connection import DumpConnection
+from .differences import differences
+from .source_range import RangeRows, RangeTask, read_ranges
+from .table_check import TableCheck
+from .target_files import FileSet, digest_files
+from .work_folder import WorkFolder
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..control.cut import Cut
+    from ..control.layout import Layout
+    from ..copy.source_tables import SourceTable
+
+log = logging.getLogger(__name__)
+
+_LOOKS_MAX, _BEGUN_MAX = 12, 4
+_POLL_S = 0.2
+_CHANGED = (1054, 1146, 1049, 1412)  # a column or table is not there, or another now
+Files = Callable[[str, int], FileSet]
+
+
+class Runs(Protocol):
+    """What gives tasks to workers (runtime/workers)."""
+
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a verify may take. ``rows_per_s``: 0 for no limit; ``wait_s``: for a cut; ``shown``:
+    rows that are named with their values."""
+
+    connections: int = 2
+    rows_per_s: int = 0
+    wait_s: float = 300.0
+    shown: int = 100
+
+
+@dataclass
+class Found:
+    """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
+    table -> why."""
+
+    gtid_executed: str = ""
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    not_compared: dict[str, str] = field(default_factory=dict)
+    differences: list[dict[str, Any]] = field(default_factory=list)
+    looks: int = 0
+
+    def total(self, name: str) -> int:
+        return sum(one[name] for one in self.tables.values())
+
+
+class Verifier:
+    """``files``: a table's folder and version -> its live files."""
+
+    def __init__(
+        self, config: Config, layout: Layout, files: Files, workers: Runs, limits: Limits
+    ) -> None:
+        self.config, self._layout, self._files = config, layout, files
+        self._workers, self._limits = workers, limits
+        self._control = Control(layout.control, config.channel)
+        self._begun = dict[str, int]()
+        self._paths = dict[str, str]()
+        self.found = Found()
+
+    def verify(self, only: tuple[str, ...] = ()) -> Found:
+        """Compares all tables, or ``only`` those. Raises SourceError, TargetError, NoTableError."""
+        with WorkFolder(self._layout.verify) as work:
+            before = find_cut(self._control, "latest")
+            checks = self._plan(only, work)
+            while checks and self.found.looks < _LOOKS_MAX:
+                self._wait(partial(self._shows, before), "the source shows")
+                before = self._look(checks)
+                self.found.looks += 1
+                for name in [n for n, check in checks.items() if not check.is_open]:
+                    self._done(checks.pop(name))
+                self._begin_again(checks, work)
+            for check in checks.values():
+                self._done(check)
+            work.clear()
+        return self.found
+
+    def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
+        def plan(source: DumpConnection) -> list[tuple[SourceTable, tuple[str, ...]]]:
+            if source.server().variables.get("gtid_mode", "OFF") != "ON":
+                raise SourceError(
+                    "the source has no GTIDs, by which a cut is known to hold what was read",
+                    hint="verify needs gtid_mode = ON on the source",
+                )
+            tables = list_tables(source.rows, only, filters)
+            return [(table, chunk_ends(source.rows, table)) for table in tables]
+
+        filters = Filters.of(self.config.filters)
+        forms = Forms(
+            self.config.target.zero_dates, self.config.target.time_as,
+            self.config.target.geometry_as, self.config.target.json_as,
+        )  # fmt: skip
+        checks = {}
+        for table, ends in self._asked(plan):
+            definition = forms.apply(table.definition)
+            folder, ends = work.of(definition, ends)
+            rate = self._limits.rows_per_s / self._limits.connections
+            checks[definition.name] = TableCheck(self.config, definition, ends, folder, rate)
+        return checks
+
+    def _asked(self, question: Callable[[DumpConnection], Any]) -> Any:
+        def ask() -> Any:
+            connection = DumpConnection(self.config.source)
+            try:
+                return question(connection)
+            finally:
+                connection.close()
+
+        return patiently(self.config.source, ask)
+
+    def _executed(self) -> GtidSet:
+        executed: GtidSet = self._asked(lambda source: source.server().executed)
+        return executed
+
+    def _shows(self, cut: Cut) -> bool:
+        """Whether the source has committed all that the cut holds: a replica may be ahead of it."""
+        return GtidSet.parse(cut.gtid_executed).issubset(self._executed())
+
+    def _wait(self, has: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + self._limits.wait_s
+        while not has():
+            if time.monotonic() > until:
+                raise TargetError(
+                    f"nothing was to be compared: {self._limits.wait_s:.0f} s went by before"
+                    f" {what} all that was read", file=self.config.target.path,
+                    hint="is the applier running, and near its source (spark-repl status)?"
+                    " --wait SECONDS is for longer ones",
+                )  # fmt: skip
+            time.sleep(_POLL_S)
+
+    def _look(self, checks: Mapping[str, TableCheck]) -> Cut:
+        read = self._read(checks)
+        executed = self._executed()
+        newest = [find_cut(self._control, "latest")]
+
+        def holds() -> bool:
+            newest[0] = find_cut(self._control, "latest")
+            return executed.issubset(GtidSet.parse(newest[0].gtid_executed))
+
+        self._wait(holds, "a cut holds")
+        cut = newest[0]
+        self.found.gtid_executed = cut.gtid_executed
+        sets = {n: at for n, check in checks.items() if (at := self._files_of(check, cut))}
+        tasks = [
+            task
+            for name, at in sets.items()
+            for task in at.tasks(
+                checks[name].work, checks[name].definition.arrow_schema(),
+                checks[name].definition.primary_key,
+            )
+        ]  # fmt: skip
+        self._workers.run(digest_files, self._shares(tasks))
+        for name, at in sets.items():
+            if not checks[name].changed:
+                checks[name].look(read.get(name, []), at)
+        return cut
+
+    def _shares(self, tasks: list[Any]) -> list[list[Any]]:
+        count = min(len(tasks), self._limits.connections)
+        return [tasks[first::count] for first in range(count)]
+
+    def _read(self, checks: Mapping[str, TableCheck]) -> dict[str, list[RangeRows]]:
+        """What the tasks have read, by table; a table that was changed says so."""
+        tasks = [task for check in checks.values() for task in check.tasks()]
+        shares, read = self._shares(tasks), dict[str, list[RangeRows]]()
+        for share, done in zip(shares, self._workers.run(read_ranges, shares), strict=True):
+            self._sort(share, done, checks, read)
+        return read
+
+    @staticmethod
+    def _sort(
+        share: list[RangeTask],
+        done: list[RangeRows | SparkReplError],
+        checks: Mapping[str, TableCheck],
+        read: dict[str, list[RangeRows]],
+    ) -> None:
+        for task, one in zip(share, done, strict=True):
+            name = task.definition.name
+            if isinstance(one, RangeRows):
+                read.setdefault(name, []).append(one)
+            elif isinstance(one, NoTableError) or one.number in _CHANGED:
+                checks[name].changed = str(one)
+            else:
+                raise one
+
+    def _files_of(self, check: TableCheck, cut: Cut) -> FileSet | None:
+        """The table's files at the cut; None, with the reason in ``changed``, where the cut has
+        none that can be compared."""
+        at, name = cut.tables.get(check.name), check.name
+        if why := cut.waiting.get(name):
+            check.changed = f"it waits for a copy since {why.since}: {why.reason}"
+        elif at is None:
+            check.changed = "the target has no such table"
+        elif self._paths.setdefault(name, at.path) != at.path:
+            check.changed = "it was replaced while it was compared"
+        else:
+            files = self._files(self._layout.table(at.path), at.version)
+            if files.columns.fits(check.definition.arrow_schema()):
+                return files
+            check.changed = f"the target has other columns: {files.columns.describe()}"
+        return None
+
+    def _begin_again(self, checks: dict[str, TableCheck], work: WorkFolder) -> None:
+        """Plans tables anew that were changed meanwhile; one too often is not compared."""
+        for name in [name for name, check in checks.items() if check.changed]:
+            reason = checks.pop(name).changed
+            self._paths.pop(name, None)
+            work.forget(name)
+            self._begun[name] = self._begun.get(name, 0) + 1
+            if self._begun[name] >= _BEGUN_MAX:
+                self.found.not_compared[name] = reason
+                continue
+            try:
+                checks.update(self._plan((name,), work))
+            except NoTableError:
+                log.info("%s is gone", name)
+            except SchemaError as error:
+                self.found.not_compared[name] = str(error)
+
+    def _done(self, check: TableCheck) -> None:
+        named = len(check.named)
+        undecided = len(check.left) - named
+        ranges = len(check.ends) + 1
+        self.found.tables[check.name] = {
+            "rows": check.rows, "ranges": ranges, "differing": named, "undecided": undecided,
+        }  # fmt: skip
+        most = self._limits.shown - len(self.found.differences)
+        self.found.differences += differences(check, max(most, 0))

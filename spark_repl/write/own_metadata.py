@@ -1,0 +1,85 @@
+"""What a table's own properties and commits say: its definition as it was created, and what it
+holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .. import formats
+from ..binlog.definition import TableDefinition
+from ..delta.log_replay import last_user_metadata
+from ..gtid import GtidSet
+from ..relay.source_place import SourcePlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..control.cut import Cut
+    from ..delta.log_replay import Action
+    from ..delta.table_log import Snapshot
+
+DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
+_DEFINITION_FORMAT = _COMMIT_FORMAT = 1
+
+
+def definition_text(definition: TableDefinition) -> str:
+    """A definition as a new table's property."""
+    return formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
+
+
+def created(snapshot: Snapshot) -> TableDefinition:
+    """The table's definition as it was created."""
+    text = snapshot.configuration[DEFINITION]
+    return TableDefinition.from_json(
+        formats.unstamp(text, _DEFINITION_FORMAT, "this table", snapshot.folder)
+    )
+
+
+def held_gtids(snapshot: Snapshot, app: str) -> GtidSet | None:
+    """What the last commit of the channel ``app`` says that the table holds; None where it is not
+    in the table's log any more."""
+    said = _last(snapshot, app)
+    return None if said is None else GtidSet.parse(said.get("gtid_executed", ""))
+
+
+def held_place(snapshot: Snapshot, app: str) -> SourcePlace | None:
+    """Up to which place of the source the last commit of the channel ``app`` says that the table
+    holds everything; None where it is not in the table's log any more, or doesn't say it."""
+    return SourcePlace.of((_last(snapshot, app) or {}).get("source", {}))
+
+
+def _last(snapshot: Snapshot, app: str) -> dict[str, Any] | None:
+    metadata = last_user_metadata(snapshot.folder, snapshot.version, app)
+    if metadata is None:
+        return None
+    said: dict[str, Any] = json.loads(
+        formats.unstamp(metadata, _COMMIT_FORMAT, "the last commit", snapshot.folder)
+    )
+    return said
+
+
+def is_of(actions: Sequence[Action], cut: Cut) -> bool:
+    """Whether a commit of the channel is that of the one statement before ``cut``, whichever log it
+    was read from."""
+    said = next((a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a), None)
+    if said is None:
+        return False
+    fields = json.loads(formats.unstamp(said, _COMMIT_FORMAT, "a commit", ""))
+    if cut.group:
+        return bool(fields.get("group") == cut.group)
+    return bool(fields["position"] == cut.position)
+
+
+def user_metadata(cut: Cut, channel: str) -> str:
+    """The commit's userMetadata: everything of the channel up to this position, and the group that
+    ends there."""
+    fields: dict[str, Any] = {
+        "channel": channel,
+        "log_id": cut.log_id,
+        "position": cut.position,
+        "gtid_executed": cut.gtid_executed,
+        "group": cut.group,
+        "source": dict(cut.source),
+    }
+    return formats.stamp(json.dumps(fields), _COMMIT_FORMAT)

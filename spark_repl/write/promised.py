@@ -1,0 +1,57 @@
+"""Promised versions of the tables: what log clean-up and VACUUM have to leave, so that each cut
+that is kept can be read."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ..control.copies import standing
+from ..control.pins import pins
+from ..delta.deletion_vector import path_of
+from ..delta.log_replay import live_files
+from ..delta.storage import data_file
+from ..errors import TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..control.control import Control
+    from ..control.cut import Cut
+
+
+def _versions(cuts: Iterable[Cut]) -> dict[str, set[int]]:
+    versions: dict[str, set[int]] = {}
+    for cut in cuts:
+        for table in cut.tables.values():
+            versions.setdefault(table.path, set()).add(table.version)
+    return versions
+
+
+class Promised:
+    """Versions by the path of their table. ``kept``: those of all cuts; ``pinned``: of those that
+    are pinned; ``begin``: those behind which a start looks at every commit."""
+
+    def __init__(self, control: Control) -> None:
+        cuts, stands = control.cuts(), standing(control)
+        self.kept = _versions(cuts)
+        held = {pin.cut for pin in pins(control).values()}
+        self.pinned = _versions(cut for cut in cuts if (cut.position, cut.at) in held)
+        begin = [cut for cut in (stands.begin, stands.needed, stands.cut) if cut is not None]
+        self.begin = {path: min(versions) for path, versions in _versions(begin).items()}
+
+
+def files_of(folder: str, versions: Iterable[int]) -> set[str]:
+    """The files, relative to the table at ``folder``, that its versions name. Raises TargetError
+    for a version that can't be read any more."""
+    files: set[str] = set()
+    for version in versions:
+        live = live_files(folder, version)
+        if live is None:
+            raise TargetError(f"version {version}, which is pinned, can't be read", file=folder)
+        for path, add in live.items():
+            files.add(data_file("", path))
+            vector = add.get("deletionVector")
+            if vector and (name := path_of(folder, vector)):
+                files.add(os.path.relpath(name, folder))
+    return files

@@ -1,0 +1,33 @@
+"""Collations that no statement has said, taken over from TABLE_MAPs of tables with foreign keys.
+
+A statement without COLLATE takes the database's, which its event seldom says. A cascade goes to
+tables that may be in no TABLE_MAP of its group: what earlier ones said is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ddl.lower_names import fold
+from ..decode.cascade_plan import told_by
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..control.cut import Cut
+    from .table import Table
+    from .tracking import Tracking
+
+
+def take_collations(tracking: Tracking, table: Table, logged: TableDefinition, before: Cut) -> None:
+    """Records them behind ``before``, once. Raises what ``Control.write`` raises."""
+    told = told_by(table.definition_in_log, logged)
+    if told.columns_compare == table.definition_in_log.columns_compare:
+        return
+    if table.logged is not None:  # it is ahead, and has been told
+        table.logged = told
+        return
+    known = tracking.foreign_keys().values()
+    parents = {fold(key.parent) for keys in known for key in keys or ()}
+    if table.definition.foreign_keys or fold(table.name) in parents:
+        tracking.definitions.record(table.path, told, before.position)
+        table.definition = told

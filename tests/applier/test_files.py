@@ -1,0 +1,156 @@
+"""Everything that is written has an end: docs/files.md names each file that a long history with
+crashes leaves, and what is bounded stays so round after round."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from spark_repl.control import control as control_module
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.control.retention import Retention
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.relay.log import open_log
+from spark_repl.service.following import applied_file
+from spark_repl.write.promised import files_of
+from spark_repl.write.upkeep import Upkeep
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.dump_stream import receive
+from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, rows, run
+
+PAGE = Path(__file__).parents[2] / "docs" / "files.md"
+KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
+A, OTHER = Table("a"), Table("c")
+LONG_AGO_S = 50 * 3600
+KEPT_FOR_A_TIME = ("_repl/control/*.parquet", "_repl/control/_delta_log/*", "T/_delta_log/*.json")
+MOST = {"T/part-*.parquet": 12, "keys/T/*/*.npy": 12, "rows: owner": 4}
+"""of each other kind two: one in use, and one before it"""
+
+
+def patterns(section: str) -> dict[str, re.Pattern[str]]:
+    """The patterns of a table of the page, by what stands there."""
+    text = PAGE.read_text("utf-8").split(f"\n## {section}")[1].split("\n## ")[0]
+    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    found = [name for cell in cells for name in re.findall("`([^`]+)`", cell) if name != "T/"]
+    return {name: re.compile(_regex(name)) for name in found}
+
+
+def _regex(pattern: str) -> str:
+    parts = re.split(r"(\*|\bT\b|\[0-9\])", pattern)
+    known = {"*": "[^/]*", "T": "(?!_)[^/]+/[^/]+", "[0-9]": "[0-9]"}
+    return "".join(known.get(part, re.escape(part)) for part in parts)
+
+
+def counted(folder: Path, *tables: dict[str, re.Pattern[str]], beside: str = "") -> Counter[str]:
+    """How many files there are of each pattern. ``beside``: what another table has."""
+    known = {name: regex for table in tables for name, regex in table.items()}
+    found: Counter[str] = Counter()
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_dir() or (beside and re.match(beside, name)):
+            continue
+        fits = [pattern for pattern, regex in known.items() if regex.fullmatch(name)]
+        assert fits, f"docs/files.md does not know {name}"
+        found[fits[0]] += 1
+    return found
+
+
+def vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None:
+    """Delta's, without Spark: what the newest version does not name, if it is old."""
+    named = files_of(folder, [self.version(folder)]) | set(spared)
+    for path in Path(folder).glob("*.*"):
+        if path.name not in named and path.stat().st_mtime < time.time() - LONG_AGO_S / 2:
+            path.unlink()
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done every hundred commits is done at each; only the last cut is promised."""
+    monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
+    monkeypatch.setattr(Retention, "of", lambda _: Retention(0, 0, 0))
+    monkeypatch.setattr(LocalDelta, "vacuum", vacuum, raising=False)
+
+
+def history(log: LogWriter, number: int) -> None:
+    """DDL of tables that come, change and go, XA, and rows that are changed often."""
+    keys = range(40 * number, 40 * number + 40)
+    log.transaction(insert(A, *[(key, "x") for key in keys]))
+    for key in keys:
+        if key % 2:
+            log.transaction(update(A, ((key, "x"), (key, "y"))))
+    log.transaction(delete(A, *[(key, "x") for key in keys if not key % 2]))
+    log.ddl(OTHER.create)
+    log.transaction(insert(OTHER, (1, "x")))
+    log.ddl(f"ALTER TABLE t.b ADD COLUMN c{number} INT")
+    xid = (b"branch", b"%d" % number, 1)
+    log.xa_prepare(xid, insert(A, (-number, "prepared")))
+    log.rotate()
+    log.xa_end("COMMIT", xid)
+    log.ddl("RENAME TABLE t.c TO t.d")
+    log.ddl("DROP TABLE t.d")
+
+
+def kill_writers(target: Path, relay: Path) -> None:
+    """What is left of writers that were killed."""
+    state, now = target / "_repl", time.time_ns()
+    names = [state / f"status.json.{now}.new", state / f"requests/{now}.json.{now}.part"]
+    names += [state / f"index/relay.000001.idx.{now}.part", relay / f"relay.index.{now}.part"]
+    names += [next((state / "keys/t/a").iterdir()) / f"part-x.parquet.npy.{now}.part"]
+    for name in names:
+        name.parent.mkdir(exist_ok=True)
+        name.touch()
+
+
+def age(*folders: Path) -> None:
+    """All that lies there was written two days ago."""
+    for path in (path for folder in folders for path in folder.rglob("*") if path.is_file()):
+        os.utime(path, (0, time.time() - LONG_AGO_S))
+
+
+def tended(relay: Path, target: Path) -> None:
+    """A run with all of the upkeep that is due behind it."""
+    with applier(relay, target, keys=KEYS) as found:
+        apply_without_stream(found)
+        workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
+        upkeep = Upkeep(found.tracking, workers, found.config.target, compaction=True)
+        for _ in range(2):
+            upkeep.look(names)
+            upkeep._pool.submit(int).result()
+        upkeep.close()
+
+
+@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.soak)])
+def test_each_file_is_known_and_has_an_end(
+    log: LogWriter, target: Path, hurried: None, rounds: int
+) -> None:
+    relay, control = target.parent / "relay", Control(Layout(str(target)).control)
+    files = [log.path]
+    for number in range(1, rounds + 1):
+        history(log, number)
+        files.append(log.path)
+        with RelayWriter(relay, 7, limits=Limits(segment_size_bytes=20_000)) as writer:
+            receive(writer, files)
+        run(relay, target, crash=17 * number, keys=KEYS)
+        tended(relay, target)
+        kill_writers(target, relay)
+        age(target, relay)
+        tended(relay, target)
+        purge(relay, applied_file(control, open_log(str(relay))))
+        kinds = [row["kind"] for row in control._rows_of(control._open()).to_pylist()]
+        found = (
+            counted(target, patterns("Below `target.path`"), beside="_repl/(?!control|xa)")
+            + counted(target / "_repl", patterns("Below `target.state_path`"), beside="control|xa")
+            + counted(relay, patterns("Below `relay.path`"))
+            + Counter(f"rows: {kind}" for kind in kinds)
+        )
+        bounded = {kind: n for kind, n in found.items() if kind not in KEPT_FOR_A_TIME}
+        assert {kind: n for kind, n in bounded.items() if n > MOST.get(kind, 2)} == {}
+    assert len(rows(target, A)) == 21 * rounds

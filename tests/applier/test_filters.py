@@ -1,0 +1,195 @@
+"""``[filters]``: what the rules leave out of target and cuts, whatever a crash leaves, and what
+crosses their border."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.errors import DecodeError, SchemaError, SettingError, StatementError
+from spark_repl.observe.status import status
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.cut_off import Twice, cut_off_anywhere
+from tests.support.local_delta import at_cut, cuts, run, stopped
+
+A, B, C = Table("a"), Table("b"), Table("c", database="u")
+ONLY_A = {"do_table": ["t.a"]}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    made = LogWriter(tmp_path / "log")
+    for statement in ("CREATE DATABASE t", "CREATE DATABASE u", A.create, B.create):
+        made.ddl(statement)
+    made.ddl(C.create, "u")
+    made.transaction(insert(A, (1, "x")), insert(B, (1, "x")), insert(C, (1, "x")))
+    return made
+
+
+def last(target: Path) -> dict[str, Any]:
+    return at_cut(target, cuts(target)[-1])
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept"),
+    [
+        ({"do_db": ["t"]}, {"t.a", "t.b"}),
+        ({"ignore_db": ["t"]}, {"u.c"}),
+        (ONLY_A, {"t.a"}),
+        ({"ignore_table": ["t.a"]}, {"t.b", "u.c"}),
+        ({"wild_do_table": ["%.c"]}, {"u.c"}),
+        ({"wild_ignore_table": ["t.%"]}, {"u.c"}),
+        ({"do_db": ["v"]}, set()),
+    ],
+)
+def test_what_is_kept(
+    log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], kept: set[str]
+) -> None:
+    """A transaction of which nothing is left takes its slot: the GTIDs of all are executed."""
+    assert run(log.folder, tmp_path / "lake", filters=filters)
+    assert last(tmp_path / "lake") == {name: [(1, "x")] for name in kept}
+    assert cuts(tmp_path / "lake")[-1].gtid_executed == f"{log.source}:1-6"
+    (shown,) = status(str(tmp_path / "lake"))["replication_applier_filters"]
+    ((kind, entries),) = filters.items()
+    assert shown.pop("ACTIVE_SINCE")
+    assert shown == {
+        "CHANNEL_NAME": "default", "FILTER_NAME": f"REPLICATE_{kind.upper()}",
+        "FILTER_RULE": ",".join(entries), "CONFIGURED_BY": "CONFIGURATION_FILE",
+    }  # fmt: skip
+
+
+def test_cut_off_anywhere(tmp_path: Path) -> None:
+    source = Twice(tmp_path)
+    source.ddl("CREATE DATABASE t", A.create, B.create)
+    source.transaction(insert(A, (1, "x")), insert(B, (1, "y")))
+    source.transaction(insert(B, (2, "y")))
+    source.ddl("ALTER TABLE t.b ADD n INT", "ALTER TABLE t.a RENAME TO t.x", "DROP TABLE t.b")
+    filters = {"wild_ignore_table": ["t.b%", "t.x"]}
+    for lost in (False, True):
+        folder = tmp_path / str(lost)
+        want, step = cut_off_anywhere(source, folder, lost=lost, filters=filters)
+        assert step > 8 and [*want.values()][3:] == [{"t.a": [(1, "x")]}] * 3 + [{}, {}]
+
+
+def test_rows_of_what_is_left_out_are_not_read(tmp_path: Path) -> None:
+    """What a version can't decode is no reason to stop where nobody wants it."""
+    odd = Table("odd", (("id", "int"), ("v", "int")), map_flags=0)
+    log = LogWriter(tmp_path / "log")
+    log.ddl("CREATE DATABASE t")
+    log.ddl("CREATE TABLE t.odd (id INT PRIMARY KEY)")
+    log.transaction(insert(odd, (1, 2)))
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    assert isinstance(stopped(log.folder, tmp_path / "all"), SchemaError)
+    assert run(log.folder, tmp_path / "lake", filters={"ignore_table": ["t.odd"]})
+    assert last(tmp_path / "lake") == {"t.a": [(1, "x")]}
+
+
+def test_statements_of_several_tables(log: LogWriter, tmp_path: Path) -> None:
+    """The first that a rule names decides about DROP, as on MySQL's replica."""
+    log.ddl("DROP TABLE t.b, t.a")
+    assert run(log.folder, tmp_path / "one", filters={"ignore_table": ["t.b"]})
+    assert last(tmp_path / "one").keys() == {"t.a", "u.c"}
+    log.ddl("DROP TABLE u.c, t.x")
+    assert run(log.folder, tmp_path / "two", filters={"do_table": ["u.c", "t.a", "t.b"]})
+    assert last(tmp_path / "two") == {}
+
+
+def test_dropped_databases(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("DROP DATABASE t")
+    assert run(log.folder, tmp_path / "one", filters={"wild_do_table": ["t.a", "u.%"]})
+    assert last(tmp_path / "one").keys() == {"t.a", "u.c"}, "db.t. fits no rule"
+    assert run(log.folder, tmp_path / "two", filters={"wild_do_table": ["t.%", "u.%"]})
+    assert last(tmp_path / "two").keys() == {"u.c"}
+
+
+def test_a_statement_that_is_left_out_while_rows_are_not(log: LogWriter, tmp_path: Path) -> None:
+    """Database rules ask for the session's default database, rows for their own."""
+    log.ddl("ALTER TABLE t.a ADD n INT", "u")
+    error = stopped(log.folder, tmp_path / "lake", filters={"do_db": ["t"]})
+    assert isinstance(error, SettingError) and error.table == "t.a" and error.gtid
+    assert "ALTER TABLE is left out by the filters, the rows of its table are not" in str(error)
+    assert "database was u" in str(error)
+    assert run(log.folder, tmp_path / "wild", filters={"wild_do_table": ["t.%"]})
+    assert last(tmp_path / "wild")["t.a"] == [(1, "x", None)]
+
+
+@pytest.mark.parametrize(
+    "statement", ["RENAME TABLE t.a TO t.b2", "ALTER TABLE t.a RENAME TO t.b2, ADD n INT"]
+)
+def test_a_table_that_leaves(log: LogWriter, tmp_path: Path, statement: str) -> None:
+    log.ddl(statement)
+    assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
+    assert last(tmp_path / "lake") == {}
+
+
+def test_a_table_that_comes_in_is_copied(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("RENAME TABLE t.b TO t.c")
+    log.transaction(insert(Table("c"), (7, "c")))
+    rules = {"ignore_table": ["t.b"]}
+    error = stopped(log.folder, tmp_path / "stops", filters=rules)
+    assert isinstance(error, StatementError) and error.table == "t.c"
+    assert "it comes from t.b, whose rows the filters leave out" in str(error)
+    assert run(log.folder, tmp_path / "lake", filters=rules, copies=True)
+    assert last(tmp_path / "lake").keys() == {"t.a", "u.c"}
+    assert status(str(tmp_path / "lake"))["waiting"].keys() == {"t.c"}
+
+
+def test_swaps_across_the_border_stop(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("RENAME TABLE t.a TO t.x, t.b TO t.a")
+    error = stopped(log.folder, tmp_path / "lake", filters=ONLY_A, copies=True)
+    assert isinstance(error, SettingError) and "across the border" in str(error)
+
+
+def test_rules_change_between_runs(log: LogWriter, tmp_path: Path) -> None:
+    """A table that comes under the rules again lacks rows: it is not made from what comes next; one
+    that leaves them is in no cut, as it would stay as it is."""
+    target = tmp_path / "lake"
+    assert run(log.folder, target)
+    log.transaction(update(B, ((1, "x"), (1, "y"))))
+    assert run(log.folder, target, filters=ONLY_A)
+    assert last(target) == {"t.a": [(1, "x")]}
+    log.transaction(insert(A, (2, "x")))
+    assert run(log.folder, target)
+    assert last(target) == {"t.a": [(1, "x"), (2, "x")]}
+    log.transaction(insert(B, (2, "x")))
+    error = stopped(log.folder, target)
+    assert isinstance(error, SchemaError) and error.table == "t.b"
+    assert "earlier filters have left rows of the table out" in str(error)
+    assert run(log.folder, target, filters={"ignore_table": ["t.b", "u.c"]})
+    log.ddl("CREATE TABLE t.d (id INT PRIMARY KEY, v VARCHAR(40))")
+    log.transaction(insert(Table("d"), (1, "d")))
+    assert run(log.folder, target, filters={"ignore_table": ["t.b"]})
+    assert last(target) == {"t.a": [(1, "x"), (2, "x")], "t.d": [(1, "d")]}
+
+
+def test_a_foreign_key_from_what_is_kept(tmp_path: Path) -> None:
+    """The source deletes the children without a trace in the log: their parent's rows are looked
+    at, though nobody keeps them."""
+    log = LogWriter(tmp_path / "log")
+    parent, child = Table("p"), Table("k", (("id", "int"), ("p", "int")))
+    log.ddl("CREATE DATABASE t")
+    log.ddl(parent.create)
+    log.ddl(
+        "CREATE TABLE t.k (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id)"
+        " ON DELETE CASCADE ON UPDATE CASCADE)"
+    )
+    log.transaction(insert(parent, (1, "x"), (2, "x")))
+    log.transaction(insert(child, (1, 1)), update(parent, ((2, "x"), (2, "y"))))
+    rules = {"ignore_table": ["t.p"]}
+    assert run(log.folder, tmp_path / "lake", filters=rules)
+    assert last(tmp_path / "lake") == {"t.k": [(1, 1)]}
+    log.transaction(delete(parent, (1, "x")))
+    error = stopped(log.folder, tmp_path / "lake", filters=rules)
+    assert isinstance(error, DecodeError) and "t.k" in str(error)
+
+
+def test_xa_branches(log: LogWriter, tmp_path: Path) -> None:
+    xid = (b"1", b"", 1)
+    log.xa_prepare(xid, insert(A, (5, "xa")), insert(B, (5, "xa")))
+    log.transaction(insert(B, (3, "x")))
+    log.xa_end("COMMIT", xid)
+    assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
+    assert last(tmp_path / "lake") == {"t.a": [(1, "x"), (5, "xa")]}

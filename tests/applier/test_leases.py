@@ -1,0 +1,58 @@
+"""An applier in a receiver's log that another channel purges: WL#5721, in the applier's process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.relay.log import open_log
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.dump_stream import receive
+from tests.support.local_delta import applier, apply_without_stream, rows
+
+A = Table("a")
+
+
+@pytest.fixture
+def relay(tmp_path: Path) -> Path:
+    source, folder = LogWriter(tmp_path / "source"), tmp_path / "relay"
+    source.ddl("CREATE DATABASE t")
+    source.ddl(A.create)
+    for key in range(20):
+        source.transaction(insert(A, (key, "x" * 30)))
+    with RelayWriter(folder, 4711, Limits(1000)) as writer:
+        receive(writer, [source.path])
+        assert writer.number > 4
+    return folder
+
+
+def test_it_holds_the_file_where_its_tables_are(relay: Path, tmp_path: Path) -> None:
+    last = open_log(str(relay)).files[-1].number
+    with applier(relay, tmp_path / "lake", group_max_transactions=2) as found:
+        purged = purge(relay, last)
+        assert not purged.files and "relay.000001" in purged.warning
+        coordinator = found.coordinator
+        records = found.index.slice(0, found.index.end)
+        half = records[: len(records) // 2]
+        coordinator.apply(half)
+        there = int(half["end"][-1]) >> 40
+        assert 1 < there < last
+        assert len(purge(relay, last).files) == there - 1
+        apply_without_stream(found)
+        position = coordinator.position >> 40
+        assert len(purge(relay, last).files) == position - there
+        assert not purge(relay, position).warning
+    with applier(relay, tmp_path / "lake") as found:
+        apply_without_stream(found)
+        assert not purge(relay, found.coordinator.position >> 40).warning
+    assert len(rows(tmp_path / "lake", A)) == 20
+
+
+def test_one_that_is_not_running_holds_nothing(relay: Path, tmp_path: Path) -> None:
+    with applier(relay, tmp_path / "lake") as found:
+        assert found.coordinator.position == 0
+    last = open_log(str(relay)).files[-1].number
+    assert len(purge(relay, last).files) == last - 1

@@ -1,0 +1,71 @@
+"""A long run of the applier holds what it held when it was warm: memory, descriptors, threads."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from spark_repl.apply.replica import Replica
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.local_delta import applier, rows
+
+A, B = Table("a"), Table("b")
+WARM = 10
+GROUP_BYTES = 2_000
+"""traced memory may grow by so much a group: a commit's name, a cut's row until it is pruned"""
+BESIDE = 5
+"""descriptors and threads that the upkeep may be using just then"""
+
+
+def held() -> tuple[int, int, int]:
+    """Bytes that Python holds, open descriptors, threads."""
+    gc.collect()
+    traced = tracemalloc.get_traced_memory()[0]
+    return traced, len(os.listdir("/proc/self/fd")), threading.active_count()
+
+
+def groups(log: LogWriter, found: Replica, first: int, count: int) -> None:
+    """Each a transaction of two tables, as the stream brings it."""
+    for key in range(first, first + count):
+        log.transaction(insert(A, (key, "x")), insert(B, (key, "x")))
+        log.transaction(update(A, ((key, "x"), (key, "y"))))
+        coordinator = found.coordinator
+        index = found.opened.applied.refresh()
+        coordinator.apply(index.slice(coordinator.position, index.end))
+
+
+def measure(folder: Path, target: Path, count: int) -> None:
+    """Prints what is held when it is warm, and ``count`` groups later."""
+    log = LogWriter(folder)
+    for statement in ("CREATE DATABASE t", A.create, B.create):
+        log.ddl(statement)
+    tracemalloc.start()
+    with applier(folder, target) as found:
+        groups(log, found, 0, WARM)
+        before = held()
+        groups(log, found, WARM, count)
+        print(json.dumps([before, held()]))
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(5000, marks=pytest.mark.soak)])
+def test_many_groups(tmp_path: Path, count: int) -> None:
+    """In a process of its own: in this one other tests have threads, and fill caches."""
+    target = tmp_path / "lake"
+    command = [sys.executable, "-m", __name__, tmp_path / "log", target, str(count)]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3600)
+    before, after = json.loads(ran.stdout.splitlines()[-1])
+    assert after[1] <= before[1] + BESIDE and after[2] <= before[2] + BESIDE
+    assert after[0] - before[0] < GROUP_BYTES * count
+    assert len(rows(target, A)) == WARM + count
+
+
+if __name__ == "__main__":
+    measure(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,65 @@
+"""``apply.max_commits_per_hour`` in the whole applier, without Spark, on a log of a real server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.demo.bank_demo import BANK
+from spark_repl.schedule.stops import Until
+from tests.support.binlog_writer import Table, insert
+from tests.support.local_delta import applier, apply_without_stream, cuts, rows, run
+
+A = Table("a")
+
+
+def commit_times(target: Path) -> list[list[float]]:
+    """When each table's versions were written."""
+    logs = [log for log in target.glob("*/*/_delta_log") if "_repl" not in log.parts]
+    return [sorted(file.stat().st_mtime for file in log.glob("*.json")) for log in logs]
+
+
+def test_no_table_gets_more_and_all_is_applied_in_order(target):
+    apart, settings = 0.2, {"group_max_transactions": 200}
+    run(BANK, target, **settings, keys={"compact_files": 0})
+    plain, count = cuts(target), len(commit_times(target))
+    paced = target.with_name("paced")
+    run(BANK, paced, **settings, keys={"compact_files": 0}, max_commits_per_hour=int(3600 / apart))
+    assert [cut.gtid_executed for cut in cuts(paced)] == [cut.gtid_executed for cut in plain]
+    assert len(plain) > 4 and len(commit_times(paced)) == count
+    for times in commit_times(paced):
+        of_groups = times[1:]  # before: CREATE TABLE
+        # Groups begin so far apart; the first one's commit may come late.
+        assert of_groups[-1] - of_groups[0] > apart * (len(of_groups) - 2)
+        assert len(of_groups) > 4
+
+
+def test_over_a_restart_and_not_beyond_stop(log, target):
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target, max_commits_per_hour=1)
+    log.transaction(insert(A, (2, "x")))
+    with applier(log.folder, target, max_commits_per_hour=1) as found:
+        threading.Timer(0.5, found.stop).start()
+        began = time.monotonic()
+        assert apply_without_stream(found).counters.transactions == 0
+        assert 0.4 < time.monotonic() - began < 30
+    assert rows(target, A) == [(1, "x")]
+
+
+def test_until_is_met_without_a_wait(log, target):
+    """The place where it ends is before the next group."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(insert(A, (2, "x")))
+    until = Until.parse(f"after-gtids:{log.gtid(3)}")
+    began = time.monotonic()
+    with applier(
+        log.folder, target, until=until, max_commits_per_hour=1, group_max_transactions=1
+    ) as found:
+        apply_without_stream(found)
+        assert found.coordinator.reached_until
+    assert time.monotonic() - began < 60
+    assert rows(target, A) == [(1, "x")]
+    assert Control(Layout(str(target)).control).cut_count() == len(cuts(target))

@@ -1,0 +1,400 @@
+"""WL#6964 in the whole applier: what failed is done again, alone and in its own time, and counted
+on all of a transaction's way; and what is said of it, also of those behind (WL#6813)."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.apply import stream
+from spark_repl.apply.applied_log import AppliedLog
+from spark_repl.apply.stream import RelayStream
+from spark_repl.control.control import Control
+from spark_repl.control.xa_store import XaStore
+from spark_repl.decode.stage import stage
+from spark_repl.decode.staged import StageTask
+from spark_repl.errors import DecodeError, GivenUpError, RowError
+from spark_repl.observe.applier_status import ApplierStatus
+from spark_repl.observe.status import status
+from spark_repl.position import RelayPosition
+from spark_repl.runtime.retry import Retries
+from tests.support import local_delta
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
+from tests.support.local_delta import LocalDelta, applier, broken, cuts, rows, run, stopped
+
+A, B = Table("a"), Table("b")
+WAIT_S = 20
+BY_WORKER = "replication_applier_status_by_worker"
+
+
+def by_worker(target: Path, column: str) -> list[Any]:
+    return [row[column] for row in status(str(target))[BY_WORKER]]
+
+
+def wave(log: LogWriter, *changes: Any) -> None:
+    """Transactions of one wave: each worker has one of them."""
+    log.parent = log.gno - 1
+    for change in changes:
+        log.transaction(change)
+    log.parent = None
+
+
+@pytest.fixture
+def reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[StageTask], Any]], Counter[int]]:
+    """``reading(before)``: is called before a worker reads; returns how often the transaction at
+    each offset was begun to be read."""
+
+    def install(before: Callable[[StageTask], Any]) -> Counter[int]:
+        read: Counter[int] = Counter()
+
+        def noted(task: StageTask) -> Any:
+            for span in task.spans:
+                read.update(span.starts.tolist())
+            before(task)
+            return stage(task)
+
+        monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, stage=noted))
+        return read
+
+    return install
+
+
+def starts(log: LogWriter) -> list[int]:
+    return [start for _, start, _ in log.spans]
+
+
+# Only what failed is done again.
+
+
+def test_one_worker_alone_reads_twice(log, target, reading):
+    wave(log, *(insert(A, (key, "x" * 30)) for key in range(3)))
+    failed = []
+
+    def once(task: StageTask) -> None:
+        if task.worker == 1 and not failed:
+            failed.append(task.spans[0].starts.tolist())
+            raise broken()
+
+    read = reading(once)
+    run(log.folder, target, workers=3)
+    assert rows(target, A) == [(key, "x" * 30) for key in range(3)]
+    assert sorted(read.values()) == [1, 1, 2]
+    assert [read[start] for start in failed[0]] == [2]
+    name = "LAST_APPLIED_TRANSACTION"
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES") == [0, 1, 0]
+    assert by_worker(target, f"{name}_RETRIES_COUNT") == [0, 1, 0]
+    assert by_worker(target, "LAST_TRANSIENT_ERROR_NUMBER") == [0, 5, 0]
+    assert by_worker(target, f"{name}_LAST_TRANSIENT_ERROR_NUMBER") == [0, 5, 0]
+
+
+@pytest.mark.parametrize("order", [True, False])
+def test_two_workers_wait_while_the_next_group_is_read(log, target, reading, monkeypatch, order):
+    """F-3 and NF-1 of WL#6964: both waits and the reading of the last group behind meet at a
+    barrier, so none of them holds another up. With commit order two groups are under way."""
+    groups = 2 if order else 4
+    for number in range(groups):
+        wave(log, *(insert(A, (3 * number + i, "x" * 30)) for i in range(3)))
+    meeting, failed = threading.Barrier(3), set[int]()
+
+    def before(task: StageTask) -> None:
+        first = starts(log)[6] > task.spans[0].starts[0]
+        if first and task.worker < 2 and task.worker not in failed:
+            failed.add(task.worker)
+            raise broken()
+        if task.worker == 0 and task.spans[0].starts[0] >= starts(log)[-3]:
+            meeting.wait(WAIT_S)
+
+    read = reading(before)
+    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: meeting.wait(WAIT_S))
+    bounds = {"group_max_transactions": 3, "preserve_commit_order": order}
+    run(log.folder, target, workers=3, **bounds)
+    assert len(rows(target, A)) == 3 * groups
+    assert sorted(read.values()) == [*[1] * (3 * groups - 2), 2, 2]
+
+
+def test_two_tables_wait_at_once(log, target, faults, monkeypatch):
+    """Without commit order: each lane waits for itself, and has the budget for itself."""
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    meeting = threading.Barrier(2)
+    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: meeting.wait(WAIT_S))
+    faults(("t/a", "t/b"), 1)
+    run(log.folder, target, preserve_commit_order=False, transaction_retries=1)
+    assert rows(target, A) == rows(target, B) == [(1, "x")]
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 2
+
+
+def test_a_retry_of_writing_reads_what_a_table_lacks(log, target, faults, reading):
+    """b has its part already: its worker reads nothing again."""
+    wave(log, insert(A, (1, "x" * 30)), insert(B, (1, "x" * 30)))
+    read = reading(lambda task: None)
+    faults(("t/a",), 1)
+    run(log.folder, target, workers=2)
+    assert rows(target, A) == rows(target, B) == [(1, "x" * 30)]
+    assert [read[start] for start in starts(log)[3:]] == [2, 1]
+    assert sorted(by_worker(target, "COUNT_TRANSACTIONS_RETRIES")) == [0, 1]
+
+
+def test_damage_that_another_worker_met_lands_what_is_before_the_first(log, target, reading):
+    """Each worker finds damage in its own transaction: the first one in the log is named."""
+    wave(log, *(insert(A, (key, "x" * 30)) for key in range(3)))
+
+    def damaged(task: StageTask) -> None:
+        for start in set(task.spans[0].starts.tolist()) & set(starts(log)[4:]):
+            raise DecodeError("damage", position=f"1:{start}")
+
+    reading(damaged)
+    error = stopped(log.folder, target, workers=3)
+    assert (error.message, error.gtid) == ("damage", log.gtid(4))
+    assert rows(target, A) == [(0, "x" * 30)]
+
+
+def test_a_look_at_the_log_is_tried_again(log, target, monkeypatch):
+    """Of a batch of the stream, whose rows say which transactions it has."""
+    log.transaction(insert(A, (1, "x")))
+    true, left = AppliedLog.refresh, [1]
+
+    def refresh(self: AppliedLog) -> Any:
+        if left:
+            left.clear()
+            raise broken()
+        return true(self)
+
+    with applier(log.folder, target) as found:
+        first, last = log.spans[0][1], log.spans[-1][2]
+        extent = (RelayPosition(1, first).packed, RelayPosition(1, last).packed, len(log.spans))
+        monkeypatch.setattr(stream, "extent", lambda frame: extent)
+        monkeypatch.setattr(AppliedLog, "refresh", refresh)
+        opened = found.opened
+        RelayStream(
+            found.spark, opened.applied, opened.coordinator, "", opened.retries,
+            lambda: False,
+            group_bytes=1,
+        )._apply(found.spark)  # fmt: skip
+    assert not left and rows(target, A) == [(1, "x")]
+
+
+# One budget for a transaction's way.
+
+
+class Faults:
+    """Temporary errors at the first calls of the steps that are named: as often as they are."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, steps: Sequence[str]) -> None:
+        self.left = Counter(steps)
+        self.monkeypatch = monkeypatch
+        self._before(LocalDelta, "commit", "commit", lambda planned, *_: "t/a" in planned.folder)
+        self._before(XaStore, "keep", "xa")
+        self._before(Control, "publish", "cut")
+        monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, stage=self._stage))
+
+    def meet(self, step: str) -> None:
+        if self.left[step]:
+            self.left[step] -= 1
+            raise broken()
+
+    def _stage(self, task: StageTask) -> Any:
+        self.meet("stage")
+        return stage(task)
+
+    def _before(self, owner: type, name: str, step: str, of: Callable[..., bool] = bool) -> None:
+        true = getattr(owner, name)
+
+        def call(this: Any, first: Any, *args: Any, **options: Any) -> Any:
+            if of is bool or of(first):
+                self.meet(step)
+            return true(this, first, *args, **options)
+
+        self.monkeypatch.setattr(owner, name, call)
+
+
+WAYS = [
+    ("stage", "stage", "stage"),
+    ("stage", "commit", "cut"),
+    ("commit", "commit", "cut"),
+    ("xa", "commit", "cut"),
+    ("xa", "stage", "stage"),
+    ("cut", "cut", "cut"),
+]
+
+
+@pytest.mark.parametrize(
+    ("steps", "order"),
+    [*((steps, True) for steps in WAYS), (("commit", "commit", "cut"), False)],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value),
+)
+@pytest.mark.parametrize("most", [2, 3])
+def test_one_budget_for_all_of_the_way(log, target, monkeypatch, steps, order, most):
+    """The third failure stops with two retries, wherever they fall; with three all are counted for
+    the worker, the transaction and the channel."""
+    run(log.folder, target)
+    log.transaction(insert(A, (1, "x")))
+    if "xa" in steps:
+        log.xa_prepare((b"x", b"", 1), insert(B, (1, "x")))
+    found = Faults(monkeypatch, steps)
+    if most == 3:
+        run(log.folder, target, transaction_retries=3, preserve_commit_order=order)
+        assert rows(target, A) == [(1, "x")]
+    else:
+        error = stopped(log.folder, target, transaction_retries=2, preserve_commit_order=order)
+        assert isinstance(error, GivenUpError)
+        assert "retried transaction 2 time(s) in vain" in error.message
+    assert not found.left.total()
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == most
+    column = "LAST_APPLIED_TRANSACTION" if most == 3 else "APPLYING_TRANSACTION"
+    assert by_worker(target, f"{column}_RETRIES_COUNT")[0] == most
+    assert by_worker(target, f"{column}_LAST_TRANSIENT_ERROR_NUMBER")[0] == 5
+    applier = status(str(target))["replication_applier_status"][0]
+    assert applier["COUNT_TRANSACTIONS_RETRIES"] == most
+    run(log.folder, target)
+    assert rows(target, A) == [(1, "x")]
+
+
+def test_the_next_group_has_a_budget_of_its_own(log, target, monkeypatch):
+    for key in range(3):
+        log.transaction(insert(A, (key, "x")))
+    true, tried = LocalDelta.commit, Counter[int]()
+
+    def commit(self: Any, planned: Any, actions: Any, app: str, position: int, *args: Any) -> int:
+        tried[position] += 1
+        if planned.folder.endswith("t/a") and tried[position] == 1:
+            raise broken()
+        return true(self, planned, actions, app, position, *args)
+
+    monkeypatch.setattr(LocalDelta, "commit", commit)
+    run(log.folder, target, group_max_transactions=1, transaction_retries=1)
+    assert len(rows(target, A)) == 3
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 3
+
+
+def test_a_failure_of_the_head_start_counts(log, target, reading):
+    run(log.folder, target)
+    log.transaction(insert(A, (1, "x")))
+    left = [2]
+
+    def before(task: StageTask) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise broken()
+
+    read = reading(before)
+    error = stopped(log.folder, target, transaction_retries=1)
+    assert isinstance(error, GivenUpError) and left == [0]
+    assert [*read.values()] == [2]
+    left[0] = 1
+    run(log.folder, target, transaction_retries=1)
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 1
+    assert rows(target, A) == [(1, "x")]
+
+
+# Retries in vain.
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_in_vain_names_worker_transaction_table_and_number(log, target, faults, most):
+    wave(log, insert(A, (1, "x" * 30)), insert(B, (1, "x" * 30)))
+    faults(("t/a",), most + 1)
+    error = stopped(log.folder, target, workers=2, transaction_retries=most)
+    (worker,) = error.workers
+    said = f"Worker {worker + 1} failed executing transaction '{log.gtid(3)}' at relay log"
+    assert error.message.startswith(f"{said} bin.000001, end_log_pos {log.spans[3][2]}; ")
+    assert ("2 time(s) in vain, giving up" in error.message) == bool(most)
+    assert "Input/output error" in error.message
+    assert (error.number, error.gtid, error.table) == (5, log.gtid(3), "t.a")
+    assert error.position == f"000001:{starts(log)[3]}"
+    # What a table has stays: it is named, no cut shows it, and the next start completes the rest.
+    assert "ahead of the last cut: t.b:" in error.message
+    found = status(str(target))
+    assert found["ahead"] == {"t.b": f"bin.000001:{log.spans[4][2]}"}
+    row = found[BY_WORKER][worker]
+    assert (row["LAST_ERROR_NUMBER"], row["APPLYING_TRANSACTION"]) == (5, log.gtid(3))
+    assert "t.b" in row["LAST_ERROR_MESSAGE"]
+    assert sorted(by_worker(target, "LAST_ERROR_NUMBER")) == [0, 5]
+    assert found["replication_applier_status_by_coordinator"][0]["LAST_ERROR_NUMBER"] == 5
+    assert (rows(target, A), rows(target, B)) == ([], [(1, "x" * 30)])
+    assert cuts(target)[-1].gtid_executed.endswith(":1-3")
+    run(log.folder, target)
+    assert rows(target, A) == rows(target, B) == [(1, "x" * 30)]
+    assert status(str(target))["ahead"] == {}
+
+
+def test_status_while_it_is_tried_again(log, target, monkeypatch):
+    """Scenario 38: the columns of the transaction that is being applied."""
+    log.transaction(insert(A, (1, "x")))
+    found = Faults(monkeypatch, ["commit", "commit"])
+    seen = []
+
+    def look(self: Any, seconds: float) -> None:
+        row = status(str(target))[BY_WORKER][0]
+        name = "APPLYING_TRANSACTION"
+        seen.append((row[name], row[f"{name}_RETRIES_COUNT"]))
+        assert row[f"{name}_LAST_TRANSIENT_ERROR_NUMBER"] == 5
+        assert "Input/output error" in row["LAST_TRANSIENT_ERROR_MESSAGE"]
+
+    monkeypatch.setattr(Retries, "_pause", look)
+    run(log.folder, target)
+    assert seen == [(log.gtid(3), 1), (log.gtid(3), 2)] and not found.left.total()
+
+
+# Those behind.
+
+
+def test_reading_in_vain_turns_the_others_away(log, target, reading):
+    wave(log, *(insert(A, (key, "x" * 30)) for key in range(3)))
+
+    def always(task: StageTask) -> None:
+        if task.worker == 1:
+            raise broken()
+
+    read = reading(always)
+    error = stopped(log.folder, target, workers=3, transaction_retries=2)
+    assert isinstance(error, GivenUpError) and error.workers == (1,)
+    assert error.message.startswith("Worker 2 failed executing transaction")
+    assert sorted(read.values()) == [1, 1, 3]
+    assert by_worker(target, "LAST_ERROR_NUMBER") == [3030, 5, 3030]
+    assert rows(target, A) == [] and status(str(target))["ahead"] == {}
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+def test_the_one_that_failed_keeps_its_error(log, target, monkeypatch, own_first):
+    """3030 is for those that were turned away, whoever says it first: the failed worker has a share
+    in the groups behind as well."""
+    said = {True: threading.Event(), False: threading.Event()}
+    failed, away = ApplierStatus.failed, ApplierStatus.turned_away
+
+    def fails(self: ApplierStatus, *args: Any) -> None:
+        assert own_first or said[False].wait(WAIT_S)
+        failed(self, *args)
+        said[True].set()
+
+    def turned_away(self: ApplierStatus, workers: Any, error: Any) -> None:
+        group_behind = threading.current_thread().name.startswith("land") and len(workers) == 3
+        assert not (own_first and group_behind) or said[True].wait(WAIT_S)
+        away(self, workers, error)
+        if group_behind:
+            said[False].set()
+
+    monkeypatch.setattr(ApplierStatus, "failed", fails)
+    monkeypatch.setattr(ApplierStatus, "turned_away", turned_away)
+    missing = delete(A, (77, "x" * 30))
+    wave(log, insert(A, (1, "x" * 30)), missing, insert(A, (2, "x" * 30)))
+    wave(log, *(insert(A, (key, "x" * 30)) for key in range(3, 6)))
+    error = stopped(log.folder, target, workers=3, group_max_transactions=3)
+    assert isinstance(error, RowError) and error.gtid == log.gtid(4)
+    assert sorted(by_worker(target, "LAST_ERROR_NUMBER")) == [1032, 3030, 3030]
+    (message,) = (text for text in by_worker(target, "LAST_ERROR_MESSAGE") if "(1032)" in text)
+    assert log.gtid(4) in message
+    assert rows(target, A) == [(1, "x" * 30)]
+
+
+def test_workers_with_transactions_behind_in_the_same_group_are_turned_away(log, target):
+    wave(log, insert(A, (1, "x" * 30)), delete(A, (77, "x" * 30)), insert(A, (2, "x" * 30)))
+    stopped(log.folder, target, workers=3)
+    assert sorted(by_worker(target, "LAST_ERROR_NUMBER")) == [0, 1032, 3030]

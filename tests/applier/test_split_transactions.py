@@ -1,0 +1,131 @@
+"""Transactions over several files of a replica's relay log, in the whole applier without Spark.
+
+Scenario 58: r/rpl_gtid_transaction_split_across_relay_logs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_repl.binlog.event_types import EventType
+from spark_repl.decode import spans
+from spark_repl.errors import HistoryError
+from spark_repl.schedule.stops import Until
+from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
+from tests.support.cut_off import STRIDE, shown
+from tests.support.local_delta import cuts, rows, run, stopped
+from tests.support.relay_split import description, relayed, source_events, write_file
+
+A, B = Table("a"), Table("b")
+ONE: Xid = (b"one", b"", 1)
+TWO: Xid = (b"two", b"", 1)
+
+
+def written(folder: Path) -> Path:
+    made = LogWriter(folder)
+    for statement in ("CREATE DATABASE t", A.create, B.create):
+        made.ddl(statement)
+    made.transaction(insert(A, (1, "one"), (2, "two")), insert(B, (1, "one")))
+    made.transaction(update(A, ((1, "one"), (1, "uno"))), delete(B, (1, "one")), compressed=True)
+    made.xa_prepare(ONE, insert(A, (3, "branch")))
+    made.xa_prepare(TWO, insert(B, (4, "branch")), compressed=True)
+    made.ddl("TRUNCATE TABLE t.b")
+    made.xa_end("COMMIT", ONE)
+    made.transaction(insert(B, (5, "five")))
+    made.xa_end("COMMIT", TWO)
+    return made.folder
+
+
+WANT_A, WANT_B = [(1, "uno"), (2, "two"), (3, "branch")], [(4, "branch"), (5, "five")]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return written(tmp_path / "source")
+
+
+@pytest.mark.parametrize("slice_bytes", [16 << 20, 64])
+def test_every_event_in_a_file_of_its_own(
+    source: Path, tmp_path: Path, slice_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Scenario 58: a transaction that spans relay logs, whatever its kind.
+    monkeypatch.setattr(spans, "_SLICE_BYTES", slice_bytes)
+    log = relayed(source, tmp_path / "relay", range(1, len(source_events(source))))
+    assert run(log, tmp_path / "lake", group_max_transactions=2)
+    assert rows(tmp_path / "lake", A) == WANT_A and rows(tmp_path / "lake", B) == WANT_B
+    assert cuts(tmp_path / "lake")[-1].gtid_executed.endswith(":1-11")
+
+
+def test_cut_off_at_each_step(source: Path, tmp_path: Path) -> None:
+    """And the next start at another: every cut that is shown is one of an undisturbed run."""
+    log = relayed(source, tmp_path / "relay", range(2, len(source_events(source)), 3))
+    assert run(log, tmp_path / "reference", group_max_transactions=1)
+    want = shown(tmp_path / "reference")
+    for step in range(1, 1000, 2 * STRIDE + 1):
+        target = tmp_path / f"lake{step}"
+        if run(log, target, crash=step, group_max_transactions=3):
+            break
+        run(log, target, crash=step % 5 + 1)
+        assert run(log, target)
+        assert shown(target).items() <= want.items()
+        assert rows(target, A) == WANT_A and rows(target, B) == WANT_B
+    assert step > 30
+
+
+def test_a_log_that_grows_inside_of_transactions(source: Path, tmp_path: Path) -> None:
+    """Applied behind each file: what is open waits, and a prepared branch is kept whole."""
+    events, head, log = source_events(source), description(source), tmp_path / "relay"
+    done = 0
+    for number, at in enumerate(range(0, len(events), 4), 1):
+        write_file(log, number, head, events[at : at + 4], rotated=at + 4 < len(events))
+        assert run(log, tmp_path / "lake")
+        if shown := cuts(tmp_path / "lake"):
+            assert shown[-1].position > done - 1
+            done = shown[-1].position
+    assert rows(tmp_path / "lake", A) == WANT_A and rows(tmp_path / "lake", B) == WANT_B
+
+
+def test_what_was_applied_may_be_purged_in_mid_transaction(source: Path, tmp_path: Path) -> None:
+    """MySQL removes files that its own applier has passed: the rest of a transaction is left."""
+    events, head, log = source_events(source), description(source), tmp_path / "relay"
+    write_file(log, 1, head, events[:9])  # in the transaction of four
+    write_file(log, 2, head, events[9:15])
+    assert run(log, tmp_path / "lake")
+    position = cuts(tmp_path / "lake")[-1].position
+    assert position >> 40 == 2
+    (log / "relay.000001").unlink()
+    write_file(log, 3, head, events[15:], rotated=False)
+    assert run(log, tmp_path / "lake")
+    assert rows(tmp_path / "lake", A) == WANT_A and rows(tmp_path / "lake", B) == WANT_B
+    error = stopped(log, tmp_path / "new")
+    assert isinstance(error, HistoryError) and "begins with the rest" in str(error)
+
+
+def test_until_inside_of_a_split_transaction(source: Path, tmp_path: Path) -> None:
+    """It is the one in which the place lies, whichever of its files that is in."""
+    log = relayed(source, tmp_path / "relay", range(1, len(source_events(source))))
+    for number, want in ((13, [(1, "one"), (2, "two")]), (15, [(1, "uno"), (2, "two")])):
+        until = Until.parse(f"relay:relay.{number:06d}:5")
+        target = tmp_path / f"lake{number}"
+        assert run(log, target, until=until)
+        assert rows(target, A) == want
+
+
+def test_until_a_place_of_the_source(source: Path, tmp_path: Path) -> None:
+    """Found behind files that begin inside of a transaction."""
+    log = relayed(source, tmp_path / "relay", range(1, len(source_events(source))))
+    for ordinal, want in ((3, [(1, "one"), (2, "two")]), (4, [(1, "uno"), (2, "two")])):
+        end = transaction_end(source, ordinal)
+        until = Until.parse(f"source:bin.000001:{end}")
+        target = tmp_path / f"lake{ordinal}"
+        assert run(log, target, until=until)
+        assert rows(target, A) == want
+
+
+def transaction_end(source: Path, ordinal: int) -> int:
+    """Where in the source's file the transaction of that number, from 0, ends."""
+    events = source_events(source)
+    begins = [i for i, event in enumerate(events) if event[4] == EventType.GTID]
+    return int.from_bytes(events[begins[ordinal + 1] - 1][13:17], "little")

@@ -1,0 +1,175 @@
+"""What makes a copy useless, and where the applier goes on then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_repl.control.by_hand import decide
+from spark_repl.control.control import Control
+from spark_repl.control.copies import last_copy, standing
+from spark_repl.control.layout import Layout
+from spark_repl.copy.wanted import Queue, Wanted
+from spark_repl.errors import StaleCopyError
+from tests.support.binlog_writer import SOURCE
+from tests.support.local_delta import applier, apply_without_stream, cuts, run
+from tests.support.made_copy import finish, plan, plan_first, read
+from tests.support.waiting_source import (
+    BOUND,
+    WIDE,
+    A,
+    B,
+    Source,
+    copy_a,
+    last_shown,
+    waiting,
+)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    made = Source(tmp_path)
+    made.number()
+    made.put(WIDE, (3, "changed", 97))
+    return made
+
+
+@pytest.mark.parametrize("asked", ["", "1.json"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_statement_makes_a_copy_useless(tmp_path: Path, waits: bool, asked: str) -> None:
+    """Rows before it have another shape than the copy. The table goes on as it was: as it is in the
+    target, or waiting; whoever asked for the copy gets another one."""
+    source, target = Source(tmp_path), tmp_path / "lake"
+    if waits:
+        left = {key: row for key, row in source.tables["t.a"].items() if key > 4}
+        source.ddl("ALTER TABLE t.a TRUNCATE PARTITION p", {**source.tables, "t.a": left})
+    assert waiting(source, target).keys() == ({"t.a"} if waits else set())
+    plan(target, "t.a", asked=asked)
+    source.put(A, (20, "of the old shape"))
+    rows = {key: (*row, None) for key, row in source.tables["t.a"].items()}
+    source.ddl("ALTER TABLE t.a ADD COLUMN x INT", {**source.tables, "t.a": rows})
+    source.put(WIDE, (21, "of the new one", 3))
+    read(target, WIDE, source.rows("t.a", len(source.states)))
+    source.put(B, (5, "b"))
+    finish(target, source.executed)
+    assert waiting(source, target).keys() == ({"t.a"} if waits else set())
+    copy = last_copy(Control(Layout(str(target)).control))
+    assert copy and bool(copy.again) != waits and bool(copy.error) == waits
+    assert "ALTER TABLE while the table was copied" in (copy.again or copy.error)
+    control = Control(Layout(str(target)).control)
+    wanted = Queue(tmp_path / "requests").next(control, standing(control))
+    assert wanted == Wanted(("t.a",), "" if waits else asked, waits=waits)
+    copy_a(source, target)
+    assert not waiting(source, target)
+    assert last_shown(target)["t.a"] == sorted(source.tables["t.a"].values())
+
+
+def test_a_table_that_is_dropped_behind_its_copy(source: Source, tmp_path: Path) -> None:
+    """Before a cut could show the copy, which stands no longer then."""
+    target, log = tmp_path / "lake", source.folder
+    assert waiting(source, target)
+
+    def drop() -> None:
+        left = {name: rows for name, rows in source.tables.items() if name != "t.a"}
+        source.ddl("DROP TABLE t.a /* generated */", left)
+        assert run(log, target, **BOUND)
+
+    copy_a(source, target, meanwhile=drop)
+    assert not waiting(source, target)
+    assert standing(Control(Layout(str(target)).control)).copy is None
+
+
+def test_no_cut_is_published_before_the_newest(source: Source, tmp_path: Path) -> None:
+    """The next start takes the newest, which shows no copy."""
+    target, log = tmp_path / "lake", source.folder
+    assert waiting(source, target)
+
+    def ahead() -> None:
+        source.ddl("CREATE DATABASE other", source.tables)  # changes no table
+        source.ddl("CREATE DATABASE another", source.tables)
+        assert run(log, target, **BOUND)
+
+    copy_a(source, target, meanwhile=ahead)
+    newest = cuts(target)[-1].position
+    before = [cut for cut in cuts(target) if cut.position < newest]
+    assert not waiting(source, target) and "t.a" in last_shown(target)
+    assert [cut for cut in cuts(target) if cut.position < newest] == before
+
+
+def test_a_statement_that_comes_later_than_was_looked(tmp_path: Path) -> None:
+    """The log did not hold it yet when the copy was taken in."""
+    source, target = Source(tmp_path), tmp_path / "lake"
+    assert not waiting(source, target)
+    plan(target, "t.a")
+    read(target, A, source.rows("t.a", len(source.states)))
+    source.put(A, (20, "before it"))
+    finish(target, f"{SOURCE}:1-{len(source.states) + 3}")
+    with applier(source.folder, target, copies=True) as found:
+        apply_without_stream(found)
+        source.ddl("TRUNCATE t.a", {**source.tables, "t.a": {}})
+        source.put(A, (1, "behind it"))
+        found.opened.applied.refresh()
+        with pytest.raises(StaleCopyError):
+            apply_without_stream(found)
+    assert not waiting(source, target)
+    assert last_shown(target)["t.a"] == [(1, "behind it")]
+
+
+@pytest.mark.parametrize("unfinished", [{}, {"t.a": "Unknown column"}])
+def test_statements_during_a_first_copy(tmp_path: Path, unfinished: dict[str, str]) -> None:
+    source, target = Source(tmp_path), tmp_path / "lake"
+    held = source.executed
+    plan_first(target, held, "t.a", "t.b")
+    source.put(B, (1, "b"))
+    read(target, B, source.rows("t.b", len(source.states)))
+    source.put(A, (20, "of the old shape"))
+    source.number()
+    source.put(WIDE, (21, "of the new one", 3))
+    if not unfinished:
+        read(target, WIDE, source.rows("t.a", len(source.states)))
+    finish(target, source.executed, unfinished=unfinished)
+    source.put(B, (2, "b"))
+    assert waiting(source, target).keys() == {"t.a"}
+    copy_a(source, target)
+    assert not waiting(source, target)
+    assert last_shown(target)["t.a"] == sorted(source.tables["t.a"].values())
+
+
+def test_a_table_that_was_left_unfinished_waits(tmp_path: Path) -> None:
+    """Whatever the log says: nobody knows which of its rows are there."""
+    source, target = Source(tmp_path), tmp_path / "lake"
+    plan_first(target, source.executed, "t.a", "t.b")
+    source.put(B, (1, "b"))
+    read(target, A, source.rows("t.a", len(source.states)))
+    finish(target, source.executed, unfinished={"t.b": "Unknown column"})
+    source.put(B, (2, "b"))
+    assert waiting(source, target)["t.b"].reason == "Unknown column"
+
+
+def test_a_statement_that_somebody_left_out(tmp_path: Path) -> None:
+    """It is said that the copy is to be taken as it is."""
+    source, target = Source(tmp_path), tmp_path / "lake"
+    assert not waiting(source, target)
+    plan(target, "t.a")
+    source.ddl("ALTER TABLE t.a TRUNCATE PARTITION p", {**source.tables, "t.a": {}})
+    control = Control(Layout(str(target)).control)
+    decide(control, "skip", {}, gtid_executed=source.executed.replace(":1-", ":"))
+    source.put(A, (1, "behind it"))
+    read(target, A, source.rows("t.a", len(source.states)))
+    finish(target, source.executed)
+    assert run(source.folder, target, **BOUND)
+    assert last_shown(target)["t.a"] == [(1, "behind it")]
+
+
+def test_a_first_copy_of_which_nothing_is_left(tmp_path: Path) -> None:
+    source, target = Source(tmp_path), tmp_path / "lake"
+    plan_first(target, source.executed, "t.a")
+    source.number()
+    read(target, WIDE, source.rows("t.a", len(source.states)))
+    finish(target, source.executed)
+    source.states = [{n: r for n, r in s.items() if n != "t.b"} for s in source.states]
+    source.tables.pop("t.b")
+    source.put(WIDE, (1, "changed", 99))
+    assert waiting(source, target).keys() == {"t.a"}
+    assert standing(Control(Layout(str(target)).control)).copy is None

@@ -1,0 +1,74 @@
+"""Receiver and applier of a server in threads of this process, below Spark, until a block ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from spark_repl.config import Config
+from spark_repl.control.layout import Layout
+from spark_repl.gtid import GtidSet
+from spark_repl.relay.published import read_end
+from spark_repl.verify.table_files import files_of
+from spark_repl.verify.verifier import Found, Limits, Verifier
+from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, cuts
+
+from .receiving import Running, config_for
+from .server import Server
+
+_TURN_S, _WAIT_S = 0.2, 200.0
+
+
+class Following:
+    """From the log's beginning; ``keys`` are those of [target]."""
+
+    def __init__(self, server: Server, folder: Path, **keys: Any) -> None:
+        self.server = server
+        self.keys = {"column_mapping": False, "compact_files": 8, **keys}
+        values = {f"target__{name}": value for name, value in self.keys.items()}
+        self.config: Config = config_for(server, folder, **values)
+        self.errors: list[BaseException] = []
+        self._receiver = Running(self.config, GtidSet())
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._apply)
+
+    def __enter__(self) -> Following:
+        self._receiver.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._receiver.__exit__(*args)
+        assert not self.errors, self.errors
+
+    def _apply(self) -> None:
+        relay, target = Path(self.config.relay.path), self.config.target.path
+        try:
+            while not self._stop.wait(_TURN_S):
+                if read_end(str(relay)) is not None and any(relay.glob("relay.0*")):
+                    with applier(relay, target, keys=self.keys) as found:
+                        apply_without_stream(found)
+        except BaseException as error:
+            self.errors.append(error)
+
+    def catch_up(self) -> None:
+        executed, until = GtidSet.parse(self.server.executed), time.monotonic() + _WAIT_S
+        while True:
+            known = cuts(self.config.target.path) if Path(self.config.target.path).exists() else []
+            if known and executed.issubset(GtidSet.parse(known[-1].gtid_executed)):
+                return
+            assert time.monotonic() < until and not self.errors, self.errors
+            time.sleep(_TURN_S)
+
+    def verify(self, *only: str, **limits: Any) -> Found:
+        files = partial(files_of, LocalDelta())
+        workers = HERE.workers(None, 2)  # type: ignore[arg-type]
+        taken = Limits(**{"wait_s": 30.0, **limits})
+        return Verifier(self.config, Layout.of(self.config.target), files, workers, taken).verify(
+            only
+        )

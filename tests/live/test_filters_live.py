@@ -1,0 +1,157 @@
+"""The same random filter rules here and on a real MySQL replica, over a random log of several
+databases with DDL: the same tables remain, with the same rows."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.errors import SparkReplError
+from tests.support.local_delta import at_cut, cuts, run
+
+from .server import Server
+
+_DATABASES, _NAMES = ("a", "ab", "b"), ("t", "t1", "tx", "u_1")
+_WAIT_S = 60.0
+_RULES = {
+    "do_db": "REPLICATE_DO_DB", "ignore_db": "REPLICATE_IGNORE_DB",
+    "do_table": "REPLICATE_DO_TABLE", "ignore_table": "REPLICATE_IGNORE_TABLE",
+    "wild_do_table": "REPLICATE_WILD_DO_TABLE", "wild_ignore_table": "REPLICATE_WILD_IGNORE_TABLE",
+}  # fmt: skip
+Shown = dict[str, list[tuple[Any, ...]]]
+
+
+def _history(rng: random.Random, steps: int) -> Iterator[list[str]]:
+    """Sessions' statements: rows and DDL, most of them in the default database of their tables."""
+    for database in _DATABASES:
+        yield [f"CREATE DATABASE {database}"]
+    there = set[str]()
+    for _ in range(steps):
+        database = rng.choice(_DATABASES)
+        mine = sorted(name for name in there if name.startswith(f"{database}."))
+        name = f"{database}.{rng.choice(_NAMES)}"
+        way = rng.random()
+        if name not in there:
+            there.add(name)
+            yield [f"USE {database}", f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)"]
+        elif way < 0.6:
+            other = rng.choice(sorted(there))
+            keys = [rng.randrange(50) for _ in range(4)]
+            yield [
+                f"USE {rng.choice(_DATABASES)}", "BEGIN", f"REPLACE INTO {name} VALUES"
+                f" ({keys[0]}, 1), ({keys[1]}, 2)", f"DELETE FROM {name} WHERE id = {keys[2]}",
+                f"REPLACE INTO {other} VALUES ({keys[3]}, 3)", "COMMIT",
+            ]  # fmt: skip
+        elif way < 0.7:
+            yield [f"USE {database}", f"TRUNCATE TABLE {name}"]
+        elif way < 0.8:
+            yield [f"USE {database}", f"ALTER TABLE {name} ALTER COLUMN v SET DEFAULT 7"]
+        elif way < 0.97:
+            gone = rng.sample(mine, min(len(mine), rng.choice((1, 1, 2))))
+            there -= set(gone)
+            yield [f"USE {database}", f"DROP TABLE IF EXISTS {', '.join(gone)}"]
+        else:
+            there -= set(mine)
+            yield [f"DROP DATABASE {database}", f"CREATE DATABASE {database}"]
+
+
+def _rules(rng: random.Random) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    tables = [f"{database}.{name}" for database in _DATABASES for name in _NAMES]
+    if rng.random() < 0.4:
+        found[rng.choice(("do_db", "ignore_db"))] = rng.sample(_DATABASES, rng.choice((1, 2)))
+    for kind in ("do_table", "ignore_table"):
+        if rng.random() < 0.35:
+            mine = rng.sample(tables, rng.choice((1, 2, 4)))
+            tables = [name for name in tables if name not in mine]
+            found[kind] = mine
+    wild = ["a.%", "a%.t%", "%.t_", "b.%", r"%.u\_%", "ab.t1", "%.%", "_.t"]
+    for kind in ("wild_do_table", "wild_ignore_table"):
+        if rng.random() < 0.35:
+            found[kind] = [wild.pop(rng.randrange(len(wild))) for _ in range(rng.choice((1, 2)))]
+    return found
+
+
+class Replica:
+    """A MySQL replica that begins again with each set of rules."""
+
+    def __init__(self, server: Server, source: Server) -> None:
+        self.server = server
+        server.query(
+            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={source.port},"
+            " SOURCE_USER='repl', SOURCE_PASSWORD='repl', GET_SOURCE_PUBLIC_KEY=1,"
+            " SOURCE_AUTO_POSITION=1"
+        )
+
+    def applied(self, rules: dict[str, list[str]], executed: str) -> Shown | None:
+        """The tables that it has in the end; None where the rules make it stop."""
+        server = self.server
+        drops = [f"DROP DATABASE IF EXISTS {database}" for database in _DATABASES]
+        server.query("STOP REPLICA", *drops, "RESET BINARY LOGS AND GTIDS", "RESET REPLICA")
+        lists = [f"{name} = ({_listed(key, rules.get(key, []))})" for key, name in _RULES.items()]
+        server.query(f"CHANGE REPLICATION FILTER {', '.join(lists)}", "START REPLICA")
+        until = time.monotonic() + _WAIT_S
+        stopped = "SELECT service_state FROM performance_schema.replication_applier_status"
+        while server.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 1)") != ((0,),):
+            if server.query(stopped) == (("OFF",),):
+                return None
+            assert time.monotonic() < until, rules
+        listed = "', '".join(_DATABASES)
+        names = server.query(
+            "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables"
+            f" WHERE table_schema IN ('{listed}')"
+        )
+        return {name: sorted(server.query(f"SELECT * FROM {name}")) for (name,) in names}
+
+
+def _listed(key: str, entries: list[str]) -> str:
+    if "wild" in key:
+        return ", ".join("'" + entry.replace("\\", "\\\\") + "'" for entry in entries)
+    return ", ".join(entries)
+
+
+def _compare(source: Server, replica: Server, folder: Path, *, seed: int, sets: int) -> int:
+    """Compares so many sets of rules; returns how many of them the replica came through with."""
+    rng, log = random.Random(seed), folder / "log"
+    source.query("RESET BINARY LOGS AND GTIDS")
+    for statements in _history(rng, 60):
+        source.query(*statements)
+    executed = source.executed
+    log.mkdir(parents=True)
+    for path in sorted(source.data.glob("binlog.0*")):
+        shutil.copy(path, log)
+    other, compared = Replica(replica, source), 0
+    for number in range(sets):
+        rules, target = _rules(rng), folder / f"lake{number}"
+        want = other.applied(rules, executed)
+        if want is None:
+            continue
+        try:
+            assert run(log, target, filters=rules)
+        except SparkReplError as error:
+            raise AssertionError(f"{rules}: {error}") from error
+        assert at_cut(target, cuts(target)[-1]) == want, rules
+        shutil.rmtree(target)
+        compared += 1
+    source.query(*(f"DROP DATABASE IF EXISTS {database}" for database in _DATABASES))
+    return compared
+
+
+def test_the_same_tables_as_on_a_replica(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    source, replica = make_server(), make_server()
+    assert _compare(source, replica, tmp_path, seed=1, sets=8) >= 6
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_more_rules(make_server: Callable[..., Server], tmp_path: Path, seed: int) -> None:
+    source, replica = make_server(), make_server()
+    assert _compare(source, replica, tmp_path, seed=seed, sets=30) >= 12

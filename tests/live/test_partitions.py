@@ -1,0 +1,96 @@
+"""DROP, TRUNCATE, REORGANIZE and EXCHANGE PARTITION on a real server: behind each of them the
+target's tables have the server's rows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.binlog.definition import TableDefinition
+from spark_repl.control.control import Control
+from spark_repl.control.definitions import Definitions
+from spark_repl.control.layout import Layout
+from spark_repl.copy.source_tables import list_tables
+from spark_repl.gtid import GtidSet
+from tests.support.local_delta import cuts, run
+
+from .partition_load import WAYS, PartitionLoad, Way
+from .server import Server
+from .test_schema_changes import assert_equal
+
+
+def apply_random_partitions(
+    server: Server, folder: Path, seed: int, statements: int, ways: Sequence[Way], **options: Any
+) -> None:
+    server.query("RESET BINARY LOGS AND GTIDS", "DROP DATABASE IF EXISTS d")
+    load = PartitionLoad(server, seed, ways)
+    try:
+        load.run(statements)
+    finally:
+        load.close()
+    assert sum("DROP PARTITION" in statement for statement in load.said) > statements // 10
+    assert load.exchanges > statements // 20
+    log, target = folder / "log", folder / "lake"
+    log.mkdir()
+    for path in server.data.glob("binlog.0*"):
+        shutil.copy(path, log)
+    assert run(log, target, group_max_transactions=3, **options)
+    assert assert_equal(target, load.states) > statements
+    assert_same_partitions(server, target)
+
+
+def assert_same_partitions(server: Server, target: Path) -> None:
+    """What a copy would read of the server now is what the log's statements have led to."""
+    last = cuts(target)[-1]
+    kept = Definitions(Control(Layout(str(target)).control))
+    kept.load()
+    with server.connect() as connection, connection.cursor() as cursor:
+
+        def query(statement: str) -> list[tuple[Any, ...]]:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+        copied = {table.definition.name: table.definition for table in list_tables(query)}
+    compared = 0
+    for name, at in last.tables.items():
+        mine = kept.at(at.path, last.position, GtidSet.parse(last.gtid_executed))
+        if mine is not None and (mine.partitioning or copied[name].partitioning):
+            assert partitions_of(mine) == partitions_of(copied[name]), name
+            compared += 1
+    assert compared
+
+
+def partitions_of(definition: TableDefinition) -> tuple[Any, ...]:
+    """The server lists values of LIST in an order of its own."""
+    found = definition.partitioning
+    assert found is not None and not found.unknown, found
+    partitions = [(one.name, sorted(one.values, key=repr)) for one in found.partitions]
+    return found.kind, found.columns, found.function, partitions
+
+
+@pytest.mark.parametrize(
+    ("seed", "options"),
+    [(0, {}), (1, {"vectors": False}), (2, {"feed": True, "keys": {"zero_dates": "string"}})],
+    ids=["marked", "written anew", "change data feed, dates as text"],
+)
+def test_random_partitions(
+    shared_server: Server, tmp_path: Path, seed: int, options: dict[str, Any]
+) -> None:
+    """Each of the ways in one of the tests."""
+    ways = list(WAYS.values())[seed::3]
+    apply_random_partitions(shared_server, tmp_path, seed, 70, ways, **options)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("seed", range(11, 19))
+def test_many_random_partitions(
+    shared_server: Server, tmp_path: Path, seed: int, vectors: bool
+) -> None:
+    apply_random_partitions(
+        shared_server, tmp_path, seed, 400, list(WAYS.values()), vectors=vectors
+    )

@@ -1,0 +1,173 @@
+"""``init`` and ``config check --source`` on a real server: each grant taken away by itself,
+settings, tables that need attention; and a server's names that may not break out of anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from spark_repl.cli.main import main
+from spark_repl.config import load
+from spark_repl.copy.survey import ERROR, WARNING, Survey, survey
+from tests.support.examples import ALL
+
+from .conftest import showing
+from .receiving import Running, config_for, processes, wait_for
+from .server import PLANTED, Server
+
+PASSWORD = PLANTED
+GRANTS = ("REPLICATION SLAVE", "REPLICATION CLIENT", "SELECT", "LOCK TABLES", "XA_RECOVER_ADMIN")
+
+
+def as_root(server: Server, *statements: str) -> None:
+    connection = pymysql.connect(unix_socket=str(server.socket), user="root")
+    with connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@pytest.fixture(scope="module")
+def account(shared_server: Server) -> Server:
+    as_root(
+        shared_server,
+        f"CREATE USER least IDENTIFIED BY '{PASSWORD}'",
+        f"GRANT {', '.join(GRANTS)} ON *.* TO least",
+        "CREATE DATABASE s",
+        "CREATE TABLE s.good (id INT PRIMARY KEY, v VARCHAR(9))",
+        "CREATE TABLE s.keyless (v INT)",
+        "CREATE TABLE s.other (id INT PRIMARY KEY) ENGINE = MyISAM",
+        "CREATE TABLE s.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE s.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES s.parent (id)"
+        " ON DELETE CASCADE)",
+    )
+    return shared_server
+
+
+def look(server: Server, folder: Path, **values: Any) -> Survey:
+    given = {"user": "least", "password": PASSWORD, **values}
+    return survey(config_for(server, folder, **given))
+
+
+def said(found: Survey, level: str) -> str:
+    return "\n".join(f"{f} [{f.hint}]" for f in found.findings if f.level == level)
+
+
+def test_all_grants_are_enough(account: Server, tmp_path: Path) -> None:
+    found = look(account, tmp_path)
+    assert said(found, ERROR) == ""
+    assert found.version.startswith(account.query("SELECT VERSION()")[0][0])
+    warned = said(found, WARNING)
+    for table, part in (("s.keyless", "without a key"), ("s.other", "engine")):
+        assert any(table in line and part in line for line in warned.splitlines()), warned
+    assert "s.good" not in warned and found.tables >= 5
+
+
+@pytest.fixture
+def without(account: Server, request: pytest.FixtureRequest) -> Iterator[Server]:
+    as_root(account, f"REVOKE {request.param} ON *.* FROM least")
+    yield account
+    as_root(account, f"GRANT {request.param} ON *.* TO least")
+
+
+@pytest.mark.parametrize(
+    ("without", "level", "part", "hint"),
+    [
+        ("REPLICATION SLAVE", ERROR, "REPLICATION SLAVE", "GRANT REPLICATION SLAVE"),
+        ("SELECT", ERROR, "may not read all tables", "GRANT SELECT ON *.*"),
+        ("LOCK TABLES", ERROR, "may not lock the table", "GRANT LOCK TABLES"),
+        ("XA_RECOVER_ADMIN", WARNING, "prepared XA branches can't be seen", "XA_RECOVER_ADMIN"),
+        ("REPLICATION CLIENT", WARNING, "REPLICATION CLIENT", "GRANT REPLICATION CLIENT"),
+    ],
+    indirect=["without"],
+)
+def test_each_grant_that_is_missing_is_named(
+    without: Server, tmp_path: Path, level: str, part: str, hint: str
+) -> None:
+    found = look(without, tmp_path)
+    assert part in said(found, level) and hint in said(found, level)
+    other = {ERROR, WARNING} - {level}
+    assert not any(part in str(f) for f in found.findings if f.level in other)
+
+
+def test_settings_are_named(account: Server, tmp_path: Path) -> None:
+    account.query("SET GLOBAL sync_binlog = 0", "SET GLOBAL binlog_row_image = MINIMAL",
+                  "SET GLOBAL binlog_expire_logs_seconds = 60", "SELECT 1")  # fmt: skip
+    try:
+        found = look(account, tmp_path)
+        wrong = look(account, tmp_path, server_id=account.server_id)
+    finally:
+        account.query("SET GLOBAL sync_binlog = 1", "SET GLOBAL binlog_row_image = 'FULL'",
+                      "SET GLOBAL binlog_expire_logs_seconds = 2592000", "SELECT 1")  # fmt: skip
+    for name in ("sync_binlog = 0", "binlog_row_image = MINIMAL", "binlog_expire_logs_seconds"):
+        assert name in said(found, WARNING)
+    assert "which is ours too" in said(wrong, ERROR)
+
+
+def test_cascades_that_are_not_logged(account: Server, tmp_path: Path) -> None:
+    native = account.query("SHOW VARIABLES LIKE 'innodb_native_foreign_keys'")
+    named = "s.child" in said(look(account, tmp_path), WARNING)
+    assert named == (not native or native[0][1] == "ON")
+
+
+def test_init_writes_what_run_takes(
+    account: Server, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED", PASSWORD)
+    file = tmp_path / "r.toml"
+    words = ["init", "--config", str(file), "--host", "127.0.0.1", "--port", str(account.port)]
+    words += ["--user", "least", "--password-env", "PLANTED", "--relay", str(tmp_path / "relay")]
+    assert main([*words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    fields = json.loads(out.splitlines()[-1])
+    config = load(file)
+    assert fields["errors"] == 0 and fields["server_id"] == config.source.server_id > 99_999
+    assert "s.keyless" in err and "s.keyless" in file.read_text()
+    assert PASSWORD not in out + err + file.read_text()
+    assert main(["config", "check", "--source", "--config", str(file)]) == 0
+    monkeypatch.setenv("PLANTED", f"{PASSWORD}-wrong")
+    assert main(["config", "check", "--source", "--config", str(file)]) == 1
+    out, err = capsys.readouterr()
+    assert "Access denied" in err and PASSWORD not in out + err
+    assert main([*words, "--force"]) == 1 and PASSWORD not in capsys.readouterr().err
+    assert load(file) == config
+
+
+def test_the_least_account_follows(account: Server, tmp_path: Path) -> None:
+    """That of docs/security.md."""
+    text = ALL["docs/security.md sql 1"].text.replace("'...'", f"'{PASSWORD}'")
+    as_root(account, "DROP USER repl", *text.replace("repl", "few").split(";")[:-1])
+    config = config_for(account, tmp_path, user="few")
+    with Running(config) as running:
+        running.wait_for(account.executed)
+    (error,) = survey(config).errors  # s.keyless
+    assert error.tables == ("s.keyless",) and "may not lock" in error.what
+
+
+def test_a_password_is_in_no_arguments_and_no_output(account: Server, tmp_path: Path) -> None:
+    file = tmp_path / "receive.toml"
+    file.write_text(
+        f'[source]\nport = {account.port}\nuser = "planted"\npassword_env = "PLANTED"\n'
+        f'[relay]\npath = "{tmp_path}/relay"\n[target]\npath = "{tmp_path}/lake"\n'
+    )
+    command = [sys.executable, "-m", "spark_repl", "receive", "--verbose", "--config", str(file)]
+    with open(tmp_path / "out.log", "wb") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, env={**os.environ, "PLANTED": PASSWORD}
+        )
+        processes.append(process)
+        wait_for(load(file), account.executed)
+        assert PASSWORD.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        process.terminate()
+        assert process.wait(30) == 0
+    assert showing(tmp_path) == []
+    (tmp_path / "seen").write_text(f"x{PASSWORD}")
+    assert showing(tmp_path) == [str(tmp_path / "seen")]
+    (tmp_path / "seen").unlink()

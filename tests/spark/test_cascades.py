@@ -1,0 +1,32 @@
+"""Cascades that the log does not hold, through Delta's own log, with either writer, and on a
+runtime of which only public APIs are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_repl.delta import delta_log
+from spark_repl.runtime import workers
+from tests.applier.test_cascades import LAST, TABLES, History, go_on
+from tests.spark.lab import run
+from tests.support.local_delta import rows
+
+
+@pytest.mark.parametrize("writer", ["direct", "merge", "public"])
+def test_each_writer(
+    spark: SparkSession, tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if writer == "public":
+        monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
+    log, target = History(tmp_path / "log"), tmp_path / "lake"
+    kind = "" if writer == "public" else writer
+    run(spark, log.folder, target, writer=kind)
+    go_on(log)
+    if writer == "direct":  # all on Spark's workers
+        for name in ("HERE_LOG_BYTES", "HERE_ROWS"):
+            monkeypatch.setattr(workers, name, -1)
+    run(spark, log.folder, target, writer=kind)
+    assert [rows(target, table) for table in TABLES] == LAST

@@ -1,0 +1,141 @@
+"""Logs whose old commits are gone: Delta reads each promised version, and commits go on; VACUUM
+leaves the files of pinned versions."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark_repl.control.cut import Cut, TableVersion
+from spark_repl.control.cut_reader import CutReader
+from spark_repl.control.layout import Layout
+from spark_repl.delta import checkpoint
+from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.durable import Durable
+from spark_repl.delta.log_cleanup import remove_commits
+from spark_repl.delta.reader import read
+from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.write.commit import removed
+from spark_repl.write.promised import files_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
+}
+PROPERTIES = {
+    "delta.checkpointInterval": checkpoint.NEVER,
+    "delta.deletedFileRetentionDuration": "interval 3 hours",
+}
+
+
+class Aged:
+    """A table that loses its only row and gets another one with each commit."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder, self.delta = spark, str(folder), DeltaLog(spark)
+        self.delta.create(self.folder, NewTable(json.dumps(SCHEMA), PROPERTIES), "app", 1, "{}")
+        found = self.delta.snapshot(self.folder)
+        assert found is not None
+        self.snapshot: Snapshot = found
+        self.live: dict[str, Any] = {}
+        self.durable = Durable(str(folder.parent))
+
+    def commit(self) -> None:
+        number = self.snapshot.version + 1
+        path = os.path.join(self.folder, f"{number}.parquet")
+        pq.write_table(pa.table({"id": pa.array([number], pa.int64())}), path)
+        add = {
+            "path": f"{number}.parquet", "partitionValues": {}, "size": os.path.getsize(path),
+            "modificationTime": int(time.time() * 1000), "dataChange": True, "stats": "{}",
+        }  # fmt: skip
+        actions: list[dict[str, Any]] = [{"add": add}]
+        if self.live:
+            actions.append({"remove": removed(self.live, int(time.time() * 1000) - 14_400_000)})
+        self.live = add
+        version = self.delta.commit(self.snapshot, actions, "app", number + 1, "{}")
+        self.snapshot = self.delta.advance(self.snapshot, version)
+        assert self.delta.is_newest(self.snapshot)
+        checkpoint.write_if_due(self.delta, self.snapshot, self.durable)
+
+    def age(self, hours: int = 2) -> None:
+        for entry in Path(self.folder).rglob("*.*"):
+            os.utime(entry, (0, time.time() - 3600 * hours))
+
+    def row(self, version: int) -> int:
+        reader = self.spark.read.format("delta").option("versionAsOf", version)
+        ((by_spark,),) = reader.load(self.folder).collect()
+        assert read(self.folder, version).column("id").to_pylist() == [by_spark]
+        return int(by_spark)
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Aged:
+    monkeypatch.setattr(checkpoint, "EVERY", 8)
+    made = Aged(spark, tmp_path / "t")
+    for _ in range(20):
+        made.commit()
+    made.age()
+    made.commit()
+    return made
+
+
+def test_promised_versions_and_the_newest_are_read(table: Aged) -> None:
+    assert remove_commits(table.folder, table.durable, before=time.time() - 60, keep={3, 9}) == 14
+    other = Aged.__new__(Aged)  # a session that has seen nothing of the table
+    other.spark, other.folder = table.spark.newSession(), table.folder
+    table.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    assert [other.row(version) for version in (3, 9, 17, 21)] == [3, 9, 17, 21]
+    with pytest.raises(Exception, match=r"(?i)version|recreat"):
+        other.row(5)
+    for _ in range(9):  # the snapshot that Delta had before goes on, and a checkpoint comes
+        table.commit()
+    assert [table.row(version) for version in (3, 9, 30)] == [3, 9, 30]
+    table.age()
+    assert remove_commits(table.folder, table.durable, before=time.time() - 60, keep={9}) == 9
+    assert [table.row(version) for version in (9, 30)] == [9, 30]
+
+
+def test_a_snapshot_is_put_upon_the_checkpoint(table: Aged) -> None:
+    segment = table.snapshot.java.logSegment()  # of version 21; at 16 that of 8 was there
+    assert (segment.checkpointProvider().version(), segment.deltas().size()) == (8, 13)
+    assert table.snapshot.java.checksumOpt().isDefined()  # else the state is computed anew
+    assert table.row(21) == 21
+
+
+def test_others_commits_behind_a_known_snapshot_are_seen(table: Aged) -> None:
+    table.spark.sql(f"ALTER TABLE delta.`{table.folder}` SET TBLPROPERTIES ('a' = 'b')")
+    assert not table.delta.is_newest(table.snapshot)
+    newest = table.delta.snapshot(table.folder)
+    assert newest is not None and newest.version == table.snapshot.version + 1
+    table.snapshot = newest
+    table.commit()
+    assert table.row(23) == 23
+    os.remove(Path(table.folder, "_delta_log", f"{23:020d}.json"))  # an older state put back
+    assert not table.delta.is_newest(table.snapshot)
+
+
+def test_vacuum_leaves_what_is_pinned(table: Aged) -> None:
+    table.age(hours=4)
+    spared = files_of(table.folder, {3, 9})
+    assert spared == {"3.parquet", "9.parquet"}
+    table.delta.vacuum(table.folder, spared)
+    assert sorted(path.name for path in Path(table.folder).glob("*.parquet")) == [
+        "21.parquet", "3.parquet", "9.parquet",
+    ]  # fmt: skip
+    layout = Layout(os.path.dirname(table.folder))
+    for number in (3, 9, 21):
+        shown = {"x.t": TableVersion("t", number, "id", number)}
+        reader = CutReader(table.spark, layout, Cut(number, "", "log", {}, shown))
+        assert reader.table("x.t").collect() == [(number,)]
+    with pytest.raises(Exception, match="BEYOND_DELETED_FILE_RETENTION"):
+        table.row(3)  # whoever does not go by the cut has to say that he means it

@@ -1,0 +1,74 @@
+"""``apply.max_latency_ms`` and an idle source, as Spark's stream shows them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from spark_repl import Config, Replica
+from tests.spark.lab import assert_rows, cuts, run
+from tests.support.binlog_writer import Table, insert
+
+A = Table("a")
+_MOST_S = 120
+
+
+def until(what: Callable[[], Any]) -> None:
+    end = time.monotonic() + _MOST_S
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def entries(target: Path) -> dict[str, int]:
+    """Every file below the target, which holds the state too, and its size."""
+    walk = os.walk(target)
+    files = [os.path.join(folder, name) for folder, _, names in walk for name in names]
+    return {file: os.path.getsize(file) for file in files}
+
+
+def follow(replica: Replica) -> threading.Thread:
+    follower = threading.Thread(target=lambda: replica.apply(follow=True))
+    follower.start()
+    return follower
+
+
+def shows(target: Path, last: int) -> bool:
+    return cuts(target)[-1].gtid_executed.endswith(f"-{last}")
+
+
+def test_changes_are_gathered_and_an_idle_source_costs_nothing(spark, log, target):
+    run(spark, log.folder, target)
+    log.transaction(insert(A, (0, "x")))
+    places = {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
+    config = Config.from_mapping({**places, "apply": {"max_latency_ms": 600_000}})
+    with Replica(spark, config) as replica:
+        follower = follow(replica)
+        try:
+            until(lambda: shows(target, 3))  # at once: nothing came before
+            for key in range(1, 6):
+                log.transaction(insert(A, (key, "x")))
+                time.sleep(0.3)
+            assert shows(target, 3)
+        finally:
+            replica.stop()
+            follower.join(_MOST_S)
+    assert not follower.is_alive()  # in the midst of gathering
+    before = len(cuts(target))
+    with Replica(spark, Config.from_mapping(places)) as replica:
+        follower = follow(replica)
+        try:
+            until(lambda: shows(target, 8))
+            assert len(cuts(target)) == before + 1
+            time.sleep(2)  # the checkpoint of the stream, and upkeep
+            idle = entries(target)
+            time.sleep(2)  # some twenty looks for more
+            assert entries(target) == idle
+        finally:
+            replica.stop()
+            follower.join(_MOST_S)
+    assert_rows(spark, target, A, [(key, "x") for key in range(6)])

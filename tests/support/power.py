@@ -1,0 +1,76 @@
+"""A disk whose power fails: what is left of a folder, by the notes of tests/crash/power.c."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+_SOURCE = Path(__file__).parents[1] / "crash" / "power.c"
+
+
+def build(folder: Path) -> Path:
+    """The library to be preloaded."""
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("a disk that loses its power needs a C compiler and Linux")
+    made = folder / "power.so"
+    command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(made), str(_SOURCE), "-ldl"]
+    subprocess.run(command, check=True)
+    return made
+
+
+def environment(library: Path, disk: Path, notes: Path) -> dict[str, str]:
+    """Of a process whose disk is ``disk``. ``notes`` must lie outside of it, and be there."""
+    return {**os.environ, "LD_PRELOAD": str(library), "POWER": f"{disk}:{notes}"}
+
+
+def fail(disk: str, notes: Path, left: Path) -> None:
+    """Makes in ``left`` what is there of a disk, by its ``identity``, when its power fails now: at
+    one moment, whatever other threads bring to the disk meanwhile."""
+    while True:
+        before = _moment(notes)
+        with suppress(FileNotFoundError):
+            _folder(disk, notes, left)
+            if _moment(notes) == before:
+                return
+        shutil.rmtree(left)
+
+
+def _moment(notes: Path) -> set[tuple[str, int, int, int]]:
+    found = ((entry.name, entry.stat()) for entry in os.scandir(notes))
+    return {(name, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in found}
+
+
+def identity(path: Path) -> str:
+    """Of a folder, as power.c names it."""
+    asked = subprocess.run(
+        ["stat", "-c", "%i %w", path], capture_output=True, text=True, check=True
+    )
+    inode, day, clock, zone = asked.stdout.split()
+    seconds = subprocess.run(
+        ["date", "-d", f"{day} {clock} {zone}", "+%s"], capture_output=True, text=True, check=True
+    )
+    return f"{inode}-{seconds.stdout.strip()}-{int(clock.partition('.')[2])}"
+
+
+def _folder(folder: str, notes: Path, left: Path) -> None:
+    left.mkdir(parents=True)
+    names: dict[str, str] = {}
+    listed = notes / f"{folder}.names"
+    for line in listed.read_text().splitlines() if listed.exists() else ():
+        what, _, name = line.partition(" ")
+        if what == "-":
+            names.pop(name, None)
+        else:
+            names[name] = what
+    for name, what in names.items():
+        if (notes / f"{what}.names").exists():
+            _folder(what, notes, left / name)
+        elif (notes / what).exists():
+            shutil.copy(notes / what, left / name)

@@ -1,0 +1,123 @@
+"""``config check``, ``config show``: every fault at once, where each value is from, no secret."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.cli.main import main
+
+SECRET = "planted-hunter2"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "r.toml"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, Any]:
+    """(exit code, all that was printed, the last line's JSON)."""
+    code = main([*words, "--json"])
+    said = capsys.readouterr()
+    assert SECRET not in said.out + said.err
+    return code, said.out + said.err, json.loads(said.out.splitlines()[-1]) if said.out else {}
+
+
+def wrong(capsys: pytest.CaptureFixture[str], file: Path) -> tuple[int, list[str], list[str]]:
+    code, _, found = run(capsys, "config", "check", "--config", str(file))
+    errors, warnings = ([f["what"] for f in found[level]] for level in ("errors", "warnings"))
+    return code, errors, warnings
+
+
+def test_all_faults_are_said_at_once(file: Path, capsys: Any) -> None:
+    file.write_text('chanel = "x"\n[apply]\nworkers = 0\nwrtier = "x"\n')
+    code, errors, _ = wrong(capsys, file)
+    assert code == 2 and len(errors) == 3
+    assert any("nearest is apply.writer" in error for error in errors)
+    file.write_text(
+        '[source]\nserver_id = 5\npassword_env = "NO_SUCH_VARIABLE"\ntls_ca = "none.pem"\n'
+        '[target]\npath = "gs://bucket/x"\n[apply]\non_error = "quarantine"\n'
+    )
+    code, errors, _ = wrong(capsys, file)
+    assert code == 2 and len(errors) == 4
+    for part in ("NO_SUCH_VARIABLE", "tls_ca", "gs://", "apply.on_error"):
+        assert any(part in error for error in errors), part
+
+
+@pytest.mark.parametrize("text", ["[apply\n", None])
+def test_a_file_that_can_not_be_read(file: Path, capsys: Any, text: str | None) -> None:
+    if text is not None:
+        file.write_text(text)
+    code, errors, _ = wrong(capsys, file)
+    assert code == 2 and len(errors) == 1 and str(file) in errors[0]
+
+
+def test_what_others_may_read_is_warned_of(file: Path, capsys: Any, tmp_path: Path) -> None:
+    file.write_text(f'[source]\nserver_id = 5\npassword = "{SECRET}"\n')
+    file.chmod(0o644)
+    code, errors, warnings = wrong(capsys, file)
+    assert (code, errors) == (0, []) and "a password in it" in warnings[0]
+    file.chmod(0o600)
+    assert wrong(capsys, file) == (0, [], [])
+    held = tmp_path / "password"
+    held.write_text(SECRET)
+    held.chmod(0o640)
+    file.write_text(f'[source]\nserver_id = 5\npassword_file = "{held}"\n')
+    assert "the password can be read" in wrong(capsys, file)[2][0]
+
+
+def test_what_is_unwise_is_warned_of(file: Path, capsys: Any) -> None:
+    file.write_text('[source]\nhost = "db.example.com"\ntls = "preferred"\n')
+    code, errors, warnings = wrong(capsys, file)
+    assert (code, errors) == (0, [])
+    assert ["server_id" in w for w in warnings] == [True, False] and "clear" in warnings[1]
+    file.write_text('[source]\nhost = "db.example.com"\nserver_id = 7\n')
+    assert wrong(capsys, file) == (0, [], [])
+
+
+def test_a_source_that_is_not_there(file: Path, capsys: Any) -> None:
+    file.write_text('[source]\nsocket = "none.sock"\nserver_id = 5\n')
+    code, said, found = run(capsys, "config", "check", "--config", str(file), "--source")
+    assert code == 1 and "can't connect to none.sock" in found["errors"][0]["what"]
+    assert "Error: can't connect to none.sock" in said and "Try: " in said
+
+
+def test_each_value_and_where_it_is_from(file: Path, capsys: Any, monkeypatch: Any) -> None:
+    file.write_text(
+        'channel = "eu"\n[source]\nhost = "db.example.com"\npassword_env = "PLANTED"\n'
+        '[apply]\nworkers = 3\nwriter = "merge"\n'
+    )
+    words = ("config", "show", "--config", str(file), "--workers", "8")
+    _, _, found = run(capsys, *words)
+    keys = found["keys"]
+    assert keys["source.password"]["from"] == "environment PLANTED, which is not set"
+    monkeypatch.setenv("PLANTED", SECRET)
+    _, _, found = run(capsys, *words)
+    keys = found["keys"]
+    assert keys["channel"] == {"value": "eu", "from": "file"}
+    assert keys["apply.workers"] == {"value": 8, "from": "flag --workers"}
+    assert keys["apply.writer"] == {"value": "merge", "from": "file"}
+    assert keys["relay.path"] == {"value": "relay", "from": "default"}
+    assert keys["source.password"] == {"value": "***", "from": "environment PLANTED"}
+    assert keys["source.tls"]["value"] == "required"
+    assert main([*words]) == 0
+    assert 'channel = "eu"  ' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("way", ["password", "password_command"])
+def test_secrets_are_masked(file: Path, capsys: Any, way: str) -> None:
+    file.write_text(f'[source]\n{way} = "{SECRET}"\n')
+    _, _, found = run(capsys, "config", "show", "--config", str(file))
+    assert found["keys"][f"source.{way}"]["value"] == "***"
+    assert main(["config", "show", "--config", str(file)]) == 0
+    assert SECRET not in capsys.readouterr().out
+
+
+def test_show_refuses_a_wrong_file(file: Path, capsys: Any) -> None:
+    file.write_text("[apply]\nworkers = 0\n")
+    assert main(["config", "show", "--config", str(file)]) == 2
+    assert str(file) in (said := capsys.readouterr().err)
+    assert said.endswith("See: docs/troubleshooting.md#configerror\n")

@@ -1,0 +1,114 @@
+"""``init``: the file that it writes, and when it writes none."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.cli import init_command
+from spark_repl.cli.arguments import parser
+from spark_repl.cli.init_command import ask, free_server_id, text_of, write
+from spark_repl.cli.main import _RUN, main
+from spark_repl.config import Config, load
+from spark_repl.copy.survey import ERROR, WARNING, Finding, Survey
+from spark_repl.errors import ConfigError
+
+ODD = 'a"b\\c\nd\x7f é'
+LOOKED = Survey(
+    "9.7.0\n[source]", frozenset({7}), 3, 5_000_000_000,
+    (
+        Finding(ERROR, "log_bin = OFF", "start it"),
+        Finding(WARNING, "no key", "", ("t.a\nchannel=1",)),
+    ),
+)  # fmt: skip
+
+
+def options(*words: str) -> argparse.Namespace:
+    return parser(_RUN).parse_args(["init", *words])
+
+
+def test_the_file_says_what_was_given(tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    words = ["--host", "db1", "--port", "3307", "--password-file", ODD, "--target", ODD]
+    words += ["--server-id", "77", "--tls", "verify_ca", "--workers", "4", "--channel", "eu"]
+    assert main(["init", "--offline", "--config", str(file), *words]) == 0
+    config = load(file)
+    assert (config.source.host, config.source.port, config.channel) == ("db1", 3307, "eu")
+    assert (config.source.password_file, config.target.path) == (ODD, ODD)
+    assert (config.source.server_id, config.source.tls) == (77, "verify_ca")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert config.source.password_env == ""
+
+
+def test_names_of_the_source_stay_in_comments() -> None:
+    text = text_of({"source.host": "db1"}, LOOKED)
+    assert tomllib.loads(text) == tomllib.loads(text_of({"source.host": "db1"}, None))
+    for part in ("# ERROR: log_bin = OFF\n#   start it\n", "5.0 GB", "t.a\\u000achannel=1"):
+        assert part in text
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "r.toml"
+    file.write_text("mine")
+    words = ["init", "--offline", "--config", str(file)]
+    assert main(words) == 2 and "--force" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+    assert main([*words, "--force"]) == 0 and load(file).source.password_env
+    assert os.listdir(tmp_path) == ["r.toml"]
+
+
+def test_somebody_else_writes_it_meanwhile(tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    file.write_text("theirs")
+    with pytest.raises(ConfigError, match="a file already"):
+        write(str(file), "mine", force=False)
+    assert file.read_text() == "theirs" and os.listdir(tmp_path) == ["r.toml"]
+    with pytest.raises(ConfigError, match="can't write"):
+        write(str(tmp_path / "none" / "r.toml"), "mine", force=False)
+
+
+def test_without_a_terminal_the_host_has_to_be_given(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--host is missing"):
+        ask(options(), None, pytest.fail)
+    assert ask(options("--socket", "s"), None, pytest.fail).values["source.socket"] == "s"
+
+
+def test_a_terminal_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(init_command._ENVIRONMENT, raising=False)
+    asked = []
+
+    def answer(question: str, usual: Any) -> str:
+        asked.append(question)
+        return "3310" if usual == 3306 else str(usual)
+
+    answers = ask(options("--host", "db1", "--relay", "r"), answer, lambda _: "typed")
+    assert asked == ["Its port", "The account there", "Where the Delta tables go"]
+    assert answers.values["source.port"] == 3310 and answers.password == "typed"
+    assert "typed" not in text_of(answers.values, None)
+    asked.clear()
+    ask(options("--socket", "s", "--password-env", "P"), answer, pytest.fail)
+    assert "Its port" not in asked
+
+
+@pytest.mark.parametrize("words", [("--port", "0"), ("--tls", "no"), ("--host", "a@b")])
+def test_values_keep_the_rules_of_the_file(words: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError):
+        ask(options("--offline", *words), None, pytest.fail)
+
+
+def test_a_server_id_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(init_command, "_SERVER_IDS", range(7, 9))
+    assert {free_server_id(LOOKED) for _ in range(20)} == {8}
+
+
+def test_no_source_no_file(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(init_command._ENVIRONMENT, "planted")
+    file = tmp_path / "r.toml"
+    assert main(["init", "--config", str(file), "--socket", str(tmp_path / "none")]) == 1
+    assert "can't connect" in capsys.readouterr().err and not os.listdir(tmp_path)
+    assert Config().source.password == ""

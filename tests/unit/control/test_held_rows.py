@@ -1,0 +1,65 @@
+"""What the control table holds: the newest cut is found without a look at the others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_repl import formats
+from spark_repl.control import held_rows
+from spark_repl.control.held_rows import HeldRows
+from spark_repl.errors import FormatError
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def row(kind: str, number: int, position: int = 0, form: int = 1) -> dict[str, Any]:
+    return {
+        "kind": kind, "epoch": 1, "at": BEGIN + timedelta(seconds=number), "position": position,
+        "gtid_executed": "u:1", "detail": formats.stamp(f'{{"number": {number}}}', form),
+    }  # fmt: skip
+
+
+def held(*rows: dict[str, Any]) -> HeldRows:
+    return HeldRows.of(3, pa.Table.from_pylist(list(rows)), 1, "control")
+
+
+def number(found: dict[str, Any] | None) -> str:
+    assert found is not None
+    return str(found["detail"])
+
+
+def test_of_thousands_of_cuts_the_newest_alone_is_read(monkeypatch):
+    read, true = [], formats.unstamp
+    rows = held(row("owner", 0), *(row("cut", n, n // 2) for n in range(1, 4000)))
+    monkeypatch.setattr(
+        held_rows.formats, "unstamp", lambda *given: read.append(given) or true(*given)
+    )
+    assert number(rows.last_cut()) == '{"number": 3999}'
+    assert (len(read), rows.cut_count) == (2, 3999)  # two are at that place
+
+
+def test_rows_in_their_order():
+    rows = held(row("cut", 5, 9), row("skip", 3), row("cut", 4, 8), row("skip", 1))
+    assert [number(one) for one in rows.rows("skip")] == ['{"number": 1}', '{"number": 3}']
+    assert [one["position"] for one in rows.rows("cut")] == [8, 9]
+    later = rows.behind({**row("cut", 6, 9), "detail": "{}"}).behind(row("skip", 2))
+    assert (later.version, later.cut_count) == (5, 3)
+    assert number(later.last_cut()) == "{}"  # of two at one place the later
+    assert [one["at"].second for one in later.rows("skip")] == [1, 2, 3]
+    assert [one["at"].second for one in later.rows("cut")] == [4, 5, 6]
+    assert rows.cut_count == 2
+
+
+@pytest.mark.parametrize("kind", ["cut", "owner"])
+def test_a_format_that_is_not_known_is_refused(kind):
+    with pytest.raises(FormatError, match="in format 2; this version"):
+        held(row("cut", 1), row(kind, 2, form=2), row("cut", 3))
+
+
+def test_there_may_be_none():
+    assert HeldRows().last_cut() is None
+    assert held(row("owner", 0)).last_cut() is None

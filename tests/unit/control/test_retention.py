@@ -1,0 +1,191 @@
+"""Which cuts are promised: each for a while, then the last of each minute, of each hour, and pinned
+ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from spark_repl.config import Target
+from spark_repl.control import control as module
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
+from spark_repl.control.layout import Layout
+from spark_repl.control.pins import pin, pins, unpin
+from spark_repl.control.retention import Retention, recorded
+from spark_repl.control.settle import Settle
+from spark_repl.errors import ConfigError, TargetError
+
+NOW = datetime(2026, 1, 10, 12, 0, 30, tzinfo=UTC)
+TIERS = Retention(1, 24, 168)
+CUT = Cut(1, "", "log", {}, {})
+
+
+def kept(*ages: timedelta) -> list[bool]:
+    """Of cuts of these ages, oldest first."""
+    ends = TIERS.until([NOW - age for age in ages], NOW)
+    return [end > NOW for end in ends]
+
+
+def test_each_cut_of_the_last_hour() -> None:
+    assert kept(*(timedelta(seconds=s) for s in (3599, 3598, 2, 1, 0))) == [True] * 5
+
+
+def test_the_last_of_each_minute_of_a_day() -> None:
+    """11:00:29.5, 11:00:59.5, 11:00:59.9, 11:01:10: of the first three only the third."""
+    ages = [timedelta(hours=1, seconds=s) for s in (1, -29.5, -29.9, -40)]
+    later = timedelta(hours=3)
+    assert kept(*(age + later for age in ages)) == [False, False, True, True]
+
+
+def test_the_last_of_each_hour_of_a_week() -> None:
+    """A day and more ago, at 11:58, 11:59:50 and 12:00:10, the last one before 12:59."""
+    day = timedelta(hours=24)
+    ages = [day + timedelta(seconds=s) for s in (150, 40, 20)]
+    assert kept(*ages) == [False, True, True]
+    ages = [timedelta(hours=167) + age - day for age in ages]
+    assert kept(*ages) == [False, True, True]
+    week = timedelta(hours=168)
+    assert kept(week + timedelta(seconds=1), week - timedelta(seconds=1)) == [False, True]
+
+
+def test_a_minute_that_has_not_ended_promises_no_more() -> None:
+    (end,) = TIERS.until([NOW - timedelta(seconds=1)], NOW)
+    assert end == NOW - timedelta(seconds=1) + timedelta(hours=1)
+    (end,) = TIERS.until([NOW - timedelta(seconds=1)], NOW + timedelta(minutes=1))
+    assert end == NOW - timedelta(seconds=1) + timedelta(hours=24)
+
+
+def test_tiers_of_a_configuration() -> None:
+    assert Retention.of(Target()) == TIERS
+    assert Retention.of(replace(Target(), every_cut_hours=48)) == Retention(48, 48, 168)
+
+
+# The control table.
+
+
+@pytest.fixture
+def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Control:
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
+    found = Control(Layout(str(tmp_path / "lake")).control)
+    found.claim()
+    return found
+
+
+def publish(control: Control, *ages: float) -> None:
+    """Cuts of so many hours ago, the first at position 1."""
+    for position, hours in enumerate(ages, 1):
+        detail = replace(CUT, position=position).to_detail()
+        row = {
+            "kind": "cut", "epoch": control.epoch, "position": position, "detail": detail,
+            "at": datetime.now(UTC) - timedelta(hours=hours), "gtid_executed": "",
+        }  # fmt: skip
+        write_deltalake(control.path, pa.Table.from_pylist([row], module._SCHEMA), mode="append")
+    control.release()
+    control.claim()
+
+
+def settle_of(control: Control) -> Settle:
+    return Settle(control, Layout(os.path.dirname(os.path.dirname(control.path))))
+
+
+def positions(control: Control) -> list[int]:
+    return [cut.position for cut in Control(control.path).cuts()]
+
+
+def test_cuts_are_forgotten_by_their_tiers(control: Control) -> None:
+    publish(control, 200, 30.001, 30, 2.001, 2, 0.001, 0)
+    assert control.prune(Retention(1, 1, 168), settle_of(control))
+    assert 1 not in positions(control) and positions(control)[-2:] == [6, 7]
+    assert control.prune(Retention(1, 1, 1), settle_of(control))
+    assert positions(control) == [6, 7]
+
+
+def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
+    publish(control, 300, 200, 0)
+    first, second, _ = control.cuts()
+    beside = Control(control.path)
+    pin(beside, first, "month_end")
+    pin(beside, first, "again")
+    pin(beside, first, "again")
+    with pytest.raises(module.ConcurrentChangeError):  # once: then it has looked at it
+        control.prune(TIERS, settle_of(control))
+    assert control.prune(TIERS, settle_of(control)) and positions(control) == [1, 3]
+    assert pins(Control(control.path)).keys() == {"month_end", "again"}
+    with pytest.raises(TargetError, match="forgotten"):
+        pin(Control(control.path), second, "late")
+    with pytest.raises(TargetError, match="pinned already"):
+        pin(Control(control.path), control.cuts()[-1], "again")
+    with pytest.raises(TargetError, match="no cut is pinned as other") as caught:
+        unpin(Control(control.path), "other")
+    assert caught.value.hint == "pinned are: again, month_end"
+    unpin(Control(control.path), "month_end")
+    control.release()
+    control.claim()
+    assert control.prune(TIERS, settle_of(control)) and positions(control) == [1, 3]
+    assert len(control.rows("pin")) == 1
+    unpin(Control(control.path), "again")
+    control.release()
+    control.claim()
+    assert control.prune(TIERS, settle_of(control)) and positions(control) == [3]
+    assert control.rows("pin") == []
+
+
+@pytest.mark.parametrize("name", ["", "a b", "1st", "latest:1-2", "x" * 65])
+def test_names_of_pins(control: Control, name: str) -> None:
+    publish(control, 0)
+    with pytest.raises(ConfigError, match="no name of a cut"):
+        pin(Control(control.path), control.cuts()[0], name)
+
+
+def test_a_pin_can_not_land_behind_what_forgets_its_cut(control: Control) -> None:
+    """Pruned between the look and the commit: it looks again."""
+    publish(control, 300, 0)
+    first = control.cuts()[0]
+    beside, rows = Control(control.path), Control.rows
+
+    def prune_then(self: Control, kind: str) -> list[dict[str, object]]:
+        found = rows(self, kind)
+        if kind == "pin" and self is beside and len(control.cuts()) > 1:
+            control.prune(TIERS, settle_of(control))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Control, "rows", prune_then)
+        with pytest.raises(TargetError, match="forgotten"):
+            pin(beside, first, "late")
+    assert pins(Control(control.path)) == {}
+
+
+def test_an_answer_that_was_lost_pins_once(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(control, 0)
+    true, lost = module.write_deltalake, [True]
+
+    def write(*args: object, **named: object) -> None:
+        true(*args, **named)
+        if lost:
+            lost.pop()
+            raise OSError("timed out")
+
+    monkeypatch.setattr(module, "write_deltalake", write)
+    pin(Control(control.path), control.cuts()[0], "once")
+    assert len(Control(control.path).rows("pin")) == 1
+
+
+def test_what_is_promised_is_on_record(control: Control) -> None:
+    assert recorded(control) == TIERS
+    Retention(2, 3, 4).record(control)
+    Retention(2, 3, 4).record(control)
+    assert recorded(Control(control.path)) == Retention(2, 3, 4)
+    assert [json.loads(row["detail"]) for row in control.rows("retention")] == [
+        {"every": 2, "minute": 3, "hour": 4}
+    ]

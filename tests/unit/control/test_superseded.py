@@ -1,0 +1,163 @@
+"""What later rows of the control table say as well goes; what a start could need stays."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.binlog.definition import TableDefinition
+from spark_repl.control import control as module
+from spark_repl.control import superseded
+from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy, consistent_paths, last_copy, record_copy
+from spark_repl.control.cut import Cut, TableVersion
+from spark_repl.control.definitions import Definitions
+from spark_repl.control.history import History, record, recorded
+from spark_repl.control.layout import Layout
+from spark_repl.control.left_out import LeftOut, LeftTable
+from spark_repl.control.replaced import gone_paths
+from spark_repl.control.retention import Retention
+from spark_repl.control.settle import Settle
+from spark_repl.control.table_paths import announce, used_paths
+from spark_repl.gtid import GtidSet
+from spark_repl.position import OFFSET_BITS
+
+UUID = "11111111-2222-3333-4444-555555555555"
+SHORT = Retention(1, 1, 1)
+PATH = "t/a"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(str(tmp_path / "lake"))
+
+
+@pytest.fixture
+def control(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Control:
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
+    found = Control(layout.control)
+    found.claim()
+    return found
+
+
+def prune(control: Control, layout: Layout) -> None:
+    assert control.prune(SHORT, Settle(control, layout), lambda: gone_paths(control, layout))
+
+
+def cut(number: int, *, paths: tuple[str, ...] = (PATH,), log: str = "log", file: int = 0) -> Cut:
+    tables = {f"t.{path[2:]}": TableVersion(path, 1, "", number) for path in paths}
+    at = number + (file << OFFSET_BITS)
+    return Cut(at, f"{UUID}:1-{number}", log, {}, tables, group=f"{UUID}:{number}")
+
+
+def definition(number: int) -> TableDefinition:
+    return TableDefinition("t", f"a{number}", (), ())
+
+
+def details(control: Control, kind: str) -> list[dict[str, Any]]:
+    return [json.loads(row["detail"]) for row in Control(control.path).rows(kind)]
+
+
+def test_definitions_from_the_oldest_cut_on(control: Control, layout: Layout) -> None:
+    kept = Definitions(control)
+    for number in range(1, 7):
+        gtid = f"{UUID}:{number}" if number % 2 else ""
+        kept.record(PATH, definition(number), number, gtid, by_rows=number == 2)
+    control.publish(cut(4))
+    control.publish(cut(5))
+    before = {at: kept.at(PATH, at, GtidSet.parse(f"{UUID}:1-{at}")) for at in (4, 5, 6)}
+    prune(control, layout)
+    found = Definitions(Control(control.path))
+    found.load()
+    after = {at: found.at(PATH, at, GtidSet.parse(f"{UUID}:1-{at}")) for at in (4, 5, 6)}
+    assert before == after and None not in after.values()
+    assert sorted(row["position"] for row in control.rows("definition")) == [2, 4, 5, 6]
+
+
+def test_definitions_from_where_a_copy_goes_back_to(control: Control, layout: Layout) -> None:
+    kept = Definitions(control)
+    for number in (1, 2, 3):
+        kept.record(PATH, definition(number), number, f"{UUID}:{number}")
+    record_copy(control, Copy(GtidSet(), {"t.a": ()}, {"t.a": "t/a@2"}, behind=cut(2)))
+    control.publish(cut(3))
+    prune(control, layout)
+    assert [row["position"] for row in control.rows("definition")] == [2, 3]
+
+
+def test_tables_that_are_no_more(control: Control, layout: Layout) -> None:
+    """t/a is shown, t/b was dropped and is there, t/c was removed, t/d is going to be made."""
+    for name in "abc":
+        announce(control, f"t.{name}", f"t/{name}", 1, f"{UUID}:1")
+        Definitions(control).record(f"t/{name}", definition(1), 1, f"{UUID}:1")
+    for number, path in ((1, "t/a@2"), (2, "t/b")):
+        copy = Copy(GtidSet(), {"t.x": ()}, {"t.x": path}, until=GtidSet(), behind=cut(number))
+        record_copy(control, copy)
+        record_copy(control, replace(copy, shown=True))
+    record_copy(control, Copy(GtidSet(), {"t.x": ()}, {}, error="no such table"))
+    record_copy(control, Copy(GtidSet(), {"t.y": ()}, {}, error="again"))
+    control.publish(cut(8))
+    announce(control, "t.d", "t/d", 9, f"{UUID}:9")
+    Path(layout.table("t/b")).mkdir(parents=True)
+    prune(control, layout)
+    again = Control(control.path)
+    assert used_paths(again) == {"t/a", "t/b", "t/d"}
+    assert {row["path"] for row in details(again, "definition")} == {"t/a", "t/b"}
+    assert consistent_paths(again) == {"t/b"} and len(again.rows("copy")) == 2
+    last = last_copy(again)
+    assert last is not None and last.error == "again"
+
+
+def test_tables_of_tools(control: Control, layout: Layout) -> None:
+    left = LeftOut(control)
+    left.put(LeftTable("t._a_gho", "t.a"), cut(1))
+    left.put(LeftTable("t._a_gho", "t.a", copy=True), cut(2))
+    left.put(LeftTable("t._b_gho", "t.b"), cut(2))
+    left.end("t._b_gho", cut(3))
+    left.end("t._a_gho", cut(6))
+    for at in (4, 6):
+        control.publish(cut(at))
+    prune(control, layout)
+    for at, names in ((4, {"t._a_gho"}), (6, set())):
+        found = LeftOut(Control(control.path))
+        found.load(cut(at))
+        assert found.tables.keys() == names
+        assert all(table.copy for table in found.tables.values())
+    assert len(control.rows("left_out")) == 2
+
+
+def test_files_of_logs(control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(superseded, "_FILES", 3)
+    monkeypatch.setattr(superseded, "_LOGS", 1)
+    for number in range(1, 9):
+        record(control, History("log", 10, {n: f"of {n}" for n in range(1, number + 1)}))
+        size = sum(len(row["detail"]) for row in control.rows("history"))
+        assert size < number * 120, "a row has its own file alone"
+    for other in ("x", "y"):
+        record(control, History(other, 90, {1: other}))
+    control.publish(cut(1, file=16))  # its sixth file; the applier is behind
+    prune(control, layout)
+    logs = {log.log_id: log for log in recorded(Control(control.path))}
+    assert logs.keys() == {"log", "y"} and logs["log"].base == 10
+    assert logs["log"].fingerprints == {n: f"of {n}" for n in range(4, 9)}
+    assert len(control.rows("history")) == 2
+
+
+def test_what_is_said_again(control: Control, layout: Layout) -> None:
+    control.publish(cut(1))
+    for kind in ("names", "time_zone", "retention"):
+        for value in (1, 2):
+            control.write(kind, detail=json.dumps({"value": value}))
+    control.write("skip", gtid_executed=f"{UUID}:3")
+    control.write("skip", gtid_executed=f"{UUID}:4")
+    for name in ("t.a", "t.a", "t.b"):
+        control.write("foreign_keys", position=1, detail=json.dumps({"name": name, "keys": []}))
+    prune(control, layout)
+    assert [details(control, kind) for kind in ("names", "time_zone", "retention")] == [
+        [{"value": 2}]
+    ] * 3
+    assert len(control.rows("skip")) == 2
+    assert [one["name"] for one in details(control, "foreign_keys")] == ["t.a", "t.b"]

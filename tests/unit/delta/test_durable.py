@@ -1,0 +1,158 @@
+"""What is synced of a table, in which order, and that a sync which failed is never believed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.delta import deletion_vector
+from spark_repl.delta.durable import Durable
+from tests.support.local_delta import put
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
+    """The files and folders that were synced since it was asked last, without repetitions."""
+    true, seen = os.fsync, list[str]()
+
+    def fsync(fd: int) -> None:
+        seen.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tmp_path))
+        true(fd)
+
+    def said() -> list[str]:
+        found = list(dict.fromkeys(seen))
+        seen.clear()
+        return found
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return said
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake/t/a"
+    commit(folder, 0)
+    return folder
+
+
+def commit(folder: Path, version: int, inner: str = "", **more: Any) -> None:
+    path = folder / inner / f"{version}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    put(str(folder), version, [{"add": {"path": str(path.relative_to(folder)), **more}}])
+
+
+def log(version: int) -> str:
+    return f"lake/t/a/_delta_log/{version:020d}.json"
+
+
+def test_all_at_first_then_what_is_new(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    durable = Durable(str(tmp_path / "lake"))
+    (table / "theirs.parquet").touch()
+    synced()
+    durable.sync(str(table))
+    found = synced()
+    above = {"lake/t", "lake", "."}
+    assert set(found[:2]) == {"lake/t/a/0.parquet", "lake/t/a/theirs.parquet"}
+    assert found[2:5] == ["lake/t/a", log(0), "lake/t/a/_delta_log"] and set(found[5:]) == above
+    durable.sync(str(table))
+    assert synced() == [] and durable.newest(str(table)) == 0
+    (vector,) = deletion_vector.write(str(table), [deletion_vector.BitMap([1])])
+    commit(table, 1, "p=x", deletionVector=vector)
+    put(str(table), 2, [{"cdc": {"path": "p=x/1.parquet"}}, {"remove": {"path": "0.parquet"}}])
+    marks = os.path.relpath(deletion_vector.path_of(str(table), vector) or "", tmp_path)
+    synced()
+    durable.sync(str(table))
+    found = synced()
+    assert set(found[:2]) == {"lake/t/a/p=x/1.parquet", marks}
+    assert set(found[2:4]) == {"lake/t/a", "lake/t/a/p=x"}
+    assert set(found[4:6]) == {log(1), log(2)} and found[6:] == ["lake/t/a/_delta_log"]
+
+
+def test_no_later_version_than_asked_for(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    durable = Durable(str(tmp_path / "lake"))
+    for version in (1, 2):
+        commit(table, version)
+    synced()
+    durable.sync(str(table), 1)
+    assert {log(0), log(1)} < set(found := synced()) and log(2) not in found
+    durable.sync(str(table), 0)
+    assert synced() == []
+    durable.sync(str(table))
+    assert log(2) in synced()
+
+
+def test_another_table_in_its_place(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    durable = Durable(str(tmp_path / "lake"))
+    durable.sync(str(table))
+    table.rename(tmp_path / "away")
+    assert durable.newest(str(table)) == -1
+    durable.sync(str(table))  # nothing is there
+    commit(table, 0)
+    commit(table, 1)
+    synced()
+    durable.sync(str(table))
+    assert {log(0), log(1)} < set(synced())
+
+
+def test_a_file_that_is_gone_is_not_asked_for(table: Path, tmp_path: Path) -> None:
+    durable = Durable(str(tmp_path / "lake"))
+    durable.sync(str(table))
+    commit(table, 1)
+    (table / "1.parquet").unlink()
+    durable.sync(str(table))
+
+
+def test_a_sync_that_failed_is_not_tried_again(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system says once that it has lost what was written."""
+    durable = Durable(str(tmp_path / "lake"))
+
+    def broken(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="Input/output"):
+        patched.setattr(os, "fsync", broken)
+        durable.sync(str(table))
+    for again in (durable.sync, durable.sync_checkpoint):
+        with pytest.raises(OSError, match="Input/output"):
+            again(str(table))
+    Durable(str(tmp_path / "lake")).sync(str(table))
+
+
+def test_a_checkpoint_before_what_names_it(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    durable = Durable(str(tmp_path / "lake"))
+    names = [f"{0:020d}.checkpoint.parquet", "_sidecars/x.parquet", "_last_checkpoint", "0.crc"]
+    (table / "_delta_log/_sidecars").mkdir()
+    for name in names:
+        (table / "_delta_log" / name).touch()
+    synced()
+    durable.sync(str(table))
+    paths = [f"lake/t/a/_delta_log/{name}" for name in names]
+    assert log(0) in (found := synced()) and not set(paths) & set(found)
+    durable.sync_checkpoint(str(table))
+    found = synced()
+    assert set(found[:2]) == set(paths[:2])
+    assert set(found[2:4]) == {"lake/t/a/_delta_log", "lake/t/a/_delta_log/_sidecars"}
+    assert found[4:] == [paths[2]], "and the folder once more"
+
+
+def test_an_object_store_is_not_asked(tmp_path: Path) -> None:
+    durable = Durable("s3a://bucket/lake")
+    durable.sync("s3a://bucket/lake/t/a")
+    durable.sync_checkpoint("s3a://bucket/lake/t/a")
+    assert durable.newest("s3a://bucket/lake/t/a") == -1

@@ -1,0 +1,189 @@
+"""Clean-up of a table's log: each promised version stays readable, the rest goes, whatever happens
+in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_repl.delta import log_cleanup
+from spark_repl.delta.checkpoint import last
+from spark_repl.delta.durable import Durable
+from spark_repl.delta.log_cleanup import remove_commits
+from spark_repl.delta.log_replay import live_files
+
+NEWEST = 29
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of 30 versions, a row each; those before the 20th are two days old. It has
+    checkpoints at 12 and 24."""
+    path = str(tmp_path_factory.mktemp("made") / "t")
+    for number in range(NEWEST + 1):
+        write_deltalake(path, pa.table({"id": [number]}), mode="append")
+        if number in (12, 24):
+            DeltaTable(path).create_checkpoint()
+    for entry in Path(path, "_delta_log").iterdir():
+        if entry.name[:20].isdigit() and int(entry.name[:20]) < 20:
+            os.utime(entry, (0, time.time() - 48 * 3600))
+    return path
+
+
+@pytest.fixture
+def folder(made: str, tmp_path: Path) -> str:
+    return shutil.copytree(made, str(tmp_path / "t"))
+
+
+def rows(folder: str, version: int) -> list[int]:
+    table = DeltaTable(folder, version=version)
+    return sorted(table.to_pyarrow_table().column("id").to_pylist())
+
+
+def readable(folder: str) -> list[int]:
+    """The versions that have all their rows."""
+    found = []
+    for version in range(NEWEST + 1):
+        try:
+            assert rows(folder, version) == list(range(version + 1))
+        except Exception as error:
+            assert not isinstance(error, AssertionError), f"version {version} lost rows"
+            continue
+        live = live_files(folder, version)
+        assert live is not None and len(live) == version + 1
+        found.append(version)
+    return found
+
+
+def names(folder: str, kind: str) -> list[int]:
+    entries = Path(folder, "_delta_log").glob(f"*.{kind}")
+    return sorted(int(entry.name[:20]) for entry in entries)
+
+
+def clean(folder: str, *keep: int, begin: int | None = None) -> int:
+    return remove_commits(
+        folder, Durable(os.path.dirname(folder)), before=time.time() - 3600, keep=keep, begin=begin
+    )
+
+
+def test_what_young_versions_stand_on_stays(folder: str) -> None:
+    """The 20th is the oldest young one, and stands on the checkpoint at 12."""
+    assert clean(folder) == 12
+    assert names(folder, "json") == list(range(12, NEWEST + 1))
+    assert readable(folder) == list(range(12, NEWEST + 1))
+    assert clean(folder) == 0
+
+
+def test_promised_versions_stay(folder: str) -> None:
+    assert clean(folder, 0, 3, 7, 11, 15, 27) == 8
+    assert readable(folder) == [0, 3, 7, 11, *range(12, NEWEST + 1)]
+    assert names(folder, "checkpoint.parquet") == [0, 3, 7, 11, 12, 24]
+    write_deltalake(folder, pa.table({"id": [NEWEST + 1]}), mode="append")
+    assert rows(folder, NEWEST + 1) == list(range(NEWEST + 2))
+    assert clean(folder, 7) == 3, "of which three are promised no more"
+    assert readable(folder) == [7, *range(12, NEWEST + 1)]
+    assert names(folder, "checkpoint.parquet")[:2] == [7, 12]
+
+
+def test_what_a_start_looks_at_stays(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_cleanup, "_APART", 1)
+    assert clean(folder, begin=5) == 0
+    assert clean(folder, begin=13) == 12
+
+
+def test_nothing_goes_without_a_checkpoint(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for number in range(5):
+        write_deltalake(path, pa.table({"id": [number]}), mode="append")
+    assert remove_commits(path, Durable(str(tmp_path)), before=time.time() + 60) == 0
+    DeltaTable(path).create_checkpoint()
+    assert remove_commits(path, Durable(str(tmp_path)), before=time.time() + 60) == 4
+    assert rows(path, 4) == list(range(5))
+    assert remove_commits(path, Durable(str(tmp_path)), before=0) == 0
+
+
+def test_checksums_of_old_versions_go(folder: str) -> None:
+    log = Path(folder, "_delta_log")
+    for number in range(NEWEST + 1):
+        (log / f"{number:020d}.crc").write_text("{}")
+        if number < 27:
+            os.utime(log / f"{number:020d}.crc", (0, time.time() - 3700))
+    clean(folder, 3)
+    assert names(folder, "crc") == [27, 28, 29]
+
+
+def test_what_killed_commits_have_left_goes(folder: str) -> None:
+    log = Path(folder, "_delta_log")
+    names = [".1.json.ab.tmp", "..1.json.ab.tmp.crc", f"{30:020d}.json#1", "_commit_ab.json.tmp"]
+    for name in [*names, *(f"young{name}" for name in names[2:3]), "other.tmp"]:
+        (log / name).touch()
+        os.utime(log / name, (0, time.time() - (3600 if "young" in name else 25 * 3600)))
+    before = {path.name for path in log.iterdir() if not path.name[:20].isdigit()}
+    clean(folder)
+    left = {path.name for path in log.iterdir()}
+    assert before - left == set(names[:2] + names[3:]) and f"{30:020d}.json#1" not in left
+
+
+def test_checkpoints_are_thinned_where_few_commits_lie_between(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base's and the newest one stay, those that a reader may just have found, and one for so
+    many commits."""
+    for number in (14, 15, 16, 18, 19, 21, 26):
+        DeltaTable(folder, version=number).create_checkpoint()
+        if number != 21:
+            path = Path(folder, "_delta_log", f"{number:020d}.checkpoint.parquet")
+            os.utime(path, (0, time.time() - 3700))
+    monkeypatch.setattr(log_cleanup, "_APART", 4)
+    clean(folder, 3, begin=13)
+    assert names(folder, "checkpoint.parquet") == [3, 12, 16, 21, 24, 26]
+    assert readable(folder) == [3, *range(12, NEWEST + 1)]
+
+
+def test_the_checkpoint_that_the_hint_names_stays(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody was cut off between two hints: it names one in the midst."""
+    for number in (14, 16):
+        DeltaTable(folder, version=number).create_checkpoint()
+        path = Path(folder, "_delta_log", f"{number:020d}.checkpoint.parquet")
+        os.utime(path, (0, time.time() - 3700))
+    monkeypatch.setattr(log_cleanup, "_APART", 10)
+    hint = Path(folder, "_delta_log", "_last_checkpoint")
+    hint.write_text(hint.read_text().replace('"version":24', '"version":16'))
+    assert last(folder) == 16
+    clean(folder, begin=13)
+    assert names(folder, "checkpoint.parquet") == [12, 16, 24]
+
+
+@pytest.mark.parametrize("after", range(0, 24, 5))
+def test_cut_off_anywhere(folder: str, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Whatever was removed before it ended: promised versions are whole, and the next one ends
+    it."""
+    left = [after]
+    true = log_cleanup.remove_if_there
+
+    def remove(path: str) -> None:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        true(path)
+
+    (Path(folder, "_delta_log") / "_last_checkpoint").write_text(json.dumps({"version": 3}))
+    monkeypatch.setattr(log_cleanup, "remove_if_there", remove)
+    with pytest.raises(KeyboardInterrupt):
+        for keep in ((3, 7), (7,)):
+            clean(folder, *keep)
+        raise KeyboardInterrupt
+    assert {7, *range(12, NEWEST + 1)} <= set(readable(folder))
+    monkeypatch.undo()
+    clean(folder, 7)
+    assert last(folder) == NEWEST, "the hint names a checkpoint that is there"
+    assert readable(folder) == [7, *range(12, NEWEST + 1)]

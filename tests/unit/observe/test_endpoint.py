@@ -1,0 +1,135 @@
+"""The endpoint answers who may ask, on a port that is free again when it is closed."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from spark_repl import Config
+from spark_repl.errors import ConfigError, TargetError
+from spark_repl.observe.endpoint import Endpoint, check_free
+
+
+@contextmanager
+def served(look=lambda: "spark_repl_x 1\n", **observe) -> Iterator[Endpoint]:
+    endpoint = Endpoint(settings(**observe))
+    try:
+        endpoint.serve(look)
+        yield endpoint
+    finally:
+        endpoint.close()
+
+
+def settings(**observe):
+    return Config.from_mapping({"observe": {"listen": "127.0.0.1:1", **observe}}).observe
+
+
+@pytest.fixture(autouse=True)
+def any_port(monkeypatch):
+    """Port 0 is no setting: here it is what port 1 means."""
+    from spark_repl.observe import endpoint
+
+    true = endpoint.host_port
+
+    def parts(listen: str) -> tuple[str, int]:
+        host, port = true(listen)
+        return host, 0 if port == 1 else port
+
+    monkeypatch.setattr(endpoint, "host_port", parts)
+
+
+def get(endpoint, path="/metrics", method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_it_answers_and_ends():
+    with served() as endpoint:
+        assert get(endpoint) == (200, "spark_repl_x 1\n")
+        assert get(endpoint, "/metrics?x=1")[0] == 200
+        assert get(endpoint, "/etc/passwd")[0] == get(endpoint, "/")[0] == 404
+        assert get(endpoint, method="POST")[0] == 501
+        port = endpoint.port
+    with pytest.raises(ConnectionRefusedError):
+        get(endpoint)
+    with socket.create_server(("127.0.0.1", port)):
+        pass
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=f"can't listen on {listen}: Address already in use"):
+            check_free(settings(listen=listen))
+    check_free(settings(listen=listen))
+    check_free(Config().observe)
+
+
+def test_a_page_of_another_name_reads_nothing():
+    with served() as endpoint:
+        assert get(endpoint, Host="evil.example")[0] == 421
+        assert get(endpoint, Host=f"evil.example:{endpoint.port}")[0] == 421
+        for name in ("localhost", f"LOCALHOST:{endpoint.port}", "[::1]:8470"):
+            assert get(endpoint, Host=name)[0] == 200
+
+
+def test_the_token_is_asked_for(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("s3cret-ü\nmore\n", "utf-8")
+    with served(token_file=str(file)) as endpoint:
+        for said in ({}, {"Authorization": "Bearer s3cret"}, {"Authorization": "s3cret-ü"}):
+            encoded = {k: v.encode() for k, v in said.items()}
+            code, text = get(endpoint, **encoded)
+            assert code == 401 and "s3cret" not in text
+        assert get(endpoint, Authorization="Bearer s3cret-ü".encode())[0] == 200
+
+
+def test_a_token_that_can_not_be_read_is_named(tmp_path):
+    file = tmp_path / "token"
+    with pytest.raises(ConfigError, match=r"observe\.token_file can't be read: No such file"):
+        Endpoint(settings(token_file=str(file)))
+    file.write_text("\n")
+    with pytest.raises(ConfigError, match="is empty"):
+        Endpoint(settings(token_file=str(file)))
+
+
+def test_others_need_a_token():
+    for listen in ("0.0.0.0:8470", "[::]:8470", "192.0.2.1:8470", "host.example:8470"):
+        with pytest.raises(ConfigError, match=r"needs observe\.token_file"):
+            settings(listen=listen)
+        assert settings(listen=listen, token_file="x").listen == listen
+    for listen in ("localhost:8470", "127.0.0.2:1", "[::1]:8470"):
+        assert settings(listen=listen).listen == listen
+    for wrong in ("8470", "127.0.0.1:", "127.0.0.1:99999", 8470, "user:secret@h:1"):
+        with pytest.raises(ConfigError, match=r"observe\.listen must be"):
+            settings(listen=wrong)
+
+
+def test_what_can_not_be_looked_at_is_said_and_logged(caplog):
+    def look() -> str:
+        raise TargetError("gone", file="s3://bucket/with/secret")
+
+    with served(look) as endpoint:
+        code, text = get(endpoint)
+    assert code == 503 and "secret" not in text
+    assert "no metrics: gone" in caplog.text
+
+
+def test_many_who_ask_share_a_look():
+    looks = []
+
+    def look() -> str:
+        looks.append(1)
+        return "x 1\n"
+
+    with served(look) as endpoint:
+        assert {get(endpoint) for _ in range(5)} == {(200, "x 1\n")}
+    assert len(looks) < 5

@@ -1,0 +1,167 @@
+"""How a reader at the hot end learns that something was published, and what it does meanwhile."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_repl.position import RelayPosition
+from spark_repl.receiver.purge import clear
+from spark_repl.receiver.writer import RelayWriter
+from spark_repl.relay import waiting
+from spark_repl.relay.published import NAME, End, EndWriter
+from spark_repl.relay.waiting import EndWatch
+from tests.support.binlog_writer import LogWriter, insert
+from tests.support.dump_stream import receive
+from tests.support.relay_reader import T, ask, reader_of
+
+_LONG_S = 30.0
+
+
+def publish(folder: Path, offset: int) -> None:
+    writer = EndWriter(folder)
+    writer.publish(End("0" * 32, RelayPosition(1, offset), 1))
+    writer.close()
+
+
+def later(do: Callable[[], object], seconds: float = 0.05) -> threading.Timer:
+    timer = threading.Timer(seconds, do)
+    timer.start()
+    return timer
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When the record of the end was looked at."""
+    found: list[float] = []
+    true = EndWatch._moved
+
+    def moved(watch: EndWatch) -> bool:
+        found.append(time.monotonic())
+        return true(watch)
+
+    monkeypatch.setattr(EndWatch, "_moved", moved)
+    return found
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_woken_by_a_publication_and_not_by_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[float], begun: bool
+) -> None:
+    """Also the first one of a log that was not there."""
+    if begun:
+        monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+        publish(tmp_path, 1)
+    with EndWatch(tmp_path) as watch:
+        assert watch.wait(0) is begun
+        assert not watch.wait(0)
+        looks.clear()
+        timer = later(lambda: publish(tmp_path, 2))
+        began = time.monotonic()
+        assert watch.wait(_LONG_S)
+        assert time.monotonic() - began < _LONG_S / 2
+        assert not begun or len(looks) == 2
+        timer.join()
+
+
+def test_what_is_published_between_two_waits_is_not_missed(tmp_path: Path) -> None:
+    publish(tmp_path, 1)
+    with EndWatch(tmp_path) as watch:
+        assert watch.wait(0)
+        publish(tmp_path, 2)
+        assert watch.wait(0) and not watch.wait(0)
+
+
+def test_a_new_log_is_seen_where_the_record_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "_LOOK_S", 0.01)
+    publish(tmp_path, 1)
+    with EndWatch(tmp_path) as watch:
+        assert watch.wait(0)
+        (tmp_path / NAME).unlink()
+        assert not watch.wait(0.05)
+        monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+        publish(tmp_path, 9)
+        assert watch.wait(_LONG_S)
+        timer = later(lambda: publish(tmp_path, 10))
+        began = time.monotonic()
+        assert watch.wait(_LONG_S) and time.monotonic() - began < _LONG_S / 2
+        timer.join()
+
+
+@pytest.mark.parametrize(("local", "most"), [(True, 4), (False, 60)])
+def test_an_idle_reader_does_not_look_more_often_than_it_has_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[float], local: bool, most: int
+) -> None:
+    """Every 100 ms; where another machine may write every 4 ms, so a median of 2 ms."""
+    if not local:
+        monkeypatch.setattr(waiting, "_LOCAL", ())
+    publish(tmp_path, 1)
+    with EndWatch(tmp_path) as watch:
+        assert watch.wait(0)
+        looks.clear()
+        assert not watch.wait(0.2)
+    assert 2 <= len(looks) <= most
+    assert waiting._BLIND_LOOK_S <= 0.005 and waiting._REST_S <= 0.005
+
+
+def test_many_publications_are_seen_together(tmp_path: Path, looks: list[float]) -> None:
+    """No two wake-ups within the rest, however quickly the receiver publishes."""
+    ending = threading.Event()
+
+    def busy() -> None:
+        offset = 0
+        while not ending.is_set():
+            publish(tmp_path, offset := offset + 1)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    with EndWatch(tmp_path) as watch:
+        until, woken = time.monotonic() + 0.2, 0
+        while time.monotonic() < until:
+            woken += watch.wait(1)
+    ending.set()
+    thread.join()
+    assert 1 <= woken <= 0.2 / waiting._REST_S + 2
+
+
+def test_a_stream_waits_for_what_comes(relay: Path, source: LogWriter, tmp_path: Path) -> None:
+    """As long as its option says, and not for a log that nobody writes."""
+    reader = reader_of(relay, tmp_path, waitMs=str(int(_LONG_S * 1000)))
+    end = ask(reader, reader.initialOffset())
+    source.transaction(insert(T, (100, "new")))
+
+    def write() -> None:
+        with RelayWriter(relay, 4711) as writer:
+            receive(writer, sorted(source.folder.iterdir()))
+
+    timer, began = later(write), time.monotonic()
+    found = ask(reader, end)
+    while found == end:  # an end was published, of nothing new: the receiver's start
+        found = ask(reader, end)
+    assert found["position"] > end["position"] and time.monotonic() - began < _LONG_S / 2
+    timer.join()
+    reader.prepareForTriggerAvailableNow()
+    assert ask(reader, found) == found
+    recorded = reader_of(source.folder, tmp_path / "own", waitMs=str(int(_LONG_S * 1000)))
+    last = ask(recorded, recorded.initialOffset())
+    assert ask(recorded, last) == last
+    assert time.monotonic() - began < _LONG_S
+    clear(relay)
+
+
+def test_it_goes_to_another_process(relay: Path, tmp_path: Path) -> None:
+    """Spark sends the reader to its executors."""
+    reader = reader_of(relay, tmp_path)
+    first = reader.initialOffset()
+    reader._watch.wait(0)
+    copy = pickle.loads(pickle.dumps(reader))
+    assert copy._watch._fd == -1 and copy._lease._fd == -1
+    end = ask(reader, first)
+    assert len([part for one in copy.partitions(first, end) for part in copy.read(one)]) == 1

@@ -1,0 +1,25 @@
+"""``run`` names a taken port of ``observe.listen`` before it asks the source for anything."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from spark_repl import Config
+from spark_repl.errors import ConfigError
+from spark_repl.service import following
+
+
+def test_before_a_first_copy_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr(following, "_at_signals", lambda do: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        values = {
+            "source": {"port": 1},
+            "relay": {"path": str(tmp_path / "relay")},
+            "target": {"path": str(tmp_path / "lake")},
+            "observe": {"listen": f"127.0.0.1:{taken.getsockname()[1]}"},
+        }
+        with pytest.raises(ConfigError, match="already in use"):
+            following.run(Config.from_mapping(values), "none.toml")
+    assert list(tmp_path.iterdir()) == []
