@@ -64,8 +64,8 @@ package: setup
 	PYTHON="$(PYTHON)" tests/package/check_wheel.sh dist/*.whl
 
 soak: setup
-	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak
-	SPARK_REPL_STRIDE=2 $(BIN)/python -m pytest tests/applier -m "not soak" -k "crash_at_any or cut_off or ignore_drop or additive_only"
+	$(TEST_JAVA) $(BIN)/python -m pytest tests -m soak -o timeout=0
+	SPARK_REPL_STRIDE=2 $(BIN)/python -m pytest tests/applier -o timeout=0 -m "not soak" -k "crash_at_any or cut_off or ignore_drop or additive_only"
 
 mutants: setup
 	$(BIN)/python -m tests.mutants

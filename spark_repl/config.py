@@ -62,8 +62,6 @@ class Source:
     connect_retry_count: int = _key(100, rules.integer(1))
     semi_sync: bool = _key(False, rules.flag)
     on_purged: str = _key("stop", rules.choice("stop", "snapshot"))
-    cascades: str = _key("emulate", rules.choice("emulate", "refuse"))
-    without_cascades: tuple[str, ...] = _key((), rules.tables)
     lower_case_table_names: int = _key(-1, rules.integer(-1, 2))
     system_time_zone: str = _key("", rules.time_zone)
 
@@ -123,7 +121,6 @@ class Apply:
     transaction_retries: int = _key(10, rules.integer(0))
     exec_mode: str = _key("strict", rules.choice("strict", "idempotent"))
     xa_age_limit_s: int = _key(86400, rules.integer(1))
-    on_unknown_rows: str = _key("copy", rules.choice("copy", "stop"))
     on_error: str = _later("stop", rules.choice("stop", "quarantine"))
     group_max_transactions: int = _key(100000, rules.integer(1))
     group_max_rows: int = _key(1000000, rules.integer(1))
@@ -134,8 +131,12 @@ class Apply:
 class Ddl:
     """What statements do that change tables."""
 
-    policy: tuple[str, ...] = _key((), rules.policies)
-    online_tools: str = _key("tables", rules.choice("tables", "alter"))
+    policy: str | tuple[str, ...] = _key("apply", rules.policies)
+    """of all tables, or "db.table: policy" entries"""
+    unknown: str = _key("copy", rules.choice("copy", "stop"))
+    cascades: str = _key("emulate", rules.choice("emulate", "refuse"))
+    without_cascades: tuple[str, ...] = _key((), rules.tables)
+    online_tools: str = _key("follow", rules.choice("follow", "fold"))
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,10 @@ def policed(entry: Any) -> tuple[str, str] | None:
 
 
 def policies(value: Any) -> str | None:
-    wanted = f'must be a list of "db.table: policy" with one of {", ".join(POLICIES)}'
+    named = ", ".join(POLICIES)
+    if isinstance(value, str):
+        return None if value in POLICIES else f"must be one of {named}, not {value!r}"
+    wanted = f'must be a policy, or a list of "db.table: policy", with one of {named}'
     if not isinstance(value, list | tuple):
         return f"{wanted}, not {value!r}"
     wrong = [entry for entry in value if policed(entry) is None]

@@ -106,7 +106,7 @@ class Replica:
         parts: Parts | None = None,
     ) -> None:
         config.check_supported()
-        self._copies = copies and config.apply.on_unknown_rows == "copy"
+        self._copies = copies and config.ddl.unknown == "copy"
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until = take_over, until

@@ -58,9 +58,9 @@ class Stager:
     ) -> None:
         self.tracking, self.workers = tracking, workers
         self._log, self._stage, self.emulate = log, stage, emulate
-        self.catch_up, self._without_cascades = catch_up, config.source.without_cascades
+        self.catch_up, self._without_cascades = catch_up, config.ddl.without_cascades
         order = config.apply.preserve_commit_order
-        self._emulated = config.source.cascades == "emulate" and order
+        self._emulated = config.ddl.cascades == "emulate" and order
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs

@@ -1,4 +1,4 @@
-"""ToolTables: online schema-change tools' tables that are left out (ddl.online_tools = "alter").
+"""ToolTables: online schema-change tools' tables that are left out (ddl.online_tools = "fold").
 
 Their rows are not applied, and what their ALTER makes of them is done to the table itself, when the
 tool's RENAME puts its copy in the table's place.
@@ -83,7 +83,7 @@ class ToolTables:
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
         tool = tool_table(name)
-        if tracking.options.online_tools != "alter" or tool is None:
+        if tracking.options.online_tools != "fold" or tool is None:
             return False
         table = tracking.live(tool.of)
         if table is None or tracking.live(name) is not None:
@@ -122,7 +122,7 @@ class ToolTables:
             self._left.put(replace(known, definition=made.definition), logged.cut)
             return Way.LEFT_OUT
         table = self._tracking.live(known.of)
-        if self._tracking.options.online_tools != "alter" and not known.altered:
+        if self._tracking.options.online_tools != "fold" and not known.altered:
             self._make(known.definition, logged)
             return None
         made = self._alterations.made(logged, known.definition)

@@ -230,10 +230,10 @@ def _cascades(query: Query, config: Config, server: Server) -> Iterator[Finding]
         f" AND constraint_schema NOT IN ({_SYSTEM}) ORDER BY 1"
     )
     tables = [str(name) for (name,) in names]
-    if config.source.cascades == "refuse":
+    if config.ddl.cascades == "refuse":
         yield from _named(
-            'foreign keys change rows that the source does not log; source.cascades = "refuse"'
-            " stops at such a change", tables, 'source.cascades = "emulate"',
+            'foreign keys change rows that the source does not log; ddl.cascades = "refuse"'
+            " stops at such a change", tables, 'ddl.cascades = "emulate"',
         )  # fmt: skip
     else:
         yield from _named(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"_(?:(.+?)(?:_\d{14})?_(gho|ghc|del)|_*([^_].*)_(new|old))", re.DOTALL)
 _HINT = (
-    'with ddl.online_tools = "tables" the tool\'s table becomes the table; or copy the table anew'
+    'with ddl.online_tools = "follow" the tool\'s table becomes the table; or copy the table anew'
     " behind the tool's RENAME (spark-repl snapshot --table)"
 )
 

@@ -32,8 +32,9 @@ class Policies:
     folds: bool = True
 
     @classmethod
-    def of(cls, listed: Iterable[str], *, folds: bool) -> Policies:
-        """Reads what the configuration has checked."""
+    def of(cls, given: str | Iterable[str], *, folds: bool) -> Policies:
+        """Reads what the configuration has checked: a policy of all tables, or a list."""
+        listed = [f"*.*: {given}"] if isinstance(given, str) else given
         pairs = filter(None, map(policed, listed))
         return cls(tuple((pattern, Policy(policy)) for pattern, policy in pairs), folds)
 

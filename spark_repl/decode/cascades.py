@@ -29,10 +29,10 @@ _HINT = (
     "have the source log such changes (MySQL 9.6 or newer, innodb_native_foreign_keys=OFF), or take"
     " the action out of the foreign key; then copy the tables again, from behind this transaction"
 )
-_EMULATE = 'source.cascades = "emulate" with apply.preserve_commit_order = true applies it; or '
+_EMULATE = 'ddl.cascades = "emulate" with apply.preserve_commit_order = true applies it; or '
 _UNKNOWN_HINT = (
     "if no foreign key that references the table has ON DELETE or ON UPDATE with CASCADE, SET NULL"
-    " or SET DEFAULT, name it in source.without_cascades; else " + _HINT
+    " or SET DEFAULT, name it in ddl.without_cascades; else " + _HINT
 )
 
 
@@ -66,7 +66,7 @@ class Cascades:
         emulated: bool = False,
     ) -> Cascades:
         """``tables``: each one's own keys; ``harmless``: tables that no action is about, by the
-        configuration (source.without_cascades)."""
+        configuration (ddl.without_cascades)."""
         keys: dict[str, list[tuple[str, ForeignKey]]] = {}
         for child, own in tables.items():
             for key in own or ():

@@ -58,11 +58,12 @@ def _asked(java: str) -> str:
 def jvm_end(error: BaseException) -> JvmEndedError | None:
     """The error for a connection that was lost because the JVM of this process's Spark has ended.
     None where the JVM listens, or where ``error`` is no connection's."""
-    from py4j.protocol import Py4JNetworkError
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    if gateway is None or not isinstance(error, ConnectionError | Py4JNetworkError):
+    # Py4J says of any name that it "does not exist in the JVM" where nobody answers any more.
+    if gateway is None or not isinstance(error, ConnectionError | Py4JError):
         return None
     parameters = gateway.gateway_parameters
     try:

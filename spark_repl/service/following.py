@@ -174,7 +174,7 @@ def _is_new(config: Config) -> bool:
     finished."""
     control = Control(Layout(config.target.path).control, config.channel)
     copy = last_copy(control)
-    if copy is not None:
+    if copy is not None and not copy.error:  # one that was given up was beside a running applier
         return copy.behind is None and not copy.is_done
     if control.exists() and (control.cut_count() or control.rows("table")):
         return False
@@ -247,7 +247,7 @@ def _follow(
         )
         copies = config.source.auto_position  # by GTID it is known what a copy holds
         if first:
-            lenient = copies and config.apply.on_unknown_rows == "copy"
+            lenient = copies and config.ddl.unknown == "copy"
             try:
                 _copy(spark, config, take_over=take_over, stop=stop, lenient=lenient)
             except Stopped:

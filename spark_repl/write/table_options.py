@@ -39,7 +39,7 @@ class TableOptions:
     system_time_zone: str = ""
     """the source's; "": not said"""
     policies: Policies = field(default_factory=Policies)
-    online_tools: str = "tables"
+    online_tools: str = "follow"
     filters: Filters = field(default_factory=Filters)
 
     @classmethod

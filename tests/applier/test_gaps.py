@@ -148,6 +148,7 @@ def test_until_after_gaps(apart, order):
 def test_commit_order_begins_behind_the_gaps(apart, caplog):
     """With commit order a start on a target with gaps fills them first, says so, and publishes the
     cut there before it goes on."""
+    caplog.set_level("INFO")
     with applier(apart.then, apart.target, group_max_transactions=100) as found:
         result = apply_without_stream(found)
     assert "t.a: ahead of the last cut" in caplog.text
@@ -168,6 +169,7 @@ def test_no_cut_while_a_table_is_ahead(apart, order):
 
 
 def test_no_gaps_nothing_to_do(tmp_path, caplog):
+    caplog.set_level("INFO")
     log = LogWriter(tmp_path / "log")
     log.ddl("CREATE DATABASE t")
     log.ddl(A.create)

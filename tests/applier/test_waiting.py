@@ -99,7 +99,7 @@ def test_status_and_readers_say_why(source: Source, tmp_path: Path) -> None:
 
 def test_without_a_source_it_stops(source: Source, tmp_path: Path) -> None:
     assert "column x gives" in str(stopped(source.folder, tmp_path / "lake"))
-    error = stopped(source.folder, tmp_path / "other", copies=True, on_unknown_rows="stop")
+    error = stopped(source.folder, tmp_path / "other", copies=True, ddl={"unknown": "stop"})
     assert isinstance(error, StatementError) and error.table == "t.a"
 
 

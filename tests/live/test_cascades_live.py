@@ -92,7 +92,7 @@ def outcome(server: Server, folder: Path, cascades: str = "emulate") -> SparkRep
     for path in sorted(server.data.glob("binlog.0*"))[:-1]:
         shutil.copy(path, log)
     try:
-        run(log, lake, source={"cascades": cascades})
+        run(log, lake, ddl={"cascades": cascades})
     except SparkReplError as error:
         return error
     for name in TABLES:

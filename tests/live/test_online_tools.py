@@ -23,7 +23,7 @@ ALTER = (
     "ADD COLUMN c VARCHAR(9) NOT NULL DEFAULT 'new', DROP COLUMN gone, MODIFY n BIGINT,"
     " MODIFY v VARCHAR(60) FIRST, ADD INDEX (n)"
 )
-LEFT_OUT = {"online_tools": "alter"}
+LEFT_OUT = {"online_tools": "fold"}
 Tool = Callable[[Server, str], None]
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from spark_repl.binlog.definition import TableDefinition
 
-_WAIT_S = 900.0  # against a run that hangs: two busy cores take 6 minutes for all of it
+_WAIT_S = 500.0  # against a run that hangs: two busy cores take 3 minutes for all of it
 _TABLES = ["t.num", "t.part", "t.other", "t.gen", "t.plain"]
 _ROWS = (
     "INSERT IGNORE INTO t.{0} (id, n) WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1"

@@ -88,11 +88,14 @@ def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> No
         ),
         (
             {"ddl": {"policy": ["t.*: aply"]}},
-            'ddl.policy must be a list of "db.table: policy" with one of apply, additive_only,'
-            " stop, ignore_drop, but holds 't.*: aply'",
+            'ddl.policy must be a policy, or a list of "db.table: policy", with one of apply,'
+            " additive_only, stop, ignore_drop, but holds 't.*: aply'",
         ),
         ({"ddl": {"policy": ["t: stop"]}}, "but holds 't: stop'"),
-        ({"ddl": {"policy": "t.*: stop"}}, "not 't.*: stop'"),
+        (
+            {"ddl": {"policy": "t.*: stop"}},
+            "ddl.policy must be one of apply, additive_only, stop, ignore_drop, not 't.*: stop'",
+        ),
         (
             {"source": {"tls": "required", "tls_ca": "ca.pem"}},
             'source.tls = "required" checks no certificate',

@@ -15,8 +15,8 @@ from tests.support.binlog_writer import Change, LogWriter, Row, Table, delete, i
 from tests.support.local_delta import cuts, rows
 
 REFUSE = {"cascades": "refuse"}
-run = partial(local_delta.run, source=REFUSE)
-stopped = partial(local_delta.stopped, source=REFUSE)
+run = partial(local_delta.run, ddl=REFUSE)
+stopped = partial(local_delta.stopped, ddl=REFUSE)
 REFERRED, NO_CHECKS, LOGGED = 2, 2, 16
 COLUMNS = (("id", "int"), ("k", "int"), ("v", "varchar(40)"))
 PARENT = Table("parent", COLUMNS, map_flags=REFERRED)
@@ -71,7 +71,7 @@ def test_without_commit_order_it_is_refused(case: Case) -> None:
     """What other tables are at the change's place nobody knows there."""
     case.made(child(key("ON DELETE CASCADE")))
     error = case.refused(
-        delete(PARENT, (1, 10, "x")), preserve_commit_order=False, source={"cascades": "emulate"}
+        delete(PARENT, (1, 10, "x")), preserve_commit_order=False, ddl={"cascades": "emulate"}
     )
     assert error.hint and "apply.preserve_commit_order = true" in error.hint
 
@@ -244,7 +244,7 @@ def test_a_log_from_mid_history_goes_by_the_flag(case: Case, change: Change, app
     case.log.transaction(insert(CHILD, (10, 1), (11, 1), (12, 2)))
     error = case.refused(change, **apply)
     assert "does not tell the foreign keys of t.child, t.parent" in error.message
-    assert error.hint and "source.without_cascades" in error.hint
+    assert error.hint and "ddl.without_cascades" in error.hint
 
 
 def test_a_log_from_mid_history_goes_on_where_nothing_is_referenced(case: Case) -> None:
@@ -267,8 +267,8 @@ def test_somebody_may_say_that_nothing_cascades(
     case.log.transaction(insert(PARENT, (1, 10, "x"), (2, 20, "y")))
     case.log.transaction(insert(CHILD, (10, 1), (11, 1), (12, 2)))
     case.refused(delete(PARENT, (1, 10, "x")))
-    source = {"without_cascades": ["t.parent"], **REFUSE}
-    assert run(case.log.folder, case.target, source=source)
+    ddl = {"without_cascades": ["t.parent"], **REFUSE}
+    assert run(case.log.folder, case.target, ddl=ddl)
     assert rows(case.target, PARENT) == [(2, 20, "y")]
 
 

@@ -1,0 +1,45 @@
+"""A JVM that has ended is told by its port, whatever Py4J said of it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
+
+from spark_repl.runtime.java import jvm_end
+
+_SAID = [
+    Py4JNetworkError("Answer from Java side is empty"),
+    ConnectionResetError("reset"),
+    # What a name that is looked up is answered with, where nobody answers.
+    Py4JError("org.apache.spark.sql.delta.DeltaLog does not exist in the JVM"),
+]
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A port in the place of the JVM's, which ends when it is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        address, number = port.getsockname()
+        parameters = SimpleNamespace(address=address, port=number)
+        gateway = SimpleNamespace(gateway_parameters=parameters)
+        monkeypatch.setattr(SparkContext, "_gateway", gateway)
+        yield port
+
+
+@pytest.mark.parametrize("error", _SAID, ids=lambda error: type(error).__name__)
+def test_it_listens_or_has_ended(listening: socket.socket, error: Exception) -> None:
+    assert jvm_end(error) is None
+    listening.close()
+    ended = jvm_end(error)
+    assert ended is not None
+    assert ended.hint is not None
+
+
+def test_an_error_of_our_own_says_nothing_of_it(listening: socket.socket) -> None:
+    listening.close()
+    assert jvm_end(ValueError("wrong")) is None

@@ -1,0 +1,46 @@
+"""Whether ``run`` begins with a first copy: only where there is nothing yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.cut import Cut
+from spark_repl.control.layout import Layout
+from spark_repl.gtid import GtidSet
+from spark_repl.service.following import _is_new
+
+_SET = GtidSet.parse("11111111-2222-3333-4444-555555555555:1-9")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    paths = {"relay": {"path": f"{tmp_path}/relay"}, "target": {"path": f"{tmp_path}/lake"}}
+    return Config.from_mapping(paths)
+
+
+@pytest.fixture
+def control(config: Config) -> Control:
+    control = Control(Layout.of(config.target).control, config.channel)
+    control.claim()
+    return control
+
+
+def test_nothing_is_there(config: Config) -> None:
+    assert _is_new(config)
+
+
+def test_a_first_copy_is_not_finished(config: Config, control: Control) -> None:
+    record_copy(control, Copy(_SET, {"t.a": ()}, {"t.a": "t/a"}))
+    assert _is_new(config)
+
+
+def test_a_new_copy_of_a_table_was_given_up(config: Config, control: Control) -> None:
+    """It has neither a cut that it began behind, nor an end; the tables are there all the same."""
+    control.publish(Cut(9, str(_SET), "log", {}, {}))
+    record_copy(control, Copy(GtidSet(), {"t.a": ()}, {}, error="the source has no table t.a"))
+    assert not _is_new(config)
