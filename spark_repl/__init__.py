@@ -1,6 +1,7 @@
 """Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order.
 
-``Replica`` applies a log to a target; ``cut`` reads all tables of a target at one source GTID set;
+``Replica`` applies a log to a target; ``cut`` reads all tables of a target at one source GTID set,
+``wait_for`` waits until one holds a GTID set;
 ``MySQLRelaySource`` is the streaming source of transactions; ``read_changes`` gives a log's row
 changes as Arrow batches, without Spark. They are imported when first used, so that
 ``spark_repl.binlog`` and ``read_changes`` need no Spark.
@@ -16,11 +17,20 @@ if TYPE_CHECKING:
     from .apply.spark_source import MySQLRelaySource
     from .config import Config
     from .control.cut_reader import cut
+    from .control.cut_wait import wait_for
     from .decode.read_changes import read_changes
     from .runtime.session import build_session
 
 __version__ = "0.1.0"
-__all__ = ["Config", "MySQLRelaySource", "Replica", "build_session", "cut", "read_changes"]
+__all__ = [
+    "Config",
+    "MySQLRelaySource",
+    "Replica",
+    "build_session",
+    "cut",
+    "read_changes",
+    "wait_for",
+]
 
 _HOME = {
     "Config": ".config",
@@ -29,6 +39,7 @@ _HOME = {
     "build_session": ".runtime.session",
     "cut": ".control.cut_reader",
     "read_changes": ".decode.read_changes",
+    "wait_for": ".control.cut_wait",
 }
 
 

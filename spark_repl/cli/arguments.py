@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import __version__
 from ..config import Apply
-from . import setup_arguments
+from . import cut_arguments, setup_arguments
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -25,7 +25,7 @@ _GROUPS: dict[str, dict[str, str]] = {
     },
     "From a live server": {
         "init": "look at the server, write a configuration for it",
-        "config": "all faults of a configuration, or its values: check, show",
+        "config": "faults of a configuration, its values, its rules: check, show, explain",
         "run": "copy all tables, then follow the server, until SIGTERM",
         "snapshot": "copy tables: all of them into an empty target, or some anew",
         "receive": "the receiver alone: from the server to the relay log",
@@ -33,7 +33,8 @@ _GROUPS: dict[str, dict[str, str]] = {
     },
     "What is there": {
         "status": "how far the applier is, and what it is doing",
-        "cut": "moments at which all tables can be read together: list, show, pin, unpin",
+        "cut": "moments at which all tables can be read together: list, show, pin, export",
+        "wait": "until a cut holds a set of transactions",
     },
     "By hand": {
         "skip": "leave out a transaction, on record",
@@ -74,8 +75,9 @@ def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = Commands(root, run)
-    for add in (_setup, _demo, _apply, _relay, _live, _status, _cut, _skip, _xa, _bench):
+    for add in (_setup, _demo, _apply, _relay, _live, _status, _skip, _xa, _bench):
         add(commands)
+    cut_arguments.add(commands, _options)
     setup_arguments.add(commands, _options)
     return root
 
@@ -241,23 +243,6 @@ def _seconds(text: str) -> float:
     if not 0.1 <= float(text) <= 86400:  # no NaN either
         raise ValueError
     return float(text)
-
-
-def _cut(commands: Commands) -> None:
-    actions = commands.below("cut")
-    _options(actions.add("list", "all cuts, oldest first"), ("--target", "--config"))
-    show = actions.add("show", "one cut: the version of every table")
-    pin = actions.add("pin", "keep a cut until it is unpinned")
-    for command in (show, pin):
-        _options(command, ("--target", "--config"))
-        command.add_argument(
-            "--at", default="latest", metavar="GTID_SET|NAME|latest",
-            help="the first cut that holds these transactions, or a pinned one (default: latest)",
-        )  # fmt: skip
-    unpin = actions.add("unpin", "let a cut go as any other of its age")
-    _options(unpin, ("--target", "--config"))
-    for command in (pin, unpin):
-        command.add_argument("--name", required=True, help="letters, digits, _ . and -")
 
 
 def _skip(commands: Commands) -> None:

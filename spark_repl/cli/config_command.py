@@ -1,4 +1,5 @@
-"""``spark-repl config``: all faults of a configuration at once; its values, and where each is from.
+"""``spark-repl config``: all faults of a configuration at once; its values, and where each is from;
+which of its rules decide about a table.
 
 Neither shows a password, nor a command that prints one.
 """
@@ -12,9 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from ..config import Config, Source, read_values, toml
+from ..config import Config, Source, load, read_values, toml
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
+from ..ddl.filters import Filters
+from ..ddl.lower_names import fold
+from ..ddl.policy import Policies
 from ..errors import ConfigError, SparkReplError
 from ..source.account import password_of, tls_of
 from .inspect import emit
@@ -138,6 +142,26 @@ def show(options: argparse.Namespace) -> int:
     width = min(max(map(len, lines)), 48)
     for line, origin in lines.items():
         print(f"{line:{width}}  # {origin}")
+    return 0
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Which rule decides whether a table's rows are applied, and what its statements may do.
+    Raises ConfigError for what is no table's name."""
+    if not all(options.table.partition(".")):
+        raise ConfigError(f"{options.table!r} is no table", hint="give DATABASE.TABLE")
+    config = load(options.config)
+    folds = config.source.lower_case_table_names > 0
+    filters, table = Filters.of(config.filters), options.table
+    if folds:
+        filters, table = filters.folded(), fold(table)
+    fields = {
+        "table": table,
+        "applied": filters.keeps(table),
+        "rule": filters.rule(table),
+        "policy": str(Policies.of(config.ddl.policy, folds=folds).of_table(table)),
+    }
+    emit(fields, options.json)
     return 0
 
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..control.control import Control
+from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
+from ..control.layout import Layout
 from ..control.pins import pin, pins, unpin
 from ..control.retention import recorded
+from ..errors import ConfigError
 from ..observe.status import position_text
 from .inspect import emit, print_table, target_of
 
@@ -65,6 +70,30 @@ def show_cut(options: argparse.Namespace) -> int:
     print_table(("table", "path", "version"), rows)
     for name, why in cut.waiting.items():
         print(f"not shown until it is copied: {name} since {why.since}: {why.reason}")
+    return 0
+
+
+def export_cut(options: argparse.Namespace) -> int:
+    """Prints a manifest of the cut, or writes it to a file in one step."""
+    layout = Layout(target_of(options))
+    control = Control.existing(layout.target)
+    cut = find_cut(control, options.at)
+    if options.pin:  # first, so that nothing of what is listed can go
+        pin(control, cut, options.pin)
+    found = manifest(layout, cut)
+    if not options.out:
+        print(json.dumps(found))
+        return 0
+    work = f"{options.out}.{os.getpid()}"
+    try:
+        Path(work).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        os.replace(work, options.out)
+    except OSError as error:
+        raise ConfigError(
+            f"can't write the manifest: {error.strerror}", file=options.out
+        ) from error
+    fields = {"gtid_executed": cut.gtid_executed, "tables": len(cut.tables), "out": options.out}
+    emit(fields, options.json)
     return 0
 
 

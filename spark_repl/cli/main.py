@@ -21,6 +21,7 @@ from . import (
     skip_command,
     status_command,
     verify_command,
+    wait_command,
     xa_command,
 )
 from .arguments import parser
@@ -220,6 +221,12 @@ def _config_show(options: argparse.Namespace) -> int:
     return show(options)
 
 
+def _config_explain(options: argparse.Namespace) -> int:
+    from .config_command import explain
+
+    return explain(options)
+
+
 def _setup(options: argparse.Namespace) -> int:
     from .setup import run
 
@@ -306,6 +313,7 @@ _RUN = {
     "init": _init,
     "config check": _config_check,
     "config show": _config_show,
+    "config explain": _config_explain,
     "demo": _demo,
     "apply": _apply,
     "run": _run,
@@ -317,6 +325,8 @@ _RUN = {
     "cut show": cut_command.show_cut,
     "cut pin": cut_command.pin_cut,
     "cut unpin": cut_command.unpin_cut,
+    "cut export": cut_command.export_cut,
+    "wait": wait_command.wait,
     "relay ls": inspect.list_relay,
     "relay dump": inspect.dump_relay,
     "relay verify": inspect.verify_relay,

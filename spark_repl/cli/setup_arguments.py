@@ -51,5 +51,8 @@ def _config(commands: Commands, options: Options) -> None:
     check = actions.add("check", "all faults at once")
     options(check, ("--config",), required=True)
     check.add_argument("--source", action="store_true", help="look at the source too")
+    explain = actions.add("explain", "which rules decide about a table")
+    explain.add_argument("table", metavar="DB.TABLE", help="as the source logs its name")
+    options(explain, ("--config",), required=True)
     show: argparse.ArgumentParser = actions.add("show", "each key's value, and where it is from")
     options(show, ("--config", "--relay", "--target", "--workers", "--writer"))

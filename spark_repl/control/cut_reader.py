@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..delta.columns import quoted
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+# No server's UUID, and no pinned name, begins like a date.
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?![0-9A-Fa-f])")
 _ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 
 
@@ -83,10 +87,11 @@ class CutReader:
 
 
 def find_cut(control: Control, at: str) -> Cut:
-    """The newest cut (``latest``), the one that is pinned by a name, or the first of those that are
-    kept that holds all of a GTID set.
+    """The newest cut (``latest``), the one that is pinned by a name, the last one that was
+    published by a time (ISO 8601; without a zone in UTC), or the first of those that are kept that
+    holds all of a GTID set.
 
-    Raises TargetError when there is none.
+    Raises TargetError when there is none, ConfigError for what is none of these.
     """
     newest = control.last_cut()
     if newest is None:
@@ -100,6 +105,8 @@ def find_cut(control: Control, at: str) -> Cut:
     rows = control.cut_rows()
     if pin := pins(control).get(at):
         return next(Cut.of(row) for row in rows if (row["position"], row["at"]) == pin.cut)
+    if _TIME.match(at):
+        return _published_by(rows, at, control)
     wanted = GtidSet.parse(at)
 
     def holds(row: Mapping[str, Any]) -> bool:
@@ -115,9 +122,27 @@ def find_cut(control: Control, at: str) -> Cut:
     )
 
 
+def _published_by(rows: Sequence[Mapping[str, Any]], at: str, control: Control) -> Cut:
+    """The state that readers saw as the newest one at a time: by the applier's clock."""
+    try:
+        time = datetime.fromisoformat(at)
+    except ValueError:
+        raise ConfigError(f"{at!r} is no time", hint="such as 2026-11-24T14:00:00Z") from None
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    until = [row for row in rows if row["at"] <= time]
+    if until:
+        return Cut.of(max(until, key=lambda row: (row["at"], row["position"])))
+    oldest = min(row["at"] for row in rows)
+    raise TargetError(
+        f"no cut that was published by {time.isoformat()} is kept", file=control.path,
+        hint=f"the oldest one is of {oldest.isoformat()}; target.cut_retention_hours and cut pin"
+        " keep cuts for longer",
+    )  # fmt: skip
+
+
 def cut(spark: SparkSession, target: str, at: str = "latest") -> CutReader:
-    """All tables below ``target`` at one point: the newest, one that was pinned by a name, or the
-    first that holds a GTID set."""
+    """All tables below ``target`` at one point: the newest, one that was pinned by a name, the last
+    one that was published by a time, or the first that holds a GTID set."""
     layout = Layout(target)
     if is_remote(layout.target):
         from ..delta import s3a  # and py4j with it, which looking at cuts does without

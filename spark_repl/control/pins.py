@@ -55,9 +55,9 @@ def pins(control: Control) -> dict[str, Pin]:
 def pin(control: Control, cut: Cut, name: str) -> None:
     """Keeps ``cut`` until ``unpin``. Raises ConfigError for what is no name, TargetError when the
     name is another cut's, or when the cut has been forgotten meanwhile."""
-    if not _NAME.fullmatch(name):
+    if name == "latest" or not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{name!r} is no name of a cut",
+            f"{name!r} is no name of a cut that could be found by it",
             hint="begin with a letter or _, then letters, digits, _ . or -, 64 at most",
         )
     assert cut.at is not None

@@ -121,3 +121,35 @@ def test_show_refuses_a_wrong_file(file: Path, capsys: Any) -> None:
     assert main(["config", "show", "--config", str(file)]) == 2
     assert str(file) in (said := capsys.readouterr().err)
     assert said.endswith("See: docs/troubleshooting.md#configerror\n")
+
+
+@pytest.mark.parametrize(
+    ("table", "applied", "rule", "policy"),
+    [
+        ("shop.orders", True, "wild_do_table has shop.%", "additive_only"),
+        ("shop.log", False, "ignore_table has shop.log", "additive_only"),
+        ("hr.pay", False, "no do_table and no wild_do_table names it", "apply"),
+    ],
+)
+def test_a_rule_is_explained(
+    file: Path, capsys: Any, table: str, applied: bool, rule: str, policy: str
+) -> None:
+    file.write_text(
+        '[filters]\nignore_table = ["shop.log"]\nwild_do_table = ["shop.%"]\n'
+        '[ddl]\npolicy = ["shop.*: additive_only"]\n'
+    )
+    code, _, found = run(capsys, "config", "explain", table, "--config", str(file))
+    assert code == 0
+    assert found == {"table": table, "applied": applied, "rule": rule, "policy": policy}
+
+
+def test_what_is_no_table_is_not_explained(file: Path, capsys: Any) -> None:
+    file.write_text("")
+    assert main(["config", "explain", "orders", "--config", str(file)]) == 2
+    assert "give DATABASE.TABLE" in capsys.readouterr().err
+
+
+def test_names_in_any_case_of_a_source_that_folds_them(file: Path, capsys: Any) -> None:
+    file.write_text('[source]\nlower_case_table_names = 1\n[filters]\ndo_db = ["Shop"]\n')
+    _, _, found = run(capsys, "config", "explain", "SHOP.Orders", "--config", str(file))
+    assert found["table"] == "shop.orders" and found["applied"]

@@ -1,0 +1,75 @@
+"""A cut as a manifest for other engines: each table's place, version, schema and data files."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from ..delta.delta_table import opened
+from ..delta.log_replay import live_files
+from ..errors import TargetError
+from ..runtime.object_store import is_remote
+
+if TYPE_CHECKING:
+    from .cut import Cut
+    from .layout import Layout
+
+FORMAT = 1
+
+
+def manifest(layout: Layout, cut: Cut) -> dict[str, Any]:
+    """What a reader needs to see the cut: per table ``path`` and ``version`` for engines that read
+    Delta, and the version's files with their sizes and rows.
+
+    ``plain``: whether the files, read as Parquet by the schema's names, are the table's rows: no
+    row is marked as deleted, no column is mapped to another name or lies in the path alone. Raises
+    TargetError when a table's version can't be read.
+    """
+    return {
+        "format": FORMAT,
+        "gtid_executed": cut.gtid_executed,
+        "at": cut.at and cut.at.isoformat(),
+        "tables": {
+            name: _table(name, layout.table(at.path), at.version) for name, at in cut.tables.items()
+        },
+        "waiting": {name: why.reason for name, why in cut.waiting.items()},
+    }
+
+
+def _table(name: str, folder: str, version: int) -> dict[str, Any]:
+    folder = folder if is_remote(folder) else os.path.abspath(folder)
+    files = live_files(folder, version)
+    if files is None:
+        raise TargetError(
+            f"the log of version {version} can't be read file by file", file=folder, table=name,
+            hint="read the table with Spark: spark_repl.cut",
+        )  # fmt: skip
+    with opened(folder, version) as table:
+        schema = json.loads(table.schema().to_json())
+        by = list(table.metadata().partition_columns)
+        properties = dict(table.metadata().configuration)
+    mapped = properties.get("delta.columnMapping.mode", "none") != "none"
+    listed = [_file(folder, add) for add in files.values()]
+    marked = any(one["deleted_rows"] for one in listed)
+    return {
+        "path": folder,
+        "version": version,
+        "schema": schema,
+        "partition_columns": by,
+        "plain": not (mapped or by or marked),
+        "files": listed,
+    }
+
+
+def _file(folder: str, add: dict[str, Any]) -> dict[str, Any]:
+    stats = json.loads(add.get("stats") or "{}")
+    vector = add.get("deletionVector")
+    return {
+        "path": os.path.join(folder, unquote(add["path"])),
+        "size": add["size"],
+        "rows": stats.get("numRecords"),
+        "deleted_rows": vector["cardinality"] if vector else 0,
+        "partition_values": add.get("partitionValues", {}),
+    }

@@ -1,0 +1,54 @@
+"""Waiting for a cut: a reader that must see what it has written itself, or knows of, to the source.
+
+MySQL has WAIT_FOR_EXECUTED_GTID_SET for it; here what counts is a cut, which readers can see.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError, TargetError
+from ..gtid import GtidSet
+from .control import Control
+
+if TYPE_CHECKING:
+    from .cut import Cut
+
+_FIRST_PAUSE_S, _PAUSE_MAX_S, _SLOWER = 0.02, 0.5, 1.5
+
+
+def wait_for(target: str, gtid_set: str, timeout_s: float = 60.0) -> Cut:
+    """The newest cut, once it holds all of a GTID set; needs neither Spark nor the applier's
+    process, and asks twice a second at most.
+
+    Raises TargetError when ``timeout_s`` seconds went by before, ConfigError for what is no GTID
+    set and no time.
+    """
+    wanted = GtidSet.parse(gtid_set)
+    if not timeout_s >= 0:  # no NaN either
+        raise ConfigError(f"a timeout of {timeout_s} seconds", hint="give 0 or more")
+    control, until, pause = Control.existing(target), time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while True:
+        newest = control.last_cut()
+        shown = GtidSet.parse(newest.gtid_executed) if newest else GtidSet()
+        if newest is not None and wanted.issubset(shown):
+            return newest
+        left = until - time.monotonic()
+        if left <= 0:
+            raise _too_late(control, target, wanted.subtract(shown), timeout_s)
+        time.sleep(min(pause, left))
+        pause = min(pause * _SLOWER, _PAUSE_MAX_S)
+
+
+def _too_late(control: Control, target: str, missing: GtidSet, timeout_s: float) -> TargetError:
+    owner = control.owner()
+    works = owner is not None and not owner[1].is_dead
+    return TargetError(
+        f"no cut holds {missing} after {timeout_s:g} s"
+        + ("" if works else ": no applier works on the target"),
+        file=target,
+        hint="spark-repl status says how far it is behind; or wait for longer"
+        if works
+        else "start it (spark-repl run, or apply), then wait again",
+    )
