@@ -23,8 +23,7 @@ from ..delta.public_log import open_table_log
 from ..errors import FormerOwnerError, SparkReplError, StaleCopyError
 from ..observe.applier_status import ApplierStatus, Counters, Result
 from ..observe.endpoint import Endpoint
-from ..observe.metrics import metrics
-from ..observe.status import status as looked
+from ..observe.looks import looks
 from ..position import RelayPosition
 from ..relay.log import open_log
 from ..runtime.parts import remove_dead_parts
@@ -151,16 +150,7 @@ class Replica:
             self._open(control)
         registered.result()
         if self._endpoint is not None:
-            self._endpoint.serve(self._metrics)
-
-    def _metrics(self) -> str:
-        """What the endpoint answers: of the same look that `status --metrics` takes, but for the
-        tables' own logs, which are asked for nothing."""
-        target, control = self.config.target, self._control
-        found = looked(
-            target.path, self._relay_path, target.state_path, control=control, each_table=False
-        )
-        return metrics(found)
+            self._endpoint.serve(looks(self.config, self._relay_path, self._control))
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""

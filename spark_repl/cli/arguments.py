@@ -33,6 +33,7 @@ _GROUPS: dict[str, dict[str, str]] = {
     },
     "What is there": {
         "status": "how far the applier is, and what it is doing",
+        "report": "the same, with its past, as one HTML file",
         "cut": "moments at which all tables can be read together: list, show, pin, export",
         "wait": "until a cut holds a set of transactions",
     },
@@ -75,7 +76,7 @@ def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = Commands(root, run)
-    for add in (_setup, _demo, _apply, _relay, _live, _status, _skip, _xa, _bench):
+    for add in (_setup, _demo, _apply, _relay, _live, _status, _report, _skip, _xa, _bench):
         add(commands)
     cut_arguments.add(commands, _options)
     setup_arguments.add(commands, _options)
@@ -237,6 +238,12 @@ def _status(commands: Commands) -> None:
         "--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
         help="look again every 2 seconds, or so many, until Ctrl-C",
     )  # fmt: skip
+
+
+def _report(commands: Commands) -> None:
+    report = commands.add("report")
+    report.add_argument("--out", required=True, metavar="FILE", help="the file to write")
+    _options(report, ("--target", "--config"))
 
 
 def _seconds(text: str) -> float:

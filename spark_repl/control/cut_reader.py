@@ -14,6 +14,7 @@ from ..gtid import GtidSet
 from ..runtime.object_store import is_remote
 from .control import Control
 from .cut import Cut
+from .cut_export import manifest
 from .layout import Layout
 from .pins import pins
 
@@ -75,6 +76,10 @@ class CutReader:
                 self._spark.conf.unset(_ENFORCED)
             else:
                 self._spark.conf.set(_ENFORCED, before)
+
+    def manifest(self) -> dict[str, Any]:
+        """What ``spark-repl cut export`` writes: each table's place, version, schema and files."""
+        return manifest(self._layout, self._cut)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names."""

@@ -1,4 +1,5 @@
-"""Endpoint: ``/metrics`` over HTTP for Prometheus, on a thread of the applier's process.
+"""Endpoint: the page, ``/metrics`` for Prometheus and ``/status.json`` over HTTP, on a thread of
+the applier's process. It only reads: nothing can be changed by a request.
 
 Nobody but this machine reaches it unless ``observe.listen`` says so, and then a token is asked for.
 A request with the name of another host is refused: a page in somebody's browser can't read what is
@@ -13,20 +14,29 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable
+from base64 import b64decode
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from ..config_rules import host_port, is_local
 from ..errors import ConfigError, SparkReplError
+from .page import POLICY
 
 if TYPE_CHECKING:
     from ..config import Observe
+    from .looks import Look
 
 log = logging.getLogger(__name__)
 
-_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_PLAIN = "text/plain; charset=utf-8"
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 _TIMEOUT_S = 10.0
 _KEPT_S = 1.0
 """however many ask, there is no more than one look in so long"""
@@ -41,8 +51,8 @@ class Endpoint:
         self._token = _token(observe.token_file)
         host, port = host_port(observe.listen)
         self._names = (*_LOCAL_NAMES, host) if is_local(observe.listen) else ()
-        self._look: Callable[[], str] | None = None
-        self._last = (-_KEPT_S, "")  # when it was looked, and what was seen
+        self._looks: Mapping[str, Look] = {}
+        self._last = dict[str, tuple[float, str]]()  # when it was looked, and what was seen
         self._looking = threading.Lock()
         family = _Server6 if ":" in host else _Server
         try:
@@ -58,9 +68,9 @@ class Endpoint:
                                         kwargs={"poll_interval": 0.5}, daemon=True)  # fmt: skip
         self._thread.start()
 
-    def serve(self, look: Callable[[], str]) -> None:
-        """From now on ``look`` has the text that is sent; it is called by a thread a request."""
-        self._look = look
+    def serve(self, looks: Mapping[str, Look]) -> None:
+        """From now on each path has a look, which is taken by a thread of a request."""
+        self._looks = looks
 
     def close(self) -> None:
         """The port is free again."""
@@ -68,32 +78,48 @@ class Endpoint:
         self._server.server_close()
         self._thread.join(_TIMEOUT_S)
 
-    def answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str]:
-        """What a GET is answered. Errors say what is wrong, and nothing that is secret."""
+    def answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str, str]:
+        """What a GET is answered, and its Content-Type. Errors say what is wrong, and nothing that
+        is secret."""
+        code, text, path = *self._answer(path, headers), path.partition("?")[0]
+        return code, text, self._looks[path].kind if code == HTTPStatus.OK else _PLAIN
+
+    def _answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str]:
         host = headers.get("Host", "")
         if self._names and _without_port(host) not in self._names:
             return HTTPStatus.MISDIRECTED_REQUEST, "this is not the host that was asked for\n"
         if self._token and not self._is_allowed(headers.get("Authorization", "")):
             return HTTPStatus.UNAUTHORIZED, "the token of observe.token_file is asked for\n"
-        if path.partition("?")[0] != "/metrics":
-            return HTTPStatus.NOT_FOUND, "only /metrics is here\n"
-        if self._look is None:
+        path = path.partition("?")[0]
+        if not self._looks:
             return HTTPStatus.SERVICE_UNAVAILABLE, "the applier is starting\n"
+        if path not in self._looks:
+            return HTTPStatus.NOT_FOUND, f"here are {' '.join(self._looks)}\n"
         try:
-            return HTTPStatus.OK, self._seen(self._look)
+            return HTTPStatus.OK, self._seen(path)
         except (OSError, SparkReplError) as error:
-            log.warning("no metrics: %s", error)
+            log.warning("nothing to be seen at %s: %s", path, error)
             return HTTPStatus.SERVICE_UNAVAILABLE, "the target can't be looked at: see the log\n"
 
-    def _seen(self, look: Callable[[], str]) -> str:
+    def _seen(self, path: str) -> str:
         with self._looking:
-            if time.monotonic() - self._last[0] > _KEPT_S:
-                self._last = time.monotonic(), look()
-            return self._last[1]
+            at, text = self._last.get(path, (-_KEPT_S, ""))
+            if time.monotonic() - at > _KEPT_S:
+                text = self._looks[path].text()
+                self._last[path] = time.monotonic(), text
+            return text
 
     def _is_allowed(self, said: str) -> bool:
-        wanted = f"Bearer {self._token}".encode()
-        return hmac.compare_digest(said.encode("latin-1", "replace"), wanted)  # as it came
+        """Whether the token came: as Bearer, or as the password that a browser asks for."""
+        scheme, _, given = said.encode("latin-1", "replace").partition(b" ")  # as it came
+        if scheme.lower() == b"basic":
+            try:
+                given = b64decode(given, validate=True).partition(b":")[2]
+            except ValueError:
+                return False
+        elif scheme.lower() != b"bearer":
+            return False
+        return hmac.compare_digest(given, self._token.encode())
 
 
 class _Server(ThreadingHTTPServer):
@@ -124,13 +150,15 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
         server_version, sys_version = "spark_repl", ""
 
         def do_GET(self) -> None:
-            code, text = endpoint.answer(self.path, self.headers)
+            code, text, kind = endpoint.answer(self.path, self.headers)
             body = text.encode()
             self.send_response(code)
-            self.send_header("Content-Type", _TEXT)
+            for name, value in {"Content-Type": kind, **_HEADERS}.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             if code == HTTPStatus.UNAUTHORIZED:
                 self.send_header("WWW-Authenticate", "Bearer")
+                self.send_header("WWW-Authenticate", 'Basic realm="spark_repl", charset="UTF-8"')
             self.end_headers()
             self.wfile.write(body)
 

@@ -16,7 +16,7 @@ from .worker_status import IDLE
 Status = Mapping[str, Any]
 Rows = Sequence[tuple[str, ...]]
 
-_STATES = {
+STATES = {
     "never started": "no: nothing was applied to this target yet",
     "starting": "starting",
     "running": "yes",
@@ -53,19 +53,19 @@ def columns(names: tuple[str, ...], rows: Rows) -> Iterator[str]:
 def _first(status: Status) -> Iterator[str]:
     owner, lag = status["owner"], status["lag"]
     who = f", process {owner['pid']} on {owner['host']} since {owner['since']}" if owner else ""
-    yield f"running:  {_STATES[status['state']]}{who}"
-    yield f"behind:   applier {_behind(lag['applier'])}"
+    yield f"running:  {STATES[status['state']]}{who}"
+    yield f"behind:   applier {behind(lag['applier'])}"
     if status["replication_connection_status"]:
-        yield f"          receiver {_behind(lag['receiver'])}"
+        yield f"          receiver {behind(lag['receiver'])}"
     found = status["problems"]
     yield f"wrong:    {len(found) or 'nothing'}"
     for problem in found:
         yield f"          {problem['what']}"
         yield f"          Try: {problem['hint']}"
-    yield f"doing:    {_doing(status)}"
+    yield f"doing:    {doing(status)}"
 
 
-def _behind(lag: Mapping[str, Any]) -> str:
+def behind(lag: Mapping[str, Any]) -> str:
     count, seconds = lag["transactions"], lag["seconds"]
     if count == 0:
         return "0 s, 0 transactions"
@@ -87,7 +87,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s ({hours}:{minutes:02}:{rest:02})"
 
 
-def _doing(status: Status) -> str:
+def doing(status: Status) -> str:
     (coordinator,) = status["replication_applier_status_by_coordinator"]
     state, what = coordinator.get("PROCESSLIST_STATE"), coordinator.get("PROCESSING_TRANSACTION")
     if status["state"] not in ("running", "starting"):

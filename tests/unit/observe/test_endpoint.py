@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import socket
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,13 +13,14 @@ import pytest
 from spark_repl import Config
 from spark_repl.errors import ConfigError, TargetError
 from spark_repl.observe.endpoint import Endpoint, check_free
+from spark_repl.observe.looks import TEXT, Look
 
 
 @contextmanager
 def served(look=lambda: "spark_repl_x 1\n", **observe) -> Iterator[Endpoint]:
     endpoint = Endpoint(settings(**observe))
     try:
-        endpoint.serve(look)
+        endpoint.serve({"/metrics": Look(TEXT, look)})
         yield endpoint
     finally:
         endpoint.close()
@@ -90,6 +92,10 @@ def test_the_token_is_asked_for(tmp_path):
             code, text = get(endpoint, **encoded)
             assert code == 401 and "s3cret" not in text
         assert get(endpoint, Authorization="Bearer s3cret-ü".encode())[0] == 200
+        for given, code in (("me:s3cret-ü", 200), (":s3cret-ü", 200), ("s3cret-ü", 401)):
+            said = f"Basic {b64encode(given.encode()).decode()}"
+            assert get(endpoint, Authorization=said)[0] == code, given
+        assert get(endpoint, Authorization="Basic s3cret-")[0] == 401
 
 
 def test_a_token_that_can_not_be_read_is_named(tmp_path):
@@ -120,7 +126,7 @@ def test_what_can_not_be_looked_at_is_said_and_logged(caplog):
     with served(look) as endpoint:
         code, text = get(endpoint)
     assert code == 503 and "secret" not in text
-    assert "no metrics: gone" in caplog.text
+    assert "nothing to be seen at /metrics: gone" in caplog.text
 
 
 def test_many_who_ask_share_a_look():
@@ -133,3 +139,16 @@ def test_many_who_ask_share_a_look():
     with served(look) as endpoint:
         assert {get(endpoint) for _ in range(5)} == {(200, "x 1\n")}
     assert len(looks) < 5
+
+
+def test_a_browser_is_told_what_it_may_do():
+    with served() as endpoint:
+        connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "script-src" not in answer.headers["Content-Security-Policy"]

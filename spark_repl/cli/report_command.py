@@ -1,0 +1,37 @@
+"""``spark-repl report``: the page as one HTML file, for a mail or a ticket."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from ..config import load
+from ..control.control import Control
+from ..errors import ConfigError
+from ..observe.moments import moments
+from ..observe.page import page
+from ..observe.status import status
+from ..runtime.private_files import opener
+from .inspect import emit, target_of
+
+
+def report(options: argparse.Namespace) -> int:
+    """Writes the file in one step; it names tables and statements, so that the account alone may
+    read it. Raises TargetError, and ConfigError for a file that can't be written."""
+    config, target = load(options.config) if options.config else None, target_of(options)
+    relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
+    control = Control.existing(target)
+    text = page(
+        status(target, relay, state_path, control=control), moments(control), live=False
+    )  # fmt: skip
+    work = Path(f"{options.out}.{os.getpid()}")
+    try:
+        with open(work, "w", encoding="utf-8", opener=opener) as file:
+            file.write(text)
+        os.replace(work, options.out)
+    except OSError as error:
+        work.unlink(missing_ok=True)
+        raise ConfigError(f"can't write the report: {error.strerror}", file=options.out) from error
+    emit({"out": options.out, "bytes": len(text.encode())}, options.json)
+    return 0

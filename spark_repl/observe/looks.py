@@ -1,0 +1,42 @@
+"""Looks: what the endpoint answers, by path, each from one look at the target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .metrics import metrics
+from .moments import moments
+from .page import page
+from .status import status
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..control.control import Control
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Look:
+    """``kind``: the text's Content-Type; ``text`` looks when it is called."""
+
+    kind: str
+    text: Callable[[], str]
+
+
+def looks(config: Config, relay: str, control: Control) -> dict[str, Look]:
+    """The page, what `status --json` has, and what `status --metrics` has; but for the tables' own
+    logs, which are asked for nothing."""
+    target = config.target
+
+    def found() -> dict[str, Any]:
+        return status(target.path, relay, target.state_path, control=control, each_table=False)
+
+    return {
+        "/": Look("text/html; charset=utf-8", lambda: page(found(), moments(control), live=True)),
+        "/metrics": Look(TEXT, lambda: metrics(found())),
+        "/status.json": Look("application/json", lambda: json.dumps(found(), default=str) + "\n"),
+    }

@@ -1,0 +1,89 @@
+"""Plot: a line over time, or bars, as SVG in HTML, with its figures in a table below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from html import escape
+
+from .screen import plain
+
+Points = Sequence[tuple[datetime, float | None]]
+Cells = Sequence[Sequence[str]]
+_WIDTH, _HEIGHT, _TOP = 600, 110, 8
+
+
+def table(caption: str, names: Sequence[str], rows: Cells) -> str:
+    """A table; every cell is text, whatever stands in it."""
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{_text(c)}</td>" for c in row) + "</tr>" for row in rows)
+    return (
+        f'<div class="wide"><table><caption>{_text(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def line(title: str, unit: str, points: Points) -> str:
+    """The points, joined; where one has no value the line is broken."""
+    known = [value for _, value in points if value is not None]
+    if not known:
+        return ""
+    most, first, last = max(known), points[0][0], points[-1][0]
+    span = max((last - first).total_seconds(), 0.001)
+    drawn = "".join(f'<polyline points="{" ".join(part)}"/>' for part in _parts(points, most, span))
+    text = (f"{title}: {_number(known[-1])} {unit} last, {_number(most)} {unit} at most, from"
+            f" {_time(first)} to {_time(last)}")  # fmt: skip
+    rows = [(_time(at), "" if value is None else _number(value)) for at, value in reversed(points)]
+    return _figure(text, drawn, ("at", unit), rows)
+
+
+def bars(title: str, names: Sequence[str], counts: Sequence[int]) -> str:
+    """A bar for each count."""
+    most, step = max(counts, default=0), _WIDTH / max(len(counts), 1)
+    if not most:
+        return ""
+    drawn = "".join(
+        f'<rect x="{number * step:.1f}" y="{_y(count, most):.1f}" width="{step * 0.8:.1f}"'
+        f' height="{_HEIGHT - _y(count, most):.1f}"/>'
+        for number, count in enumerate(counts)
+    )
+    rows = [(name, f"{count:,}") for name, count in zip(names, counts, strict=True)]
+    return _figure(title, drawn, ("", "transactions"), rows)
+
+
+def _parts(points: Points, most: float, span: float) -> Iterator[list[str]]:
+    """Coordinates of each stretch without a gap; a single point is a short stroke."""
+    part, first = list[str](), points[0][0]
+    for at, value in [*points, (points[-1][0], None)]:
+        if value is not None:
+            x = (at - first).total_seconds() / span * _WIDTH
+            part.append(f"{x:.1f},{_y(value, most):.1f}")
+        elif part:
+            yield part if len(part) > 1 else [part[0], f"{float(part[0].split(',')[0]) + 2:.1f},"
+                                              f"{part[0].split(',')[1]}"]  # fmt: skip
+            part = []
+
+
+def _y(value: float, most: float) -> float:
+    return _HEIGHT - (value / most if most else 0.0) * (_HEIGHT - _TOP)
+
+
+def _figure(text: str, drawn: str, names: Sequence[str], rows: Cells) -> str:
+    return (
+        f"<figure><figcaption>{_text(text)}</figcaption>"
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{_text(text)}">{drawn}</svg>'
+        f"<details><summary>figures</summary>{table(text, names, rows)}</details></figure>"
+    )
+
+
+def _text(text: str) -> str:
+    return escape(plain(text))
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(sep=" ", timespec="seconds")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"

@@ -1,0 +1,178 @@
+"""``report``, and the page that the applier serves: whole, of this target, and with no markup that
+a source could bring."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import stat
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_repl.apply.replica import Replica
+from spark_repl.cli.main import main
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.observe import endpoint
+from spark_repl.observe.moments import moments
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import (
+    HERE,
+    applier,
+    apply_without_stream,
+    cuts,
+    run,
+    stopped,
+    without_spark,
+)
+
+A = Table("a")
+HOSTILE = "</td><script>alert(1)</script><b a='\"😀"
+_VOID = {"meta", "polyline", "rect", "br"}
+
+
+class Parsed(HTMLParser):
+    """Fails where an element is closed that isn't open. ``tags``: all that were met; ``text``:
+    what is shown."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open, self.tags, self.text, self.attributes = list[str](), set[str](), "", set[str]()
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in _VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if "style" in self.open else data + "\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    made = LogWriter(tmp_path / "log")
+    made.ddl("CREATE DATABASE t")
+    made.ddl(A.create)
+    for key in range(5):
+        made.transaction(insert(A, (key, "x")))
+    return made
+
+
+def written(target: Path, out: Path) -> tuple[str, Parsed]:
+    assert main(["report", "--target", str(target), "--out", str(out), "--json"]) == 0
+    text = out.read_text("utf-8")
+    return text, Parsed(text)
+
+
+def test_a_report_says_what_status_says(
+    log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, out = tmp_path / "lake", tmp_path / "report.html"
+    run(log.folder, target, group_max_transactions=1)
+    text, page = written(target, out)
+    assert json.loads(capsys.readouterr().out) == {"out": str(out), "bytes": len(text.encode())}
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.glob("report*")] == ["report.html"]
+    executed = cuts(target)[-1].gtid_executed
+    for said in ("no: it was stopped", "nothing", executed, "t.a", "t/a", "Late, from the source's",
+                 "From commit to cut", "CREATE DATABASE t"):  # fmt: skip
+        assert said in page.text, said
+    assert len(re.findall("<polyline", text)) == 2
+    assert "refresh" not in text, "a file is not asked for again"
+
+
+def test_nothing_is_asked_of_the_network(log: LogWriter, tmp_path: Path) -> None:
+    target = tmp_path / "lake"
+    run(log.folder, target)
+    text, page = written(target, tmp_path / "report.html")
+    assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object", "form"})
+    assert page.attributes.isdisjoint({"src", "href", "onclick", "onload", "style"})
+    assert "url(" not in text and "@import" not in text and "http:" not in text
+
+
+def test_a_sources_names_are_text(log: LogWriter, tmp_path: Path) -> None:
+    hostile = Table(HOSTILE)
+    log.ddl(hostile.create.replace(f"t.{HOSTILE}", f"t.`{HOSTILE}`"))
+    log.transaction(insert(hostile, (1, "x")))
+    run(log.folder, tmp_path / "lake")
+    _, page = written(tmp_path / "lake", tmp_path / "report.html")
+    assert f"t.{HOSTILE}" in page.text
+    assert "script" not in page.tags
+    log.ddl(f"ALTER TABLE t.`{HOSTILE}` ENGINE = '{'<script>'}'")
+    log.ddl("ALTER TABLE t.a '<script>alert(2)</script>'")
+    assert "<script>" in str(stopped(log.folder, tmp_path / "lake"))
+    _, page = written(tmp_path / "lake", tmp_path / "report.html")
+    assert "script" not in page.tags
+    assert "an error has stopped it" in page.text and "<script>" in page.text
+
+
+def test_what_can_not_be_written_is_named(
+    log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, out = tmp_path / "lake", tmp_path / "none" / "report.html"
+    assert main(["report", "--target", str(target), "--out", str(out)]) == 1
+    assert "nothing has been applied" in capsys.readouterr().err
+    run(log.folder, target)
+    assert main(["report", "--target", str(target), "--out", str(out)]) == 2
+    assert "can't write the report: No such file" in capsys.readouterr().err
+
+
+def test_the_past_is_that_of_the_cuts(log: LogWriter, tmp_path: Path) -> None:
+    target = tmp_path / "lake"
+    run(log.folder, target, group_max_transactions=1)
+    control, kept = Control(Layout(str(target)).control), cuts(target)
+    found = moments(control)
+    assert [one.at for one in found] == sorted(cut.at for cut in kept if cut.at)
+    assert all(one.late_s is not None for one in found)
+    assert all(one.transactions_per_s > 0 for one in found[1:])
+    few = moments(control, most=3)
+    assert len(few) == 3 and few[-1] == replaced_rate(found[-1], few[-1])
+
+
+def replaced_rate(moment: Any, other: Any) -> Any:
+    """The moment with another's rate: that is since the moment before, which is another one."""
+    return type(moment)(moment.at, moment.late_s, other.transactions_per_s)
+
+
+def test_the_applier_serves_it(
+    log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "host_port", lambda listen: ("127.0.0.1", 0))
+    with applier(log.folder, tmp_path / "lake") as plain:
+        config = plain.config.override({"observe.listen": "127.0.0.1:8470"})
+    with without_spark(), Replica(MagicMock(), config, parts=HERE) as found:
+        apply_without_stream(found)
+        served = found._endpoint
+        assert served is not None
+        paths = ("/", "/status.json", "/metrics", "/x")
+        answers = {path: asked(served.port, path) for path in paths}
+    assert {path: code for path, (code, _, _) in answers.items()} == {
+        "/": 200, "/status.json": 200, "/metrics": 200, "/x": 404,
+    }  # fmt: skip
+    page = Parsed(answers["/"][2])
+    assert answers["/"][1] == "text/html; charset=utf-8"
+    assert "t.a" in page.text and 'http-equiv="refresh"' in answers["/"][2]
+    assert json.loads(answers["/status.json"][2])["state"] == "running"
+    assert "spark_repl_applier_running" in answers["/metrics"][2]
+
+
+def asked(port: int, path: str) -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers["Content-Type"], text
