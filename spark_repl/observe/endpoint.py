@@ -150,7 +150,19 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
         server_version, sys_version = "spark_repl", ""
 
         def do_GET(self) -> None:
-            code, text, kind = endpoint.answer(self.path, self.headers)
+            self._send(*endpoint.answer(self.path, self.headers))
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def send_error(self, code: int, *said: Any, **_: Any) -> None:
+            """What is no request, too, is answered under our headers, and not in HTML; a method
+            that is not here, whatever its name, is none that may be used."""
+            code = code if code != HTTPStatus.NOT_IMPLEMENTED else HTTPStatus.METHOD_NOT_ALLOWED
+            self.close_connection = True
+            self._send(HTTPStatus(code), f"{HTTPStatus(code).phrase}\n", _PLAIN)
+
+        def _send(self, code: HTTPStatus, text: str, kind: str) -> None:
             body = text.encode()
             self.send_response(code)
             for name, value in {"Content-Type": kind, **_HEADERS}.items():
@@ -159,8 +171,11 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
             if code == HTTPStatus.UNAUTHORIZED:
                 self.send_header("WWW-Authenticate", "Bearer")
                 self.send_header("WWW-Authenticate", 'Basic realm="spark_repl", charset="UTF-8"')
+            if code == HTTPStatus.METHOD_NOT_ALLOWED:
+                self.send_header("Allow", "GET, HEAD")
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Requests are not logged: there is one every few seconds."""

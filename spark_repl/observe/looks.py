@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
+_KEPT_S = 1.0
+"""however many paths are asked for, there is no more than one look at the target in so long"""
+
+
 @dataclass(frozen=True)
 class Look:
     """``kind``: the text's Content-Type; ``text`` looks when it is called."""
@@ -29,11 +34,16 @@ class Look:
 
 def looks(config: Config, relay: str, control: Control) -> dict[str, Look]:
     """The page, what `status --json` has, and what `status --metrics` has; but for the tables' own
-    logs, which are asked for nothing."""
+    logs, which are asked for nothing. They share a look; the endpoint takes one at a time."""
     target = config.target
+    last = [(-_KEPT_S, dict[str, Any]())]
 
     def found() -> dict[str, Any]:
-        return status(target.path, relay, target.state_path, control=control, each_table=False)
+        at, seen = last[0]
+        if time.monotonic() - at > _KEPT_S:
+            seen = status(target.path, relay, target.state_path, control=control, each_table=False)
+            last[0] = time.monotonic(), seen
+        return seen
 
     return {
         "/": Look("text/html; charset=utf-8", lambda: page(found(), moments(control), live=True)),

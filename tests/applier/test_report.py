@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import stat
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from spark_repl import Config
 from spark_repl.apply.replica import Replica
 from spark_repl.cli.main import main
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.observe import endpoint
+from spark_repl.observe import endpoint, looks, status
 from spark_repl.observe.moments import moments
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
@@ -167,6 +169,25 @@ def test_the_applier_serves_it(
     assert "t.a" in page.text and 'http-equiv="refresh"' in answers["/"][2]
     assert json.loads(answers["/status.json"][2])["state"] == "running"
     assert "spark_repl_applier_running" in answers["/metrics"][2]
+
+
+def test_however_many_ask_there_is_one_look_a_second(
+    log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, opened = tmp_path / "lake", list[str]()
+    run(log.folder, target)
+    true = status.read
+    monkeypatch.setattr(status, "read", lambda path: [opened.append(path), true(path)][1])
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    config = Config().override({"target.path": str(target)})
+    found = looks.looks(config, str(log.folder), Control(Layout(str(target)).control))
+    for _ in range(3):
+        assert all(look.text() for look in found.values())
+    assert len(opened) == 1
+    clock[0] += 1.1
+    assert json.loads(found["/status.json"].text())["state"] == "stopped"
+    assert len(opened) == 2
 
 
 def asked(port: int, path: str) -> tuple[int, str, str]:

@@ -58,7 +58,6 @@ def test_it_answers_and_ends():
         assert get(endpoint) == (200, "spark_repl_x 1\n")
         assert get(endpoint, "/metrics?x=1")[0] == 200
         assert get(endpoint, "/etc/passwd")[0] == get(endpoint, "/")[0] == 404
-        assert get(endpoint, method="POST")[0] == 501
         port = endpoint.port
     with pytest.raises(ConnectionRefusedError):
         get(endpoint)
@@ -152,3 +151,41 @@ def test_a_browser_is_told_what_it_may_do():
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     assert "script-src" not in answer.headers["Content-Security-Policy"]
+
+
+def raw(endpoint, request: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", endpoint.port), 10) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(4096), b""))
+
+
+def test_nothing_but_get_and_head_is_answered():
+    looked = []
+
+    def look() -> str:
+        looked.append(1)
+        return "x 1\n"
+
+    with served(look) as endpoint:
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "X"):
+            said = raw(endpoint, f"{method} /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            head, _, body = said.partition(b"\r\n\r\n")
+            assert head.split()[1] == b"405" and b"\r\nAllow: GET, HEAD" in head, method
+            assert body == b"Method Not Allowed\n" and not looked
+        answer = raw(endpoint, b"HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert answer.split()[1] == b"200" and b"Content-Length: 4\r\n" in answer
+        assert answer.endswith(b"\r\n\r\n")
+
+
+def test_what_is_no_request_comes_back_as_no_markup():
+    with served() as endpoint:
+        for request in (b"<script>alert(1)</script>\r\n\r\n", b"GET <b> x\r\n\r\n",
+                        b"<b> / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                        b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n"):  # fmt: skip
+            answer = raw(endpoint, request)
+            assert answer and b"<" not in answer, request[:40]
+            if answer.startswith(b"HTTP/"):  # to a line that names no version there are no headers
+                assert b"Content-Type: text/plain" in answer and b"nosniff" in answer
+                assert b"Content-Security-Policy" in answer
+        assert answer.split()[1] == b"414"
