@@ -20,6 +20,7 @@ from ..errors import FormatError, SparkReplError
 from ..runtime.private_files import opener
 from .lag import Ahead
 from .latency import Latency, Times
+from .past import Past
 from .rates import Rates
 from .statement_status import Rewrite, StatementStatus
 from .worker_status import Failure, Shares, WorkerStatus, now
@@ -36,7 +37,8 @@ PACED = "Waiting until apply.max_commits_per_hour allows the next commit"
 _LASTING = (WAITING_FOR_WORK, DELAYED, PACED)
 
 _EVERY_S = 0.5
-_COUNTED = ("transactions", "row_changes", "groups", "cuts", "statements", "already", "skipped")
+_COUNTED = ("transactions", "row_changes", "groups", "waves", "cuts", "statements", "already",
+            "skipped")  # fmt: skip
 _FORMAT = 1
 
 
@@ -111,7 +113,9 @@ class ApplierStatus:
         self._workers = WorkerStatus(config.apply.workers)
         self._ahead: dict[str, str] = {}
         self._xa_age_limit_s = config.apply.xa_age_limit_s
-        self._statements = StatementStatus(_last_statements(path))
+        before = _of_run_before(path)
+        self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
+        self._past = Past(before.get("past", {}).get("samples", ()))
         self._statements.counts = self.counters.ways
 
     def stands_at(self, position: int) -> None:
@@ -256,12 +260,15 @@ class ApplierStatus:
         """What is counted, for rates, lag and the histogram. The lock is held."""
         counters = self.counters
         counted = {name: getattr(counters, name) for name in _COUNTED}
-        log = {} if self._position is None else self._look(self._position).fields()
+        log = None if self._position is None else self._look(self._position)
+        if log is not None:
+            self._past.note(log, counters.transactions, counters.row_changes)
         return {
             "counters": counted,
             "rates": self._rates.fields(counters.transactions, counters.row_changes),
             "commit_to_cut": self._latency.fields(),
-            "log": log,
+            "log": {} if log is None else log.fields(),
+            "past": self._past.fields(),
             "stream": self._stream,
         }
 
@@ -280,11 +287,11 @@ def read(path: str) -> dict[str, Any] | None:
     return fields
 
 
-def _last_statements(path: str) -> list[dict[str, Any]]:
-    """Those of the run before; none where its file can't be read."""
+def _of_run_before(path: str) -> dict[str, Any]:
+    """Its last statements and its past; nothing where its file can't be read."""
     with suppress(SparkReplError):
-        return list((read(path) or {}).get("statements", {}).get("last", []))
-    return []
+        return read(path) or {}
+    return {}
 
 
 def _epoch_of(path: str) -> int:

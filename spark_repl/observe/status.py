@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..control.owner import Owner
 
+_FIGURES = ("counters", "commit_to_cut", "stream", "past")
+"""what the applier has counted, as it has said it"""
+
 
 def status(
     target: str,
@@ -65,7 +68,7 @@ def status(
             "applier": asdict(applier_lag(live, last, receiver, running=running)),
         },
         "rates": rates(rated, running=running),
-        **{name: live.get(name, {}) for name in ("counters", "commit_to_cut", "stream")},
+        **{name: live.get(name, {}) for name in _FIGURES},
         "replication_connection_status": [receiver] if receiver else [],
         "replica_status": [_replica_status(channel, last, receiver)],
         **_applier_tables(channel, live, last, pid, running=running),

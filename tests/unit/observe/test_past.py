@@ -1,0 +1,85 @@
+"""The past that the applier keeps: what a sample says, how many there are, who goes on with it."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from spark_repl.observe.lag import Ahead
+from spark_repl.observe.past import COLUMNS, EVERY_S, MOST, Past, points
+
+NOW = 2_000_000_000.0
+DONE = Ahead()
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    found = [NOW]
+    monkeypatch.setattr(time, "time", lambda: found[0])
+    return found
+
+
+def samples(past):
+    said = json.loads(json.dumps(past.fields()))
+    assert tuple(said["columns"]) == COLUMNS
+    return said["samples"]
+
+
+def test_a_sample_has_the_worst_and_the_mean_since_the_one_before(clock):
+    past = Past()
+    for seconds, log, transactions in (
+        (0, Ahead(5, NOW - 3), 0), (4, Ahead(7, NOW - 3), 60), (9, DONE, 90), (10, DONE, 100),
+        (15, DONE, 100), (20, DONE, 100),
+    ):  # fmt: skip
+        clock[0] = NOW + seconds
+        past.note(log, transactions, 10 * transactions)
+    assert samples(past) == [[NOW + 10, 7.0, 7, 10.0, 100.0], [NOW + 20, 0.0, 0, 0.0, 0.0]]
+
+
+def test_what_is_not_known_is_not_said(clock):
+    past = Past()
+    past.note(Ahead(5, 0.0), 0, 0)
+    clock[0] += 10
+    past.note(DONE, 5, 5)
+    clock[0] += 10
+    past.note(DONE, 5, 5)
+    assert [one[1] for one in samples(past)] == [None, 0.0]
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_rate(clock):
+    past = Past()
+    past.note(DONE, 10, 10)
+    clock[0] -= 3600
+    past.note(DONE, 20, 20)
+    clock[0] += 10
+    past.note(DONE, 30, 30)
+    assert [one[0] for one in samples(past)] == [NOW - 3590]
+    assert all(one[3] >= 0 for one in samples(past))
+
+
+def test_it_is_an_hour_however_long_it_runs(clock):
+    past = Past()
+    for number in range(3 * MOST):
+        clock[0] = NOW + number * EVERY_S
+        past.note(Ahead(10**9, NOW), 10**12 * number, 10**12 * number)
+    found = samples(past)
+    assert len(found) == MOST and found[-1][0] == NOW + (3 * MOST - 1) * EVERY_S
+    assert found[-1][0] - found[0][0] == 3600 - EVERY_S
+    assert len(json.dumps(found)) < 32_768
+
+
+def test_the_next_run_goes_on_with_a_gap(clock):
+    before = Past()
+    clock[0] += 10
+    before.note(DONE, 1, 1)
+    clock[0] += 1000
+    past = Past(samples(before))
+    clock[0] += 10
+    past.note(DONE, 4, 4)
+    said = past.fields()
+    first, last = (datetime.fromtimestamp(NOW + after, UTC) for after in (10, 1020))
+    assert points(said, "transactions_per_s") == [(first, 0.1), (last, None), (last, 0.4)]
+    assert points({}, "late_s") == []
