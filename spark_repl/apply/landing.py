@@ -243,7 +243,7 @@ class Landing:
         self._status.task_retries(self._staging.task_retries)
         zero_dates = sum(part.zero_dates for part in staged.by_worker)
         self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
-        self._status.changed(staged.changes_by_table)
+        self._status.changed(staged.changes_by_table, self._writer.seconds)
 
     def _publish(
         self, group: Group, cut: Cut, *, already: int = 0, transactions: int | None = None

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,10 +114,12 @@ def _copy(
     stop: threading.Event | None = None,
     *,
     lenient: bool = False,
+    told: Callable[[int, int], None] = lambda rows, expected: None,
 ) -> CopyResult:
     last_told = [time.monotonic()]
 
     def tell(rows: int, expected: int) -> None:
+        told(rows, expected)
         if time.monotonic() - last_told[0] > _TOLD_S:
             last_told[0] = time.monotonic()
             log.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
@@ -168,14 +171,17 @@ class Recopier(Companion):
         if copy.error or copy.behind is None or copy.is_done:
             return True  # the applier has to show it first
         log.warning("copying again: %s", ", ".join(copy.bounds))
+        told = partial(self.applier.opened.status.copies, list(copy.bounds))
         try:
-            done = _copy(self.spark, self.config, control, self.stop, lenient=True)
+            done = _copy(self.spark, self.config, control, self.stop, lenient=True, told=told)
         except Exception as error:  # whatever makes it fail for good, the applier does without it
             if _not_the_copys(error):
                 raise
             self._give_up(control, copy, error)
         else:
             self._take_in(done.until)
+        finally:
+            self.applier.opened.status.copies((), 0, 0)
         return True
 
     def _take_in(self, until: GtidSet) -> None:

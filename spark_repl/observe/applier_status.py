@@ -40,6 +40,7 @@ _EVERY_S = 0.5
 _COUNTED = ("transactions", "row_changes", "groups", "waves", "cuts", "statements", "already",
             "skipped")  # fmt: skip
 _FORMAT = 1
+_NAMED_MOST = 20
 
 
 @dataclass
@@ -112,6 +113,7 @@ class ApplierStatus:
         }
         self._workers = WorkerStatus(config.apply.workers)
         self._ahead: dict[str, str] = {}
+        self._copy: dict[str, Any] = {}
         self._xa_age_limit_s = config.apply.xa_age_limit_s
         before = _of_run_before(path)
         self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
@@ -156,10 +158,12 @@ class ApplierStatus:
             for name, number in more.items():
                 setattr(self.counters, name, getattr(self.counters, name) + number)
 
-    def changed(self, tables: Mapping[str, int]) -> None:
-        """How many rows of these tables a group has changed."""
+    def changed(self, tables: Mapping[str, int], seconds: Mapping[str, float] = {}) -> None:
+        """How many rows of these tables a group has changed, and for how many seconds tables were
+        written in this run."""
         with self._lock:
             self._rates.count(tables)
+            self._rates.seconds = seconds
 
     def landed(self, commit_times: Times, *, is_cut: bool) -> None:
         """When the transactions that have landed were committed on the source, in microseconds;
@@ -189,6 +193,14 @@ class ApplierStatus:
             gtid = self.coordinator["PROCESSING_TRANSACTION"]
             self._statements.rewrite = Rewrite(table, done, files, gtid)
         self._write(at_once=True)
+
+    def copies(self, tables: Sequence[str], rows: int, expected: int) -> None:
+        """How many rows of these tables are copied beside the applier; without tables: none are."""
+        some, number = list(tables[:_NAMED_MOST]), len(tables)
+        copy = {"tables": some, "number": number, "rows": rows, "expected": expected}
+        with self._lock:
+            self._copy = copy if tables else {}
+        self._write(at_once=not tables)
 
     def warns(self, texts: Sequence[str]) -> None:
         with self._lock:
@@ -221,7 +233,7 @@ class ApplierStatus:
         with self._lock:
             self._ahead = dict(ahead)
             self.coordinator |= {"SERVICE_STATE": "OFF", "PROCESSLIST_STATE": ""}
-            self._statements.rewrite = None
+            self._statements.rewrite, self._copy = None, {}
             if error is not None:
                 self.coordinator |= Failure.of(error).columns("LAST_ERROR")
                 self.coordinator["LAST_ERROR_HINT"] = getattr(error, "hint", None) or ""
@@ -269,6 +281,7 @@ class ApplierStatus:
             "commit_to_cut": self._latency.fields(),
             "log": {} if log is None else log.fields(),
             "past": self._past.fields(),
+            "copy": self._copy,
             "stream": self._stream,
         }
 

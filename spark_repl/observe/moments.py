@@ -24,11 +24,13 @@ _MOST = 240
 @dataclass(frozen=True)
 class Moment:
     """``at``: when a cut was published; ``late_s``: since the source's commit of its last
-    transaction, None where that is not known; ``transactions_per_s``: since the moment before."""
+    transaction, None where that is not known; ``transactions_per_s``: since the moment before;
+    ``gtid_executed``: what the cut holds."""
 
     at: datetime
     late_s: float | None
     transactions_per_s: float
+    gtid_executed: str
 
 
 def moments(control: Control, most: int = _MOST) -> list[Moment]:
@@ -40,10 +42,11 @@ def moments(control: Control, most: int = _MOST) -> list[Moment]:
 
 def _of(rows: Sequence[Mapping[str, Any]]) -> list[Moment]:
     counts = [GtidSet.parse(row["gtid_executed"]).count() for row in rows]
-    found = [Moment(row["at"], _late(row), 0.0) for row in rows[:1]]
+    found = [Moment(row["at"], _late(row), 0.0, row["gtid_executed"]) for row in rows[:1]]
     for (before, row), (less, count) in zip(pairwise(rows), pairwise(counts), strict=True):
         seconds = max((row["at"] - before["at"]).total_seconds(), 0.001)
-        found.append(Moment(row["at"], _late(row), max(count - less, 0) / seconds))
+        rate = max(count - less, 0) / seconds
+        found.append(Moment(row["at"], _late(row), rate, row["gtid_executed"]))
     return found
 
 

@@ -1,27 +1,28 @@
-"""Page: a status and a target's past as one HTML page, without a script and without the network.
+"""Page: a status and a target's past as one HTML page, which needs nothing from the network. Where
+it is served it has one script, which asks for it again; as a file it has none.
 
 What comes from a source (names, statements, messages) is text, never markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .plot import bars, line, table
+from .listings import TABLES_MOST, listings
+from .past import points
+from .plot import bars, line
+from .refresh import EVERY_S, SCRIPT
 from .screen import STATES, behind, doing, plain
 
 if TYPE_CHECKING:
     from .moments import Moment
 
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'none'"
-)
-"""what a browser may do with it (Content-Security-Policy)"""
-_AGAIN_S, _TABLES_MOST = 5, 500
 _STYLE = """
 :root{color-scheme:light dark;--line:#0b62c4;--soft:#8884;--bad:#b3261e;--good:#1b7a3d}
 @media (prefers-color-scheme:dark){:root{--line:#7db4ff;--bad:#ff8a80;--good:#7bd79b}}
@@ -40,24 +41,50 @@ vertical-align:top;overflow-wrap:anywhere}
 figure{margin:0 0 1rem}svg{width:100%;height:7rem;border-bottom:1px solid var(--soft)}
 polyline{fill:none;stroke:var(--line);stroke-width:1.5;vector-effect:non-scaling-stroke}
 rect{fill:var(--line)}
+.mark{stroke:var(--bad);stroke-width:1;stroke-dasharray:3 3;vector-effect:non-scaling-stroke}
+progress{width:100%}pre{overflow-x:auto}#said:empty{display:none}
+:focus-visible{outline:2px solid var(--line);outline-offset:2px}
 """
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+_BARE = f"default-src 'none'; style-src {_digest(_STYLE)}; base-uri 'none'; form-action 'none'"
+POLICY = f"{_BARE}; script-src {_digest(SCRIPT)}; connect-src 'self'; frame-ancestors 'none'"
+"""what a browser may do with it (Content-Security-Policy): our style, our script, nothing else"""
 Status = Mapping[str, Any]
 
 
 def page(status: Status, past: Sequence[Moment], *, live: bool) -> str:
-    """A whole HTML document. ``live``: it is asked for again every few seconds."""
+    """A whole HTML document. ``live``: it is asked for again every few seconds; else it has the
+    status as JSON, too."""
     (applier,) = status["replication_applier_status"]
     channel = _text(applier["CHANNEL_NAME"])
-    again = f'<meta http-equiv="refresh" content="{_AGAIN_S}">' if live else ""
     now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
-    parts = [_first(status), _flow(status), _plots(status, past), *_tables(status)]
+    parts = [_first(status), _flow(status), _plots(status, past), *listings(status, past)]
+    head = f'<meta http-equiv="Content-Security-Policy" content="{_BARE}">'
+    script = ""
+    if live:
+        head = f'<noscript><meta http-equiv="refresh" content="{EVERY_S}"></noscript>'
+        script = f'<p id="said" class="bad" role="status"></p><script>{SCRIPT}</script>'
+    else:
+        parts.append(_as_json(status))
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"{again}<title>spark_repl {channel}: {_text(status['state'])}</title>"
+        f"{head}<title>spark_repl {channel}: {_text(status['state'])}</title>"
         f"<style>{_STYLE}</style></head><body><main><h1>Channel {channel}, {now}</h1>"
-        f"{''.join(parts)}</main></body></html>\n"
+        f"{''.join(parts)}</main>{script}</body></html>\n"
     )
+
+
+def _as_json(status: Status) -> str:
+    """All that is known, for who gets the file: text, in ASCII, in which no element can end."""
+    tables = dict(list(status["tables"].items())[:TABLES_MOST])
+    text = escape(json.dumps({**status, "tables": tables}, default=str, indent=1))
+    return f"<details><summary>The status as JSON</summary><pre>{text}</pre></details>"
 
 
 def _text(value: object) -> str:
@@ -97,7 +124,8 @@ def _flow(status: Status) -> str:
     steps += [
         ("relay log", f"applied to {status['relay_position'] or 'nothing'}"),
         ("coordinator", f"{counters.get('transactions', 0):,} transactions in"
-                        f" {counters.get('groups', 0):,} groups of this run"),
+                        f" {counters.get('groups', 0):,} groups of this run, whose source had"
+                        f" committed them in {counters.get('waves', 0):,} waves, side by side"),
         ("workers", f"{len(status['replication_applier_status_by_worker'])},"
                     f" {rates['row_changes_per_s']:,} row changes/s"),
         ("tables", f"{len(status['tables'])} in {status['cuts']} cuts that are kept;"
@@ -109,65 +137,27 @@ def _flow(status: Status) -> str:
 
 
 def _plots(status: Status, past: Sequence[Moment]) -> str:
-    """How late and how fast it was, by the cuts that are kept; what commits waited in this run."""
-    drawn = [
-        line("Late, from the source's commit to the cut", "s", [(m.at, m.late_s) for m in past]),
-        line("Applied", "transactions/s", [(m.at, m.transactions_per_s) for m in past[1:]]),
+    """How late and how fast it was, in the last hour by the applier's own samples and for longer by
+    the cuts that are kept; statements are marks. What commits waited in this run."""
+    hour, lag = status["past"], status["lag"]["applier"]
+    late = points(hour, "late_s")
+    if late and status["state"] == "running" and not lag["at_most"]:
+        late.append((datetime.now(UTC), lag["seconds"]))
+    marks = [
+        (datetime.fromisoformat(row["at"]), f"{row['tables']} {row['statement']}")
+        for row in status["statements"]["last"]
     ]
+    drawn = [
+        line("Behind what was received, worst of 10 s", "s", late, marks),
+        line("Applied", "transactions/s", points(hour, "transactions_per_s"), marks),
+        line("Applied", "row changes/s", points(hour, "row_changes_per_s"), marks),
+        line("Late, from the source's commit to the cut, by the cuts that are kept", "s",
+             [(m.at, m.late_s) for m in past], marks),
+        line("Applied, by the cuts that are kept", "transactions/s",
+             [(m.at, m.transactions_per_s) for m in past[1:]], marks),
+    ]  # fmt: skip
     if waited := status["commit_to_cut"]:
         names = [f"within {bound:g} s" for bound in waited["bounds_s"]] + ["later"]
         drawn.append(bars("From commit to cut, transactions of this run", names, waited["counts"]))
     shown = "".join(drawn)
     return f"<h2>Over time</h2>{shown}" if shown else ""
-
-
-def _tables(status: Status) -> Iterator[str]:
-    """What there is to list, each only where there is something."""
-    workers = [
-        (str(row["WORKER_ID"]), row["SERVICE_STATE"], row["APPLYING_TRANSACTION"],
-         row["LAST_APPLIED_TRANSACTION"], str(row["COUNT_TRANSACTIONS_RETRIES"]),
-         row["LAST_ERROR_MESSAGE"] or row["LAST_TRANSIENT_ERROR_MESSAGE"])
-        for row in status["replication_applier_status_by_worker"]
-    ]  # fmt: skip
-    statements = [
-        (row["gtid"], row["tables"], row["way"], f"{row['seconds']} s", row["statement"])
-        for row in status["statements"]["last"]
-    ]
-    waiting = [
-        (name, why["since"], why["reason"], str(why["copy"]))
-        for name, why in status["waiting"].items()
-    ]
-    branches = [
-        (f"{one['gtrid']},{one['bqual']},{one['format_id']}", f"{one['bytes']:,}",
-         f"{one['age_s']} s", "old" if one["old"] else "")
-        for one in status["xa_recover"]
-    ]  # fmt: skip
-    for caption, names, rows in (
-        ("Workers", ("id", "state", "applying", "last applied", "retries", "error"), workers),
-        ("Statements that change tables", ("gtid", "tables", "way", "took", "statement"),
-         statements),
-        ("Tables that wait for a copy", ("table", "since", "reason", "copy"), waiting),
-        ("Prepared XA branches", ("xid", "bytes", "age", ""), branches),
-        ("Tables, those with most changes first",
-         ("table", "path", "version", "position", "changes", "changes/s"), _busiest(status)),
-    ):  # fmt: skip
-        if rows:
-            yield table(caption, names, rows)
-
-
-def _busiest(status: Status) -> list[tuple[str, ...]]:
-    """Own positions are there only where the tables' own logs were looked at."""
-    found = sorted(status["tables"].items(), key=lambda one: -one[1]["row_changes"])
-    rows: list[tuple[str, ...]] = [
-        (
-            name,
-            one["path"],
-            str(one["version"]),
-            one.get("position", "") + " (ahead)" * one.get("ahead", False),
-            f"{one['row_changes']:,}",
-            f"{one['row_changes_per_s']:,}",
-        )
-        for name, one in found[:_TABLES_MOST]
-    ]
-    more = len(found) - _TABLES_MOST
-    return rows + ([(f"... and {more:,} more", "", "", "", "", "")] if more > 0 else [])

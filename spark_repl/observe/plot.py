@@ -9,6 +9,7 @@ from html import escape
 from .screen import plain
 
 Points = Sequence[tuple[datetime, float | None]]
+Marks = Sequence[tuple[datetime, str]]
 Cells = Sequence[Sequence[str]]
 _WIDTH, _HEIGHT, _TOP = 600, 110, 8
 
@@ -18,23 +19,38 @@ def table(caption: str, names: Sequence[str], rows: Cells) -> str:
     head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
     body = "".join("<tr>" + "".join(f"<td>{_text(c)}</td>" for c in row) + "</tr>" for row in rows)
     return (
-        f'<div class="wide"><table><caption>{_text(caption)}</caption>'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{_text(caption)}"'
+        f' data-name="{_text(caption)}"><table><caption>{_text(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def line(title: str, unit: str, points: Points) -> str:
-    """The points, joined; where one has no value the line is broken."""
+def progress(text: str, done: int, of: int) -> str:
+    """How much is done of something."""
+    bar = f'<progress max="{max(of, done, 1)}" value="{done}"></progress>'
+    return f"<p><label>{_text(text)}{bar}</label></p>"
+
+
+def line(title: str, unit: str, points: Points, marks: Marks = ()) -> str:
+    """The points, joined; where one has no value the line is broken. Of ``marks`` those within the
+    plot's time are drawn, each with what is said of it."""
     known = [value for _, value in points if value is not None]
     if not known:
         return ""
     most, first, last = max(known), points[0][0], points[-1][0]
     span = max((last - first).total_seconds(), 0.001)
     drawn = "".join(f'<polyline points="{" ".join(part)}"/>' for part in _parts(points, most, span))
+    for at, said in marks:
+        if first <= at <= last:
+            x = f"{(at - first).total_seconds() / span * _WIDTH:.1f}"
+            drawn += (
+                f'<line class="mark" x1="{x}" x2="{x}" y1="0" y2="{_HEIGHT}">'
+                f"<title>{_time(at)} {_text(said)}</title></line>"
+            )
     text = (f"{title}: {_number(known[-1])} {unit} last, {_number(most)} {unit} at most, from"
             f" {_time(first)} to {_time(last)}")  # fmt: skip
     rows = [(_time(at), "" if value is None else _number(value)) for at, value in reversed(points)]
-    return _figure(text, drawn, ("at", unit), rows)
+    return _figure(f"{title}, {unit}", text, drawn, ("at", unit), rows)
 
 
 def bars(title: str, names: Sequence[str], counts: Sequence[int]) -> str:
@@ -48,7 +64,7 @@ def bars(title: str, names: Sequence[str], counts: Sequence[int]) -> str:
         for number, count in enumerate(counts)
     )
     rows = [(name, f"{count:,}") for name, count in zip(names, counts, strict=True)]
-    return _figure(title, drawn, ("", "transactions"), rows)
+    return _figure(title, title, drawn, ("", "transactions"), rows)
 
 
 def _parts(points: Points, most: float, span: float) -> Iterator[list[str]]:
@@ -68,12 +84,14 @@ def _y(value: float, most: float) -> float:
     return _HEIGHT - (value / most if most else 0.0) * (_HEIGHT - _TOP)
 
 
-def _figure(text: str, drawn: str, names: Sequence[str], rows: Cells) -> str:
+def _figure(title: str, text: str, drawn: str, names: Sequence[str], rows: Cells) -> str:
+    """``title`` stays the same while ``text`` tells of new figures."""
     return (
         f"<figure><figcaption>{_text(text)}</figcaption>"
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
         f' aria-label="{_text(text)}">{drawn}</svg>'
-        f"<details><summary>figures</summary>{table(text, names, rows)}</details></figure>"
+        f'<details data-name="{_text(title)} (figures)"><summary>figures</summary>'
+        f"{table(title, names, rows)}</details></figure>"
     )
 
 

@@ -29,6 +29,8 @@ class Rates:
     def __init__(self) -> None:
         self.tables: dict[str, int] = {}
         """row changes of this run, by table"""
+        self.seconds: Mapping[str, float] = {}
+        """for how long tables were written in this run: tasks and commits, side by side or not"""
         self._samples = deque([Sample(time.time(), 0, 0, {})])
 
     def count(self, changes: Mapping[str, int]) -> None:
@@ -49,7 +51,11 @@ class Rates:
             "transactions": transactions - first.transactions,
             "row_changes": row_changes - first.row_changes,
             "tables": {
-                name: [self.tables[name], self.tables[name] - first.tables.get(name, 0)]
+                name: [
+                    self.tables[name],
+                    self.tables[name] - first.tables.get(name, 0),
+                    round(self.seconds.get(name, 0.0), 3),
+                ]
                 for name in most
             },
         }
@@ -69,6 +75,10 @@ def per_second(said: Mapping[str, Any], count: int, *, running: bool) -> float:
 
 
 def of_table(said: Mapping[str, Any], name: str, *, running: bool) -> dict[str, float]:
-    """A table's row changes of the run, and a second."""
-    total, recent = said.get("tables", {}).get(name, (0, 0))
-    return {"row_changes": total, "row_changes_per_s": per_second(said, recent, running=running)}
+    """A table's row changes of the run, and a second; the seconds that it was written."""
+    total, recent, *seconds = said.get("tables", {}).get(name, (0, 0))
+    return {
+        "row_changes": total,
+        "row_changes_per_s": per_second(said, recent, running=running),
+        "write_seconds": seconds[0] if seconds else 0.0,  # an earlier version said none
+    }

@@ -7,6 +7,7 @@ the ``add`` action of the file it wrote and, for each older file, which of its r
 from __future__ import annotations
 
 import array
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,22 +46,28 @@ class Places:
 
 def write(task: WriteTask) -> Written:
     """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
-    out = Written(task.table)
+    began, out = time.perf_counter(), Written(task.table)
+    _write(task, out)
+    out.seconds = time.perf_counter() - began
+    return out
+
+
+def _write(task: WriteTask, out: Written) -> None:
     folded = fold_task(task, out, lambda rows: _present(task, rows))
     out.net = len(folded.net.entry)
     hit, places = _locate(task, folded, out)
     if out.violations:
-        return out
+        return
     keep = folded.net.flags & EXISTS != 0
     if folded.gaps:
         keep &= _complete(task, folded, folded.gaps, places, out)
         if out.violations:
-            return out
+            return
     if task.key and task.idempotent:
         # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
         keep &= hit | (folded.net.flags & CERTAIN != 0)
     if refuse_unplaced(task, folded, keep, out):
-        return out
+        return
     chosen = np.flatnonzero(keep)
     if not task.key:
         chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
@@ -69,7 +76,6 @@ def write(task: WriteTask) -> Written:
         out.adds += write_indexed(_index(task), task.columns, rows)
     if task.change_data and out.changes_table:
         out.changes += _changes(task, folded.rows, chosen, keep, places, out)
-    return out
 
 
 def _changes(

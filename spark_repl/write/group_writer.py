@@ -56,6 +56,8 @@ class GroupWriter:
         self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
         self._write_seconds = self._commit_seconds = 0.0
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit
+        self.seconds: dict[str, float] = {}
+        """for how long each table was written: its tasks and its commits"""
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     def write(
@@ -290,7 +292,10 @@ class GroupWriter:
     ) -> None:
         began = time.perf_counter()
         self._writer.commit(table, written, position, metadata)
-        self._seconds.append(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self._seconds.append(seconds)
+        seconds += sum(part.seconds for part in written)
+        self.seconds[table.name] = self.seconds.get(table.name, 0.0) + seconds
 
     def _discard(self, written: list[Written], *, tried_behind: int | None = None) -> None:
         """Removes the files of a group that was not committed, or not seen to be."""

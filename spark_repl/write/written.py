@@ -58,7 +58,7 @@ class Written:
     ``gone``: files that go as a whole; ``changes``: ``cdc`` actions. For the merge writer:
     ``staged``, net changes in Parquet, ``inserts_only``, ``gaps`` (rows that lack columns),
     ``idempotent``, as the task was; ``asks``: what can't be folded before the table was asked for
-    its keys."""
+    its keys. ``seconds``: how long the task took."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -72,6 +72,7 @@ class Written:
     gaps: bool = False
     idempotent: bool = False
     asks: WriteTask | None = None
+    seconds: float = 0.0
 
     @property
     def changes_table(self) -> bool:

@@ -8,6 +8,7 @@ import json
 import re
 import stat
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.observe import endpoint, looks, status
 from spark_repl.observe.moments import moments
+from spark_repl.observe.page import page as whole
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     HERE,
@@ -45,6 +47,7 @@ class Parsed(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open, self.tags, self.text, self.attributes = list[str](), set[str](), "", set[str]()
+        self.pre = ""
         self.feed(text)
         self.close()
         assert self.open == []
@@ -60,7 +63,8 @@ class Parsed(HTMLParser):
             assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += "" if "style" in self.open else data + "\n"
+        self.pre += data if "pre" in self.open else ""
+        self.text += "" if {"style", "script", "pre"} & set(self.open) else data + "\n"
 
 
 @pytest.fixture
@@ -96,6 +100,31 @@ def test_a_report_says_what_status_says(
     assert "refresh" not in text, "a file is not asked for again"
 
 
+def test_a_statement_is_a_mark_on_the_time_line(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("CREATE TABLE t.b (a INT PRIMARY KEY)")
+    log.transaction(insert(A, (9, "x")))
+    run(log.folder, tmp_path / "lake", group_max_transactions=1)
+    text, page = written(tmp_path / "lake", tmp_path / "report.html")
+    marks = re.findall(r'<line class="mark" x1="([\d.]+)".*?<title>([^<]*)</title>', text)
+    assert len([x for x, said in marks if "CREATE TABLE t.b" in said and 0 < float(x) < 600]) == 2
+    assert "Newest cuts of those that are drawn" in page.text
+
+
+def test_the_slowest_table_comes_first(log: LogWriter, tmp_path: Path) -> None:
+    target, other = tmp_path / "lake", Table("b")
+    log.ddl(other.create)
+    log.transaction(insert(other, (1, "x")))
+    run(log.folder, target)
+    found = status.status(str(target))
+    assert all(0 < table["write_seconds"] < 60 for table in found["tables"].values())
+    for slow, fast in (("t.a", "t.b"), ("t.b", "t.a")):
+        found["tables"][slow]["write_seconds"] = 9000.5
+        found["tables"][fast]["write_seconds"] = 1.0
+        shown = Parsed(whole(found, [], live=False)).text
+        at = shown.index("Tables, those that take most time first")
+        assert shown.index(f"{slow}\n", at) < shown.index("9,000.5") < shown.index(f"{fast}\n", at)
+
+
 def test_nothing_is_asked_of_the_network(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     run(log.folder, target)
@@ -113,6 +142,7 @@ def test_a_sources_names_are_text(log: LogWriter, tmp_path: Path) -> None:
     _, page = written(tmp_path / "lake", tmp_path / "report.html")
     assert f"t.{HOSTILE}" in page.text
     assert "script" not in page.tags
+    assert HOSTILE in " ".join(json.loads(page.pre)["tables"])
     log.ddl(f"ALTER TABLE t.`{HOSTILE}` ENGINE = '{'<script>'}'")
     log.ddl("ALTER TABLE t.a '<script>alert(2)</script>'")
     assert "<script>" in str(stopped(log.folder, tmp_path / "lake"))
@@ -146,7 +176,7 @@ def test_the_past_is_that_of_the_cuts(log: LogWriter, tmp_path: Path) -> None:
 
 def replaced_rate(moment: Any, other: Any) -> Any:
     """The moment with another's rate: that is since the moment before, which is another one."""
-    return type(moment)(moment.at, moment.late_s, other.transactions_per_s)
+    return replace(moment, transactions_per_s=other.transactions_per_s)
 
 
 def test_the_applier_serves_it(
@@ -157,6 +187,8 @@ def test_the_applier_serves_it(
         config = plain.config.override({"observe.listen": "127.0.0.1:8470"})
     with without_spark(), Replica(MagicMock(), config, parts=HERE) as found:
         apply_without_stream(found)
+        found.opened.status._written = 0.0  # or it may wait for half a second
+        found.opened.status.copies(["t.a"], 5, 20)
         served = found._endpoint
         assert served is not None
         paths = ("/", "/status.json", "/metrics", "/x")
@@ -165,6 +197,9 @@ def test_the_applier_serves_it(
         "/": 200, "/status.json": 200, "/metrics": 200, "/x": 404,
     }  # fmt: skip
     page = Parsed(answers["/"][2])
+    assert page.pre == "" and "Copy of t.a: 5 of about 20 rows" in page.text
+    assert '<progress max="20" value="5">' in answers["/"][2]
+    assert status.status(str(tmp_path / "lake"))["copy"] == {}, "none is under way any more"
     assert answers["/"][1] == "text/html; charset=utf-8"
     assert "t.a" in page.text and 'http-equiv="refresh"' in answers["/"][2]
     assert json.loads(answers["/status.json"][2])["state"] == "running"

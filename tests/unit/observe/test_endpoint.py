@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 from base64 import b64encode
 from collections.abc import Iterator
@@ -150,7 +151,9 @@ def test_a_browser_is_told_what_it_may_do():
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    assert "script-src" not in answer.headers["Content-Security-Policy"]
+    allowed = answer.headers["Content-Security-Policy"]
+    assert re.search(r"script-src 'sha256-[^ ']+'; connect-src 'self';", allowed)
+    assert "unsafe" not in allowed and "*" not in allowed and "frame-ancestors 'none'" in allowed
 
 
 def raw(endpoint, request: bytes) -> bytes:

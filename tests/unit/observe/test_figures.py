@@ -74,11 +74,18 @@ def test_the_receiver_is_behind_the_source(tmp_path):
 def test_rates_are_of_the_last_minute_and_fall(clock):
     made = Rates()
     made.count({"t.a": 600})
+    made.seconds = {"t.a": 1.23456}
     clock[0] += 60
     said = made.fields(100, 600)
     assert rates(said, running=True) == {"transactions_per_s": 1.7, "row_changes_per_s": 10.0}
-    assert of_table(said, "t.a", running=True) == {"row_changes": 600, "row_changes_per_s": 10.0}
-    assert of_table(said, "t.b", running=True) == {"row_changes": 0, "row_changes_per_s": 0.0}
+    assert of_table(said, "t.a", running=True) == {
+        "row_changes": 600, "row_changes_per_s": 10.0, "write_seconds": 1.235,
+    }  # fmt: skip
+    assert of_table(said, "t.b", running=True) == {
+        "row_changes": 0, "row_changes_per_s": 0.0, "write_seconds": 0.0,
+    }  # fmt: skip
+    earlier = {**said, "tables": {"t.a": [600, 600]}}
+    assert of_table(earlier, "t.a", running=True)["write_seconds"] == 0.0
     assert rates(said, running=False)["row_changes_per_s"] == 0.0
     clock[0] += 60
     assert rates(said, running=True)["row_changes_per_s"] == 5.0, "nobody has written since"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from spark_repl.observe.plot import bars, line, table
+from spark_repl.observe.plot import bars, line, progress, table
 
 START = datetime(2026, 11, 24, 14, tzinfo=UTC)
 
@@ -56,3 +56,17 @@ def test_a_cell_is_text():
     made = table("<i>", ["</th>"], [['<script>"&', "a\x1b[31mb\n"]])
     assert "<i>" not in made and "<script>" not in made and "\x1b" not in made
     assert "&lt;script&gt;&quot;&amp;" in made and r"a\x1b[31mb\n" in made
+
+
+def test_marks_lie_at_their_time_and_none_outside():
+    marks = [(START + timedelta(minutes=n), f"<b>{n}") for n in (-1, 0, 1, 2, 3)]
+    made = line("Late", "s", at(0.0, 5.0, 10.0), marks)
+    assert re.findall(r'<line class="mark" x1="([\d.]+)"', made) == ["0.0", "300.0", "600.0"]
+    assert re.findall(r"<title>[^<]* &lt;b&gt;(\d)</title>", made) == ["0", "1", "2"]
+
+
+def test_what_is_done_of_nothing_is_no_division():
+    assert 'max="1" value="0"' in progress("Copy of <b>", 0, 0) and "<b>" not in progress(
+        "<b>", 0, 0
+    )
+    assert 'max="12" value="12"' in progress("more than was expected", 12, 10)

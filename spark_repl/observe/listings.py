@@ -1,0 +1,131 @@
+"""Listings: what a status has to list, as tables of the page, where there is something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .plot import progress, table
+
+if TYPE_CHECKING:
+    from .moments import Moment
+
+TABLES_MOST = 500
+_CUTS_MOST = 20
+Status = Mapping[str, Any]
+
+
+def listings(status: Status, past: Sequence[Moment]) -> Iterator[str]:
+    """In the order in which people ask: what is slow, what went wrong, what is not finished."""
+    for caption, names, rows in (
+        ("Tables, those that take most time first", _TABLES, _slowest(status)),
+        ("Retries and errors", ("who", "at", "tried again", "what"), list(_errors(status))),
+        ("Workers", ("id", "state", "applying", "last applied", "retries", "error"),
+         _workers(status)),
+        ("Prepared XA branches", ("xid", "bytes", "age", ""), _branches(status)),
+        ("Newest cuts of those that are drawn", ("published", "late", "executed"), _cuts(past)),
+        ("Statements that change tables", ("at", "gtid", "tables", "way", "took", "statement"),
+         _statements(status)),
+    ):  # fmt: skip
+        if rows:
+            yield table(caption, names, rows)
+    yield from _copies(status)
+
+
+_TABLES = ("table", "path", "version", "position", "seconds of writing", "changes", "changes/s")
+
+
+def _slowest(status: Status) -> list[tuple[str, ...]]:
+    """Own positions are there only where the tables' own logs were looked at."""
+    found = sorted(status["tables"].items(), key=_weight)
+    rows: list[tuple[str, ...]] = [
+        (
+            name,
+            one["path"],
+            str(one["version"]),
+            one.get("position", "") + " (ahead)" * one.get("ahead", False),
+            f"{one['write_seconds']:,}",
+            f"{one['row_changes']:,}",
+            f"{one['row_changes_per_s']:,}",
+        )
+        for name, one in found[:TABLES_MOST]
+    ]
+    more = len(found) - TABLES_MOST
+    return rows + ([(f"... and {more:,} more", *[""] * 6)] if more > 0 else [])
+
+
+def _weight(one: tuple[str, Mapping[str, Any]]) -> tuple[float, int]:
+    return -one[1]["write_seconds"], -one[1]["row_changes"]
+
+
+def _errors(status: Status) -> Iterator[tuple[str, ...]]:
+    (applier,) = status["replication_applier_status"]
+    if retries := applier["COUNT_TRANSACTIONS_RETRIES"]:
+        yield "applier", "", str(retries), "transactions of this run"
+    if retries := applier["COUNT_TASK_RETRIES"]:
+        yield "Spark", "", str(retries), "tasks of this run"
+    parts = (
+        ("applier", "replication_applier_status_by_coordinator"),
+        ("receiver", "replication_connection_status"),
+    )
+    for who, name in parts:
+        for row in status[name]:
+            if said := row.get("LAST_ERROR_MESSAGE"):
+                yield who, str(row["LAST_ERROR_TIMESTAMP"] or ""), "", said
+    for row in status["replication_applier_status_by_worker"]:
+        if said := row["LAST_TRANSIENT_ERROR_MESSAGE"]:
+            retries = row["COUNT_TRANSACTIONS_RETRIES"]
+            at = str(row["LAST_TRANSIENT_ERROR_TIMESTAMP"] or "")
+            yield f"worker {row['WORKER_ID']}", at, str(retries), said
+
+
+def _workers(status: Status) -> list[tuple[str, ...]]:
+    return [
+        (str(row["WORKER_ID"]), row["SERVICE_STATE"], row["APPLYING_TRANSACTION"],
+         row["LAST_APPLIED_TRANSACTION"], str(row["COUNT_TRANSACTIONS_RETRIES"]),
+         row["LAST_ERROR_MESSAGE"] or row["LAST_TRANSIENT_ERROR_MESSAGE"])
+        for row in status["replication_applier_status_by_worker"]
+    ]  # fmt: skip
+
+
+def _branches(status: Status) -> list[tuple[str, ...]]:
+    return [
+        (f"{one['gtrid']},{one['bqual']},{one['format_id']}", f"{one['bytes']:,}",
+         f"{one['age_s']} s", "old" if one["old"] else "")
+        for one in status["xa_recover"]
+    ]  # fmt: skip
+
+
+def _cuts(past: Sequence[Moment]) -> list[tuple[str, ...]]:
+    return [
+        (
+            one.at.isoformat(sep=" ", timespec="milliseconds"),
+            "not known" if one.late_s is None else f"{one.late_s:.3g} s",
+            one.gtid_executed,
+        )
+        for one in past[: -_CUTS_MOST - 1 : -1]
+    ]
+
+
+def _statements(status: Status) -> list[tuple[str, ...]]:
+    return [
+        (row["at"], row["gtid"], row["tables"], row["way"], f"{row['seconds']} s", row["statement"])
+        for row in reversed(status["statements"]["last"])
+    ]
+
+
+def _copies(status: Status) -> Iterator[str]:
+    """What is copied or written anew, how far that is, and which tables wait."""
+    if copy := status["copy"]:
+        more = copy["number"] - len(copy["tables"])
+        names = ", ".join(copy["tables"]) + (f" and {more:,} more" if more else "")
+        said = f"Copy of {names}: {copy['rows']:,} of about {copy['expected']:,} rows"
+        yield progress(said, copy["rows"], copy["expected"])
+    if rewrite := status["statements"]["rewrite"]:
+        said = f"Rewrite of {rewrite['table']}: {rewrite['done']:,} of {rewrite['files']:,} files"
+        yield progress(said, rewrite["done"], rewrite["files"])
+    waiting = [
+        (name, why["since"], why["reason"], why["copy"]) for name, why in status["waiting"].items()
+    ]
+    if waiting:
+        yield table("Tables that wait for a copy", ("table", "since", "reason", "copy"), waiting)
