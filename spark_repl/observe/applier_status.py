@@ -102,6 +102,7 @@ class ApplierStatus:
         self._stream: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._written = 0.0
+        self._own: tuple[int, ...] | None = None  # the file that was written last
         self.coordinator: dict[str, Any] = {
             "CHANNEL_NAME": config.channel,
             "THREAD_ID": os.getpid(),
@@ -260,10 +261,11 @@ class ApplierStatus:
             }
             fresh = f"{self.path}.{os.getpid()}.new"
             try:
-                if _epoch_of(self.path) > self.epoch:
+                if _file_of(self.path) != self._own and _epoch_of(self.path) > self.epoch:
                     return
                 with open(fresh, "w", encoding="utf-8", opener=opener) as file:
                     file.write(formats.stamp(json.dumps(fields), _FORMAT))
+                self._own = _file_of(fresh)
                 os.replace(fresh, self.path)
             except OSError:
                 return  # only a look at it is lost; what fails for good fails where data is written
@@ -305,6 +307,14 @@ def _of_run_before(path: str) -> dict[str, Any]:
     with suppress(SparkReplError):
         return read(path) or {}
     return {}
+
+
+def _file_of(path: str) -> tuple[int, ...] | None:
+    """Tells a file from one that was put in its place, without reading it."""
+    with suppress(FileNotFoundError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return None
 
 
 def _epoch_of(path: str) -> int:

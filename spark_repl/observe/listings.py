@@ -100,7 +100,7 @@ def _cuts(past: Sequence[Moment]) -> list[tuple[str, ...]]:
     return [
         (
             one.at.isoformat(sep=" ", timespec="milliseconds"),
-            "not known" if one.late_s is None else f"{one.late_s:.3g} s",
+            "not known" if one.late_s is None else f"{one.late_s:,.2f} s",
             one.gtid_executed,
         )
         for one in past[: -_CUTS_MOST - 1 : -1]
@@ -109,7 +109,14 @@ def _cuts(past: Sequence[Moment]) -> list[tuple[str, ...]]:
 
 def _statements(status: Status) -> list[tuple[str, ...]]:
     return [
-        (row["at"], row["gtid"], row["tables"], row["way"], f"{row['seconds']} s", row["statement"])
+        (
+            row["at"][:19],
+            row["gtid"],
+            row["tables"],
+            row["way"],
+            f"{row['seconds']} s",
+            row["statement"],
+        )
         for row in reversed(status["statements"]["last"])
     ]
 

@@ -37,12 +37,12 @@ ol.flow b{display:block}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%}
 caption{text-align:left;font-weight:600;padding:.2rem 0}
 td,th{border-bottom:1px solid var(--soft);padding:.2rem .6rem .2rem 0;text-align:left;
-vertical-align:top;overflow-wrap:anywhere}
+vertical-align:top;overflow-wrap:break-word}
 figure{margin:0 0 1rem}svg{width:100%;height:7rem;border-bottom:1px solid var(--soft)}
 polyline{fill:none;stroke:var(--line);stroke-width:1.5;vector-effect:non-scaling-stroke}
 rect{fill:var(--line)}
 .mark{stroke:var(--bad);stroke-width:1;stroke-dasharray:3 3;vector-effect:non-scaling-stroke}
-progress{width:100%}pre{overflow-x:auto}#said:empty{display:none}
+progress{width:100%}pre{overflow-x:auto}#said{margin:0}
 :focus-visible{outline:2px solid var(--line);outline-offset:2px}
 """
 

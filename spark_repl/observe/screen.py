@@ -30,6 +30,8 @@ _TABLES = ("table", "path", "version", "position", "source position", "changes",
 
 def plain(text: str) -> str:
     """The text on one line, with nothing in it that a terminal acts on."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
