@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def test_copied_again_while_others_go_on(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
-    chunk_rows: Callable[[int], None],
+    chunk_rows: Callable[[int], None], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Also an XA branch that is prepared before and committed during the copy."""
     chunk_rows(200)
@@ -51,6 +51,12 @@ def test_copied_again_while_others_go_on(
     with Running(config, executed_of(config)) as receiving, Replica(spark, config) as replica:
         applying = threading.Thread(target=replica.apply, kwargs={"follow": True})
         applying.start()
+        seen, told = list[tuple[int, int, int]](), replica.opened.status.copies
+        monkeypatch.setattr(
+            replica.opened.status,
+            "copies",
+            lambda tables, *counts: [seen.append((len(tables), *counts)), told(tables, *counts)],
+        )
         with Load(server, 1, seed=3), Recopier(spark, config, replica):
             committing = threading.Timer(2, server.query, [f"XA COMMIT {xid}"])
             committing.start()
@@ -60,6 +66,8 @@ def test_copied_again_while_others_go_on(
                 ask_and_wait(config, ("t.none",))
             committing.join()
         assert found.rows > 50
+        assert seen[-1] == (0, 0, 0) and max(rows for _, rows, _ in seen) == found.rows
+        assert all(rows <= expected for _, rows, expected in seen)
         receiving.wait_for(server.executed)
         until = time.monotonic() + 60
         while str(replica.coordinator.executed) != server.executed and time.monotonic() < until:
