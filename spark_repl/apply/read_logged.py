@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..binlog.table_name import database_of
 from ..ddl.statement import Effect
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.record import Flag, Kind
@@ -45,6 +46,6 @@ def concerned(statement: Statement, tables: Iterable[str]) -> list[str]:
     """The tables that were there before the statement and that it changes, in any way. ``tables``:
     all that are known."""
     if statement.effect == Effect.DROP_DATABASE:
-        return [name for name in tables if name.startswith(f"{statement.database}.")]
+        return [name for name in tables if database_of(name) == statement.database]
     plain = statement.effect == Effect.NO_EFFECT and not statement.alteration
     return [] if plain or statement.effect in _CREATES else list(statement.tables)

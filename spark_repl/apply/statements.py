@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..binlog.definition import SYSTEM_SCHEMAS
+from ..binlog.table_name import database_of
 from ..control.copies import last_copy
 from ..control.cut import Waiting
 from ..control.system_time_zone import recorded
@@ -54,6 +55,7 @@ _WHY = {
     Kind.INCIDENT: "the incident LOST_EVENTS occurred on the source",
 }
 _HINT = "copy the tables anew behind this transaction, into an empty target"
+_ENDS = (Effect.TRUNCATE_TABLE, Effect.DROP_TABLE, Effect.DROP_DATABASE)
 _CATCHING_UP = "wait with it until the copy is shown, or copy the table again behind this statement"
 
 
@@ -157,17 +159,8 @@ class Statements:
     def _drop(self, logged: Logged) -> Way:
         names: Iterable[str] = logged.statement.tables
         if logged.statement.effect is Effect.DROP_DATABASE:
-            prefix = f"{logged.statement.database}."
             known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
-            names = [name for name in known if name.startswith(prefix)]
-            if odd := sorted(name for name in names if "." in name[len(prefix) :]):
-                raise StatementError(
-                    f"whether {odd[0]} is of the database that goes is not known, as a name has a"
-                    f" dot: {logged.text}",
-                    table=odd[0],
-                    hint="drop the tables on the source first, one by one, and leave the statement"
-                    " out (spark-repl skip --gtid)",
-                )
+            names = [name for name in known if database_of(name) == logged.statement.database]
         there = [table for table in map(self._tracking.live, names) if table is not None]
         policies = {table.name: self._policy(table.name) for table in there}
         for name, policy in policies.items():
@@ -237,6 +230,8 @@ class Statements:
             give_up(self._tracking.control, copy, found[0], why, copies=self._copies)
             raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(found))
         if not self._copies:
+            if copy is not None and _ends_rows(logged) and copy.exact.keys().isdisjoint(found):
+                return
             raise StatementError(
                 f"{reason}: {logged.text}", table=", ".join(found), hint=_CATCHING_UP
             )
@@ -318,11 +313,17 @@ class Statements:
         return self._create(replace(logged, statement=made))
 
 
+def _ends_rows(logged: Logged) -> bool:
+    """Whether no row that was there counts any more: also of a copy of all tables which was read
+    before and behind the statement nothing is left, and the log has each row that came since."""
+    return logged.statement.effect in _ENDS
+
+
 def _is_systems(logged: Logged) -> bool:
     """Whether all tables of the statement are the server's own. Raises StatementError where one
     comes from there by RENAME, or goes there: its rows are not here, or would be lost."""
     tables = logged.statement.tables
-    own = [name.partition(".")[0] in SYSTEM_SCHEMAS for name in tables]
+    own = [database_of(name) in SYSTEM_SCHEMAS for name in tables]
     if any(own) and not all(own) and logged.statement.renames:
         raise StatementError(
             f"{logged.statement.verb} between a schema of the server's own and another:"

@@ -10,6 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..binlog.table_name import database_of
 from ..control.left_out import LeftTable
 from ..ddl.alteration import Kept
 from ..ddl.online_tools import Role, copied, tool_table
@@ -55,8 +56,7 @@ class ToolTables:
         if not left or (effect is Effect.NO_EFFECT and not statement.alteration):
             return None, logged
         if effect is Effect.DROP_DATABASE:
-            prefix = f"{statement.database}."
-            self._end((name for name in left if name.startswith(prefix)), logged)
+            self._end((n for n in left if database_of(n) == statement.database), logged)
             return None, logged
         if effect is Effect.DROP_TABLE:
             return self._dropped(logged)

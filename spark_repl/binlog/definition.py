@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..errors import DecodeError
 from .charsets.charset import BINARY
 from .partitioning import Partitioning, partitioning_of
+from .table_name import table_name
 
 
 class ColumnType(IntEnum):
@@ -241,7 +242,7 @@ class TableDefinition:
 
     @property
     def name(self) -> str:
-        return f"{self.database}.{self.table}"
+        return table_name(self.database, self.table)
 
     @cached_property
     def in_log(self) -> TableDefinition:

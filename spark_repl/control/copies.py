@@ -61,6 +61,8 @@ class Copy:
     """table that was changed by a statement while it was read -> what the source said"""
     again: str = ""
     """why it has to begin again: a statement changed a table while it was read"""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """table -> its definition's digest when the copy was planned"""
     lower_case_table_names: int = 0
     """the source's; kept by itself (``name_case``)"""
     system_time_zone: str = ""
@@ -87,6 +89,7 @@ class Copy:
             "asked": self.asked,
             "unfinished": dict(self.unfinished),
             "again": self.again,
+            "digests": dict(self.digests),
         }
         return json.dumps(detail)
 
@@ -110,6 +113,7 @@ class Copy:
             detail.get("asked", ""),
             detail.get("unfinished", {}),
             detail.get("again", ""),
+            detail.get("digests", {}),
         )
 
     @property

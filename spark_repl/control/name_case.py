@@ -12,6 +12,7 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ..binlog.table_name import database_of
 from ..ddl.lower_names import fold, folded
 from ..ddl.statement import Effect, Statement
 from ..errors import SchemaError, StatementError
@@ -65,7 +66,7 @@ class NameCase:
     def _ask(self, statement: Statement, tables: Collection[str]) -> None:
         names, present = statement.tables, set(tables)
         if statement.effect == Effect.DROP_DATABASE:
-            names, present = (statement.database,), {name.partition(".")[0] for name in tables}
+            names, present = (statement.database,), {database_of(name) for name in tables}
         elif statement.effect == Effect.NO_EFFECT and not statement.changes_definition:
             return
         for name in names:

@@ -40,7 +40,8 @@ _PLAN_RETRIES = 3
 
 
 def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False) -> Copy:
-    """Notes where the source is, before any row is read; a plan that is there already stays.
+    """Notes where the source is, before any row is read; a plan that is there already stays, but
+    for one whose copy ended with tables that statements had changed.
     ``anew``: the target has tables, which the copy replaces, because the log has a gap.
 
     Raises TargetError for a target that has been written to, SourceError for a source that can't
@@ -48,15 +49,15 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     """
     control = Control(Layout(config.target.path).control, config.channel)
     before = last_copy(control)
-    if not anew:
-        if before is not None:
-            return before
-        if control.exists() and (control.cut_count() or control.rows("table")):
-            raise TargetError(
-                "the target has tables already: a first copy goes into an empty one",
-                file=config.target.path,
-                hint="--table DB.TABLE copies one again; or give another target.path",
-            )
+    if before is not None and not (anew or _is_useless(control)):
+        return before
+    written = control.exists() and (control.cut_count() or control.rows("table"))
+    if before is None and not anew and written:
+        raise TargetError(
+            "the target has tables already: a first copy goes into an empty one",
+            file=config.target.path,
+            hint="--table DB.TABLE copies one again; or give another target.path",
+        )
     copy = _patient_plan(config, control, only)
     control.claim()
     try:
@@ -64,6 +65,12 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     finally:
         control.release()
     return copy
+
+
+def _is_useless(control: Control) -> bool:
+    """Whether statements have changed tables of a first copy that no cut shows yet."""
+    copy = standing(control).copy
+    return copy is not None and copy.behind is None and bool(copy.unfinished)
 
 
 def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
@@ -170,6 +177,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         for t in tables
     }
     return Copy(
-        start, bounds, paths, views, held, behind=behind, lower_case_table_names=lower_case,
+        start, bounds, paths, views, held, behind=behind,
+        digests={table.definition.name: table.digest for table in tables},
+        lower_case_table_names=lower_case,
         system_time_zone=server.variables.get(system_time_zone.KEY, ""),
     )  # fmt: skip

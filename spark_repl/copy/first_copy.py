@@ -150,9 +150,20 @@ class FirstCopy:
         if self._stop.is_set():
             raise Stopped
         until = self._asked(lambda source: source.server().executed)
+        if self._lenient and not self._owned:
+            self._compare(copy)
         copy = replace(copy, until=until, rows=self.rows, unfinished=self._unfinished)
         record_copy(self.control, copy)
         return copy
+
+    def _compare(self, copy: Copy) -> None:
+        """Leaves tables unfinished that the source has otherwise than when they were planned: also
+        where nothing of that was seen as they were read."""
+        names = [n for n in copy.bounds if n in copy.digests and n not in self._unfinished]
+        for table in self._planned(names):
+            name = table.definition.name
+            if table.digest != copy.digests[name]:
+                self._unfinish(name, "the source has another definition of it now, or made it anew")
 
     def _planned(self, names: list[str]) -> list[SourceTable]:
         """The tables as they are now; what a statement has taken away since they were planned is
@@ -257,7 +268,7 @@ class FirstCopy:
                 raise error
         self._unfinish(name, error)
 
-    def _unfinish(self, name: str, error: SparkReplError) -> None:
+    def _unfinish(self, name: str, error: SparkReplError | str) -> None:
         log.warning("%s was changed while it was copied: %s", name, error)
         self._unfinished[name] = str(error)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import SYSTEM_SCHEMAS
+from ..binlog.table_name import database_of
 from ..errors import SourceError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def check_privileges(query: Query, views: Iterable[str]) -> None:
             hint="GRANT SELECT ON *.* TO the account",
         )
     for name in views:
-        database = name.partition(".")[0]
+        database = database_of(name)
         if not any(_may(lines, "LOCK TABLES", where) for where in (_EVERYTHING, database)):
             raise SourceError(
                 "the account may not lock the table, for the moment in which its copy begins",

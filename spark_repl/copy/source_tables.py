@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..binlog.definition import (
     ColumnType,
     TableDefinition,
 )
+from ..binlog.table_name import table_name
 from ..ddl.effect import Effect, classify
 from ..ddl.filters import Filters
 from ..ddl.lower_names import fold, folded_definition
@@ -39,6 +41,13 @@ class SourceTable:
     rows: int
     """estimated"""
     bytes_per_row: int
+    created: str = ""
+    """when the source made the table, or made it anew (TRUNCATE, most of ALTER TABLE)"""
+
+    @property
+    def digest(self) -> str:
+        """Another one behind a statement that changes the table, but for those that are undone."""
+        return sha256(f"{self.definition.to_json()} {self.created}".encode()).hexdigest()[:32]
 
 
 def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> bool:
@@ -88,7 +97,8 @@ def list_tables(
     SchemaError for one that can't be copied, NoTableError when one is not there, or goes while they
     are asked for."""
     listed = query(
-        "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0)"
+        "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0),"
+        " create_time"
         " FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         f" AND table_schema NOT IN ({_SYSTEM}) ORDER BY data_length DESC, 1, 2"
     )
@@ -96,13 +106,14 @@ def list_tables(
     wanted = set(map(fold, only) if folds else only)
     filters = filters.folded() if folds else filters
     tables = []
-    for database, table, count, width in listed:
-        name = fold(f"{database}.{table}") if folds else f"{database}.{table}"
+    for database, table, count, width, created in listed:
+        name = table_name(str(database), str(table))
+        name = fold(name) if folds else name
         if filters.keeps(name) and (not only or name in wanted):
             definition = table_definition(query, str(database), str(table))
             if folds:
                 definition = folded_definition(definition)
-            tables.append(SourceTable(definition, int(count), int(width)))
+            tables.append(SourceTable(definition, int(count), int(width), str(created)))
     if missing := wanted - {table.definition.name for table in tables}:
         raise NoTableError(
             f"the source has no table {', '.join(sorted(missing))}", table=min(missing),
@@ -127,13 +138,13 @@ def case_of_names(query: Query) -> int:
 
 def table_definition(query: Query, database: str, table: str) -> TableDefinition:
     """As the source says it. Raises NoTableError, and SchemaError for what has no place."""
-    with _there(f"{database}.{table}"):
+    with _there(table_name(database, table)):
         ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
     created = classify(statement, database)
     if created.effect != Effect.CREATE_TABLE or created.definition is None:
         raise SchemaError(
             f"the table's definition is not understood: {created.reason}",
-            table=f"{database}.{table}", hint="leave the table out of the copy",
+            table=table_name(database, table), hint="leave the table out of the copy",
         )  # fmt: skip
     created.definition.arrow_schema()  # says which column has a type without a place
     return created.definition

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import SYSTEM_SCHEMAS
+from ..binlog.table_name import table_name
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..source.account import addresses
 from ..source.connection import DumpConnection
@@ -198,7 +199,7 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         except NoTableError:
             continue  # dropped since
         except SparkReplError as error:
-            yield _of(error.at(table=f"{database}.{table}"))
+            yield _of(error.at(table=table_name(str(database), str(table))))
             continue
         if not definition.primary_key:
             keyless.append(definition.name)
@@ -209,7 +210,11 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         "without a key, rows are found by all their columns, and duplicates one by one", keyless,
         "ALTER TABLE ... ADD PRIMARY KEY, or accept it: changes of large tables are slow",
     )  # fmt: skip
-    others = [f"{database}.{table}" for database, table, engine in listed if engine != "InnoDB"]
+    others = [
+        table_name(str(database), str(table))
+        for database, table, engine in listed
+        if engine != "InnoDB"
+    ]
     yield from _named(
         "an engine without transactions: what a failed statement did is not taken back", others,
         "ALTER TABLE ... ENGINE = InnoDB",

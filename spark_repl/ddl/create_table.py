@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import ForeignKey, TableDefinition
+from ..binlog.table_name import parts_of
 from ..errors import DecodeError, StatementError
 from . import foreign_keys, keys
 from .column_clause import ColumnClause, read_column
@@ -63,10 +64,10 @@ def definition(cursor: Cursor, name: str, session: Session) -> Reading:
     StatementError only for what might hide a query.
     """
     if cursor.at("LIKE"):
-        return _like(cursor, name)
+        return _like(cursor, session)
     body = cursor.parentheses() if cursor.at_mark("(") else None
     if body and body.at("LIKE"):
-        return _like(body, name)
+        return _like(body, session)
     if body is None or body.at_mark("(") or body.at(*_QUERY):
         return Reading(None, SELECT, query=True)
     table = _Table(name)
@@ -89,10 +90,10 @@ def definition(cursor: Cursor, name: str, session: Session) -> Reading:
         return replace(read, reason=error.message)
 
 
-def _like(cursor: Cursor, name: str) -> Reading:
+def _like(cursor: Cursor, session: Session) -> Reading:
     cursor.expect("LIKE")
     reason = "CREATE TABLE ... LIKE copies another table's definition"
-    return Reading(None, reason, like=cursor.table(name.partition(".")[0]))
+    return Reading(None, reason, like=cursor.table(session.database))
 
 
 def _foreign_keys(parts: list[Cursor], table: _Table) -> tuple[ForeignKey, ...]:
@@ -172,7 +173,7 @@ def _finish(table: _Table, session: Session, found: tuple[ForeignKey, ...]) -> T
     columns = new_columns(table.columns, charset, primary, session)
     loose = {clause.name.lower() for clause in table.columns if is_nullable(clause)} & primary
     made = keys.ordered(keys.added([], table.keys, columns), columns, loose)
-    database, _, name = table.name.partition(".")
+    database, name = parts_of(table.name)
     return TableDefinition(
         database,
         name,

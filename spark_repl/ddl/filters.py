@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ..binlog.table_name import database_of, plain_name
 from .lower_names import fold
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Filters:
 
     def keeps(self, table: str) -> bool:
         """Whether rows of the table (db.table) are applied."""
-        return self.keeps_default(table.partition(".")[0]) and self.keeps_tables((table,))
+        return self.keeps_default(database_of(table)) and self.keeps_tables((table,))
 
     def keeps_default(self, database: str) -> bool:
         """Whether statements of sessions with that default database are looked at further."""
@@ -80,7 +81,7 @@ class Filters:
 
     def rule(self, table: str) -> str:
         """The rule that decides about a table's rows, as one reads it in the configuration."""
-        kept, by_database = self._database_rule(table.partition(".")[0])
+        kept, by_database = self._database_rule(database_of(table))
         if not kept:
             return by_database
         return self._table_rule((table,))[1] or by_database or "no rule names it"
@@ -94,7 +95,7 @@ class Filters:
 
     def _table_rule(self, tables: Iterable[str]) -> tuple[bool, str]:
         asked = False
-        for name in tables:
+        for name in map(plain_name, tables):
             asked = True
             if name in self.do_table:
                 return True, f"do_table has {name}"

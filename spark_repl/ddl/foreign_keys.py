@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import ForeignKey
+from ..binlog.table_name import database_of, parts_of
 from ..errors import StatementError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def references(cursor: Cursor, table: str) -> ForeignKey:
     """Reads ``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``; a table without
     a database is of the same one as the referencing ``table``."""
     cursor.expect("REFERENCES")
-    parent = cursor.table(table.partition(".")[0])
+    parent = cursor.table(database_of(table))
     referenced: tuple[str, ...] = ()
     if cursor.at_mark("("):
         referenced = tuple(part.name() for part in cursor.parentheses().parts())
@@ -92,7 +93,7 @@ def named(
 ) -> tuple[ForeignKey, ...]:
     """``keys`` with the names that InnoDB gives where there is none, in a table that has the keys
     ``before``."""
-    prefix = f"{table.partition('.')[2]}_ibfk_"
+    prefix = f"{parts_of(table)[1]}_ibfk_"
     given = [key.name.lower().removeprefix(prefix.lower()) for key in before]
     number = max((int(text) for text in given if text.isdigit()), default=0)
     result = []

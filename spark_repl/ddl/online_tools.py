@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ..binlog.table_name import parts_of, table_name
 from ..errors import SettingError
 from .alteration import Altered, Filled, Kept
 from .widening import widens
@@ -46,12 +47,12 @@ class ToolTable:
 
 def tool_table(name: str) -> ToolTable | None:
     """What ``name`` (db.table) would be among a tool's tables; None for another name."""
-    database, _, table = name.partition(".")
+    database, table = parts_of(name)
     found = _NAME.fullmatch(table)
     if found is None:
         return None
     of, kind = (found[1], found[2]) if found[1] else (found[3], found[4])
-    return ToolTable(f"{database}.{of}", Role.COPY if kind in ("gho", "new") else Role.OTHER)
+    return ToolTable(table_name(database, of), Role.COPY if kind in ("gho", "new") else Role.OTHER)
 
 
 def copied(before: TableDefinition, made: TableDefinition) -> Altered:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from ..binlog.table_name import plain_name
 from ..config_rules import policed
 from .lower_names import fold
 
@@ -40,6 +41,7 @@ class Policies:
 
     def of_table(self, name: str) -> Policy:
         """The policy of the table ``name`` (db.table)."""
+        name = plain_name(name)
         for pattern, policy in self.entries:
             exact = fnmatchcase(name, _literal(pattern))
             if exact or (self.folds and fnmatchcase(fold(name), _literal(fold(pattern)))):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..binlog.table_name import parts_of
+
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 def rename(definition: TableDefinition, name: str) -> TableDefinition:
     """The table under another name, ``database.table``; foreign keys that the server has named
     after the table are named anew, those to itself follow."""
-    database, _, table = name.partition(".")
+    database, table = parts_of(name)
     keys = definition.foreign_keys
     if keys is not None:
         prefix = f"{definition.table}_ibfk_"
@@ -31,7 +33,7 @@ def rename(definition: TableDefinition, name: str) -> TableDefinition:
 
 def like(definition: TableDefinition, name: str) -> TableDefinition:
     """The table that CREATE TABLE ``name`` LIKE makes: all but the foreign keys."""
-    database, _, table = name.partition(".")
+    database, table = parts_of(name)
     indexes = definition.indexes
     if indexes is not None:
         indexes = tuple(replace(index, generated=False) for index in indexes)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..binlog.table_name import table_name
 from ..errors import DecodeError, StatementError
 from .altered import alter
 from .effect import Effect, Statement, classify_in
@@ -56,7 +57,7 @@ class SchemaHistory:
         elif statement.alteration is not None:
             self._alter(statement, statement.alteration, session)
         elif effect is Effect.DROP_DATABASE:
-            prefix = f"{fold(statement.database)}."
+            prefix = table_name(fold(statement.database), "")
             self._forget(*[name for name in self.definitions if fold(name).startswith(prefix)])
         elif effect is Effect.DROP_TABLE:
             self._forget(*statement.tables)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from ..binlog.events.query_status import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from ..binlog.table_name import table_name
 from ..errors import StatementError
 
 WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
@@ -193,9 +194,9 @@ class Cursor:
         if first and not self.mark("."):
             if not database:
                 raise StatementError(f"table {first} is named without a database")
-            return f"{database}.{first}"
+            return table_name(database, first)
         second = self.name()
-        return f"{first or database}.{second}"
+        return table_name(first or database, second)
 
     def number(self) -> int:
         token = self.next()

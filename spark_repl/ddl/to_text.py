@@ -32,6 +32,10 @@ _T = ColumnType
 _WHOLE = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
 _BASIC = frozenset(("utf8mb3", "ucs2"))
 _CODECS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
+# What the server reads in these sets and never writes: it becomes a ?.
+_ONLY_READ = {"greek": "ͺ€₯", "cp1256": "ٹڈڑکںھہے"}
+# Written by the server as a byte that is no character.
+_DAMAGED = {"tis620": "\ufffd"}
 # Bytes of a surrogate, and what begins one: Python takes no such character, the server may.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 
@@ -100,6 +104,8 @@ def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
     outside = _outside(charset)
     if not outside:
         raise change.refused(f"which characters {charset} lacks is not known")
+    if charset in _DAMAGED and pc.any(_matches(texts, _DAMAGED[charset])).as_py():
+        raise change.refused(f"what the server makes of U+FFFD is no character of {charset}")
     foreign = _matches(texts, outside)
     if pc.any(foreign).as_py():
         texts = pc.replace_substring_regex(texts, outside, "?")
@@ -126,7 +132,8 @@ def _outside(charset: str) -> str:
     table = one_byte_table(charset)
     if table is None:
         return ""
-    return "[^" + "".join(f"\\x{{{ord(c):X}}}" for c in sorted(set(table) - {NONE})) + "]"
+    written = set(table) - {NONE} - set(_ONLY_READ.get(charset, ""))
+    return "[^" + "".join(f"\\x{{{ord(c):X}}}" for c in sorted(written)) + "]"
 
 
 def _matches(texts: pa.Array, pattern: str) -> pa.Array:

@@ -21,7 +21,7 @@ from ..control.copies import last_copy, standing
 from ..control.history import recorded
 from ..control.layout import Layout
 from ..control.settle import Settle
-from ..errors import ConfigError, LogError, PurgedError
+from ..errors import ConfigError, LogError, PurgedError, SourceError
 from ..observe.endpoint import check_free
 from ..position import OFFSET_BITS
 from ..receiver.purge import Purged, clear, deciding, purge
@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 0.1
 _PURGE_EVERY_S = 5.0
+_COPIES = 4
+"""how often a first copy begins, where statements change its tables"""
 
 
 def executed_of(config: Config) -> GtidSet | None:
@@ -148,7 +150,31 @@ def snapshot(
             return ask_and_wait(config, only)
         return copy_stopped(config, only, session, take_over=take_over)
     plan_copy(config, only)
-    return _copy(session(), config, take_over=take_over)
+    return _first_copy(session(), config, only, take_over=take_over)
+
+
+def _first_copy(
+    spark: SparkSession, config: Config, only: tuple[str, ...], *, take_over: bool
+) -> CopyResult:
+    """Copies what is planned, and all of it anew when statements have changed tables meanwhile.
+    Raises SourceError when they do so each time."""
+    from ..copy.copy_plan import plan_copy
+
+    control = Control(Layout(config.target.path).control, config.channel)
+    for attempt in range(_COPIES):
+        done = _copy(spark, config, take_over=take_over, lenient=True)
+        copy = standing(control).copy
+        if copy is None or not copy.unfinished:
+            return done
+        changed = ", ".join(sorted(copy.unfinished))
+        log.warning("%s: changed while it was copied: all is copied anew", changed)
+        if attempt < _COPIES - 1:
+            plan_copy(config, only, anew=True)
+    raise SourceError(
+        f"statements changed tables during each of {_COPIES} copies: {changed}",
+        hint="start it again when no statements change tables; or spark-repl run, which copies"
+        " these tables alone again",
+    )
 
 
 def _copy(

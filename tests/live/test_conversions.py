@@ -8,16 +8,20 @@ from typing import Any
 import pymysql
 import pytest
 
+from spark_repl.binlog.charsets.one_byte import one_byte_table
 from spark_repl.binlog.types.forms import Forms
+from spark_repl.ddl.session import Session
 from spark_repl.ddl.type_change import Kind, kind_of
 from spark_repl.errors import Unconvertible
 
-from .alter_grid import STRICT, TRUNCATE, Grid, arrow, column_of
+from .alter_grid import STRICT, TRUNCATE, Grid, arrow, attempt, column_of
 from .grid_types import MOMENTS, TYPES, ZERO_DATES
 from .server import Server
 
 pytestmark = pytest.mark.live
 
+SESSION = Session("g", 0, 0, "+00:00")
+_SETS = "SELECT character_set_name FROM information_schema.character_sets ORDER BY 1"
 _NUMBERS = "INTEGER DECIMAL REAL YEAR BIT"
 _DATES = "DATE DATETIME TIMESTAMP"
 # Kinds of which some values, or all, become others only on the server: nothing else may be refused.
@@ -112,10 +116,37 @@ def test_null_becomes_what_the_type_has_for_it(
         )
 
 
+def test_every_character_becomes_what_the_server_makes_of_it(connection: Any) -> None:
+    """CONVERT TO each character set of one byte, of all characters of the basic plane."""
+    grid, forms = Grid(connection, []), Forms()
+    grid.query("SET sql_mode = ''")
+    every = [chr(n).encode() for n in range(1, 1 << 16) if not 0xD800 <= n < 0xE000]
+    sets = [str((row[0] or b"").decode()) for row in grid.query(_SETS)]
+    sets = [name for name in sets if one_byte_table(name)]
+    assert len(sets) > 20
+    before = column_of("VARCHAR(1)", forms)
+    for charset in sets:
+        after = column_of(f"VARCHAR(1) CHARACTER SET {charset}", forms)
+        refused = attempt(before, after, ["\ufffd".encode()], SESSION) is None
+        assert refused == (charset == "tis620")
+        rows = [row for row in every if not (refused and row == "\ufffd".encode())]
+        grid.query("DROP TABLE IF EXISTS u")
+        grid.query("CREATE TABLE u (i INT PRIMARY KEY, c VARCHAR(1)) CHARSET utf8mb4")
+        for at in range(0, len(rows), 8000):
+            part = enumerate(rows[at : at + 8000], at)
+            values = ", ".join(f"({i}, X'{row.hex()}')" for i, row in part)
+            grid.query(f"INSERT INTO u VALUES {values}")
+        grid.query(f"ALTER TABLE u CONVERT TO CHARACTER SET {charset}")
+        theirs = [row[0] for row in grid.query("SELECT CONVERT(c USING utf8mb4) FROM u ORDER BY i")]
+        ours = attempt(before, after, list(rows), SESSION)
+        assert ours is not None
+        wrong = zip(rows, theirs, ours.to_pylist(), strict=True)
+        assert [one for one in wrong if (one[1] or b"").decode() != one[2]] == [], charset
+
+
 @pytest.fixture
 def converted_null() -> Callable[[str, str], Any]:
     from spark_repl.ddl.conversion import convert
-    from spark_repl.ddl.session import Session
 
     forms = Forms(zero_dates="string")
 

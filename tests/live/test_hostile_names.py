@@ -94,3 +94,41 @@ def test_a_copy_asks_for_them_alone(hostile: Server, tmp_path: Path) -> None:
         connection.close()
     found = survey(config)
     assert [f for f in found.findings if f.level == ERROR] == [] and found.tables == 2 * len(NAMES)
+
+
+def test_a_dot_in_a_name_keeps_tables_apart(shared_server: Server, tmp_path: Path) -> None:
+    """`a.b`.c and a.`b.c`, also where one is altered, renamed and dropped with its database."""
+    shared_server.query(
+        "RESET BINARY LOGS AND GTIDS", "CREATE DATABASE `d.b`", "CREATE DATABASE d",
+        "CREATE TABLE `d.b`.c (i INT PRIMARY KEY)", "CREATE TABLE d.`b.c` (v VARCHAR(9))",
+        "INSERT INTO `d.b`.c VALUES (1), (2)", "INSERT INTO d.`b.c` VALUES ('x')",
+        "ALTER TABLE `d.b`.c ADD COLUMN n INT DEFAULT 5",
+    )  # fmt: skip
+    connection = DumpConnection(config_for(shared_server, tmp_path).source)
+    try:
+        listed = list_tables(connection.rows, ("d@002eb.c", "d.b.c"))
+    finally:
+        connection.close()
+    assert {(t.definition.database, t.definition.table) for t in listed} == {
+        ("d.b", "c"), ("d", "b.c")
+    }  # fmt: skip
+    log, target = tmp_path / "log", tmp_path / "lake"
+    log.mkdir()
+
+    def tables() -> dict[str, list[dict[str, Any]]]:
+        shared_server.query("FLUSH BINARY LOGS")
+        for path in sorted(shared_server.data.glob("binlog.0*"))[:-1]:
+            shutil.copy(path, log)
+        run(log, target)
+        cut = cuts(target)[-1].tables
+        folders = {name: Layout(str(target)).table(table.path) for name, table in cut.items()}
+        return {name: read(path).to_pylist() for name, path in folders.items()}
+
+    first = [{"i": 1, "n": 5}, {"i": 2, "n": 5}]
+    assert tables() == {"d@002eb.c": first, "d.b.c": [{"v": "x"}]}
+    shared_server.query("RENAME TABLE `d.b`.c TO d.c, d.`b.c` TO `d.b`.c")
+    assert tables() == {"d.c": first, "d@002eb.c": [{"v": "x"}]}
+    shared_server.query("CREATE TABLE d.`b.c` LIKE d.c", "DROP DATABASE `d.b`")
+    assert tables() == {"d.c": first, "d.b.c": []}
+    shared_server.query("DROP DATABASE d")
+    assert tables() == {}

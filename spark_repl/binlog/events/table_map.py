@@ -21,6 +21,7 @@ from ..definition import (
     ColumnType,
     TableDefinition,
 )
+from ..table_name import table_name
 from .packed import Packed
 
 _T = ColumnType
@@ -68,14 +69,14 @@ def parse_table_map(
     inconsistent, and for one without column names that ``known`` lacks or contradicts; of a table
     that is LEFT_OUT or UNREAD there, or the server's own and unknown, it has no columns.
     """
-    return _parsed(body, None if known is None else known.get(table_name(body)))
+    return _parsed(body, None if known is None else known.get(_table(body)))
 
 
-def table_name(body: bytes) -> str:
+def _table(body: bytes) -> str:
     """``database.table`` of a TABLE_MAP body."""
     packed = Packed(body, "TABLE_MAP event")
     packed.skip(8)
-    return f"{_name(packed)}.{_name(packed)}"
+    return table_name(_name(packed), _name(packed))
 
 
 @lru_cache(maxsize=4096)
@@ -86,7 +87,7 @@ def _parsed(body: bytes, declared: TableDefinition | None) -> TableDefinition:
     try:
         return _definition(packed, database, table, declared)
     except DecodeError as error:
-        raise error.at(table=f"{database}.{table}") from error
+        raise error.at(table=table_name(database, table)) from error
 
 
 def _name(packed: Packed) -> str:

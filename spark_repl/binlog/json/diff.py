@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ...errors import DecodeError
 from ..events.packed import Packed
+from ..table_name import parts_of
 from .text import to_text
 
 _REPLACE, _INSERT, _REMOVE = range(3)
@@ -86,7 +87,7 @@ def describe(diffs: bytes, column: str) -> list[str]:
 
 
 def _error(number: int, table: str, column: str) -> DecodeError:
-    name = table.partition(".")[2] or table
+    name = parts_of(table)[1] or table
     message = f"Could not apply JSON diff in table {name}, column {column}"
     if number == CORRUPT:
         message = f"Corrupted JSON diff for table {name}, column {column}"
