@@ -26,11 +26,6 @@ def _key(
     return field(default=default, metadata={"rule": rule, "done": done}, **more)
 
 
-def _later(default: Any, rule: rules.Rule, **more: Any) -> Any:
-    """A key whose feature is not there yet: nothing but its default is accepted by an applier."""
-    return _key(default, rule, done=(default,), **more)
-
-
 @dataclass(frozen=True)
 class Source:
     """The MySQL server to follow, for the receiver and for copies of tables."""
@@ -121,7 +116,9 @@ class Apply:
     transaction_retries: int = _key(10, rules.integer(0))
     exec_mode: str = _key("strict", rules.choice("strict", "idempotent"))
     xa_age_limit_s: int = _key(86400, rules.integer(1))
-    on_error: str = _later("stop", rules.choice("stop", "quarantine"))
+    on_error: str = _key("stop", rules.choice("stop", "quarantine"))
+    quarantine_max_bytes: int = _key(268435456, rules.integer(1))
+    quarantine_max_transactions: int = _key(1000000, rules.integer(1))
     group_max_transactions: int = _key(100000, rules.integer(1))
     group_max_rows: int = _key(1000000, rules.integer(1))
     group_max_bytes: int = _key(268435456, rules.integer(1))

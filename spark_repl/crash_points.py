@@ -31,6 +31,11 @@ POINTS = (
     "xa_keeping",
     "xa_kept",
     "xa_forget",
+    "quarantine_begun",
+    "quarantine_keeping",
+    "quarantine_kept",
+    "quarantine_replayed",
+    "quarantine_forget",
     # in the receiver: before fsync, before the end is published, a file ended, the next one there
     # and not listed; in a purge: not listed any more, and still there
     "relay_written",

@@ -72,6 +72,8 @@ class DecodeError(LogError):
 
     row: int | None = None
     """which of the rows that were decoded it is about, where that is known"""
+    is_of_cascade = False
+    """whether it is about what foreign keys carry on to other tables"""
 
     def of_row(self, row: int) -> DecodeError:
         self.row = row
@@ -142,6 +144,10 @@ class GivenUpError(TargetError):
 
     workers: tuple[int, ...] = ()
     """whose transactions failed, from 0"""
+
+
+class QuarantineError(SparkReplError):
+    """What stands in quarantine can't be followed any further, or has outgrown its bounds."""
 
 
 class CommitOrderError(SparkReplError):

@@ -24,6 +24,7 @@ from ..write.compaction import CompactTask
 from ..write.key_index import build
 from ..write.referencing import FindTask, find
 from ..write.written import LiveFile
+from .quarantining import CURE
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -70,6 +71,7 @@ class Cascading:
             except DecodeError as error:
                 table = min(cascading, key=lambda name: cascading[name])
                 position = RelayPosition.unpack(cascading[table])
+                error.is_of_cascade = True
                 raise error.at(position=position, table=table) from error
             yield whole
         finally:
@@ -139,8 +141,15 @@ class Cascading:
     def _check(self, following: Plan, group: Group) -> None:
         """Raises DecodeError where tables are not what they were on the source."""
         executed, tracking = group.executed, self._tracking
+        still = tracking.quarantine.of(tracking.tables)
         for name in following.definitions:
             table = tracking.tables.get(name)
+            if name in still:
+                raise DecodeError(
+                    "a foreign key carries the change on to a table whose changes are in quarantine"
+                    f" since {still[name].since}",
+                    table=name, hint=CURE,
+                )  # fmt: skip
             if table is None or table.at_place.in_log is not table.at_place:
                 raise DecodeError(
                     "a foreign key carries the change on, and the target has not the same rows and"

@@ -24,6 +24,7 @@ from .pace import Pace
 
 if TYPE_CHECKING:
     from ..config import Apply
+    from ..errors import SparkReplError
     from ..gtid import GtidSet
     from ..relay.index import TransactionIndex
     from ..schedule.group import Group, Records
@@ -71,6 +72,10 @@ class Coordinator:
     @property
     def executed(self) -> GtidSet:
         return self._pipeline.mark.executed
+
+    def may_quarantine(self, error: SparkReplError) -> bool:
+        """Whether what has stopped the applier may go into quarantine, with its table."""
+        return self._pipeline.may_quarantine(error)
 
     @property
     def position(self) -> int:

@@ -239,6 +239,8 @@ class Landing:
         self._publish(group, cut, transactions=0)
 
     def _count(self, staged: StagedGroup) -> None:
+        """A group is in its tables; what tables in quarantine would have of it is kept."""
+        self._retries.run(lambda: self._staging.keep(staged), slot=staged.group.slot)
         self._staging.learn(staged)
         self._status.task_retries(self._staging.task_retries)
         zero_dates = sum(part.zero_dates for part in staged.by_worker)

@@ -132,7 +132,8 @@ class LowWaterMark:
         # the tables have their positions themselves, and the next group's shows them.
         reach("before_cut")
         waiting = dict(self._tracking.waiting)
-        cut = replace(cut, tables=versions, counts=counts, waiting=waiting)
+        marks = self._tracking.quarantine.marks(self._tracking.tables)
+        cut = replace(cut, tables=versions, counts=counts, waiting=waiting, quarantined=marks)
         self._publish(cut, group.slot)
         self.cut_before, self.behind_cut = cut, []
         self._forget()

@@ -103,6 +103,7 @@ class Pipeline:
             status,
             retries,
         )
+        self._faults: list[SparkReplError] = []  # what stopped groups of rows
         self.most = _DISPATCHED_MAX if apply.preserve_commit_order else GROUPS_AHEAD
         self._threads = ThreadPoolExecutor(self.most, thread_name_prefix="land")
         self._branches: Mapping[int, Branch] = {}
@@ -173,6 +174,7 @@ class Pipeline:
             raise
         except SparkReplError as error:
             self._order.fail(group.slot)
+            self._faults += [error] if group.with_rows else []
             raise self._named(error, group) from error
         except BaseException as error:
             self._order.fail(group.slot)
@@ -183,6 +185,12 @@ class Pipeline:
             dispatched.writing.set()
             self._retries.ways.end(group.slot)
         self._order.done(group.slot)
+
+    def may_quarantine(self, error: SparkReplError) -> bool:
+        """Whether an error has stopped a group of rows, and may go into quarantine with its table:
+        a statement's may not."""
+        quarantining = self._stager.quarantining
+        return error in self._faults and quarantining.takes(error, self.mark.executed)
 
     def _named(self, error: SparkReplError, group: Group) -> SparkReplError:
         """Names the transaction: its GTID, file and position; or the owner that fences us off."""

@@ -38,6 +38,7 @@ from .checkpoint import resume_offset
 from .coordinator import Coordinator
 from .gaps import Gaps
 from .pipeline import Pipeline
+from .replaying import Replaying
 from .resume import resume, show_copy
 from .spark_source import MySQLRelaySource
 from .stager import Stager
@@ -115,6 +116,7 @@ class Replica:
         self._opened: Opened | None = None
         self._endpoint: Endpoint | None = None
         self._beside: SparkReplError | None = None
+        self._fault: SparkReplError | None = None  # whose table goes into quarantine
         self._stop, self._copied = threading.Event(), threading.Event()
         self._late_at: tuple[int, ...] | None = None  # the tables, when one was found last
 
@@ -174,6 +176,9 @@ class Replica:
         parts, catch_up = self._parts, CatchUp(point.copy)
         stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
         writer = GroupWriter(tracking, workers, config)
+        stager.quarantining.load(self._fault)
+        self._fault = None
+        point = Replaying(stager, writer, config.apply).carry_out(point)
         pipeline = Pipeline(config.apply, applied, tracking, point, status, retries, stager, writer)
         coordinator = Coordinator(
             config.apply, applied, pipeline, status, stopping,
@@ -216,6 +221,8 @@ class Replica:
             except StaleCopyError as error:  # it is given up already
                 log.warning("%s", error)
                 self._copied.set()
+            except SparkReplError as error:
+                self._quarantine(error)
             if self._stop.is_set() or (late is None and not self._copied.is_set()):
                 break
             if late is not None:
@@ -300,6 +307,13 @@ class Replica:
             raise late
         self._late_at = positions
         log.warning("%s: reading anew what the tables hold", late)
+
+    def _quarantine(self, error: SparkReplError) -> None:
+        """Has what comes for its table kept from here on; raises it where that can't be."""
+        if not self.coordinator.may_quarantine(error):
+            raise error
+        self._fault = error
+        self._copied.set()
 
     def _go_back(self) -> None:
         self._copied.clear()

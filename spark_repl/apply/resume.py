@@ -167,5 +167,7 @@ def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> No
     versions = {name: table.version() for name, table in tracking.tables.items()}
     shown = point.cut or first_cut(applied.relay, applied.history, point.executed, versions)
     waiting, tables = dict(tracking.waiting), dict(sorted(versions.items()))
-    tracking.control.publish(replace(shown, tables=tables, waiting=waiting))
+    marks = tracking.quarantine.marks(tracking.tables)
+    shown = replace(shown, tables=tables, waiting=waiting, quarantined=marks)
+    tracking.control.publish(shown)
     catch_up.cut_published(tracking.control)

@@ -12,23 +12,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..binlog.definition import UNREAD
 from ..control.owner import succeed
 from ..ddl.lower_names import fold
 from ..decode.cascades import Cascades, unknown_refusal
-from ..decode.unapplied import KnownTables, Unapplied
+from ..decode.staged import StageTask
+from ..decode.unapplied import AllBut, Alone, KnownTables, Unapplied
+from ..delta import storage
 from ..relay.source_place import SourcePlace
+from ..runtime.object_store import is_remote
+from ..runtime.private_files import opener
 from ..runtime.workers import all_of
+from ..schedule.group import StagedGroup
 from ..schedule.planner import shared_out
 from ..schedule.tasks import Mask, stage_tasks
+from .quarantining import Quarantining
 from .reading import Reading
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..control.copies import CatchUp
-    from ..decode.staged import Staged, StageTask
+    from ..decode.staged import Span, Staged
     from ..gtid import GtidSet
     from ..runtime.workers import Workers
-    from ..schedule.group import Group, StagedGroup
+    from ..schedule.group import Group
     from ..write.ahead import Held
     from ..write.cascade_task import Cascaded, CascadeTask
     from ..write.tracking import Tracking
@@ -61,6 +68,7 @@ class Stager:
         self.catch_up, self._without_cascades = catch_up, config.ddl.without_cascades
         order = config.apply.preserve_commit_order
         self._emulated = config.ddl.cascades == "emulate" and order
+        self.quarantining = Quarantining(config.apply, tracking, log, catch_up)
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
@@ -112,7 +120,8 @@ class Stager:
     def _tasks(
         self, group: Group, skip: dict[str, Mask], shards: int, folder: str | None
     ) -> list[StageTask]:
-        left_out = self.tracking.left_out()
+        still = self.tracking.quarantine.of(self.tracking.tables)
+        left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
         unapplied = Unapplied(frozenset(left_out), self.tracking.filters.now)
         known = {**self.tracking.logged_definitions(), **left_out}
         return stage_tasks(
@@ -130,7 +139,40 @@ class Stager:
             wider=self.tracking.wider_definitions(),
             leftover=self.tracking.leftover(),
             left_out=unapplied,
+            quarantined=still.keys(),
         )
+
+    def here(self, path: str) -> str:
+        """Where workers read a file of the target: a copy, where that is on an object store."""
+        if not is_remote(path):
+            return path
+        copied = os.path.join(self.new_folder(), os.path.basename(path))
+        with storage.open_input(path) as source, open(copied, "wb", opener=opener) as out:
+            shutil.copyfileobj(source, out)
+        return copied
+
+    def kept(self, group: Group, name: str, spans: Sequence[Span]) -> StagedGroup:
+        """What transactions that were kept of one table alone have of it, as a group of their own.
+        Raises LogError, DecodeError, OSError."""
+        folder, known = self._folder_name(), self.tracking.logged_definitions()
+        shares = np.array_split(np.arange(len(spans)), self.workers.count)
+        tasks = [
+            StageTask(
+                number, tuple(spans[i] for i in share), self.workers.count, folder,
+                idempotent=group.idempotent,
+                forms=self.tracking.options.forms,
+                known=Alone(name, known.get(name)),
+                wider=self.tracking.wider_definitions(),
+                leftover=self.tracking.leftover(),
+                left_out=AllBut(name),
+            )
+            for number, share in enumerate(shares) if len(share)
+        ]  # fmt: skip
+        try:
+            return StagedGroup(group, all_of(self._outcomes(tasks)), folder)
+        except BaseException:
+            _remove(folder)
+            raise
 
     def whole(self, group: Group) -> list[StageTask]:
         """The group as one worker would read it, with what each table has of it."""

@@ -101,6 +101,10 @@ class Staging:
     def learn(self, staged: StagedGroup) -> None:
         self._stager.learn(staged)
 
+    def keep(self, staged: StagedGroup) -> None:
+        """Keeps what tables in quarantine would have of a group that has landed."""
+        self._stager.quarantining.keep(staged)
+
     def cascading(self, mark: LowWaterMark) -> Cascading:
         """Who adds to a group what foreign keys have changed with it."""
         return Cascading(self._stager, mark)

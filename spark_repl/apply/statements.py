@@ -34,6 +34,7 @@ from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
 from .logged import Done, Logged, before, shortened
+from .quarantining import check_quarantine
 from .read_logged import concerned, has_failed, read_query
 from .tool_tables import ToolTables
 
@@ -114,6 +115,7 @@ class Statements:
         if _is_systems(logged):
             return Way.LEFT_OUT
         try:
+            check_quarantine(logged, self._tracking)
             way, left = self._tools.take(logged)
             return way or self._carry_out(left)
         except SettingError:

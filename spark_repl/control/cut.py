@@ -29,9 +29,20 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class InQuarantine:
+    """Why a table stands still: a change of it could not be applied. ``since``: that transaction,
+    by its GTID or position; so many ``transactions``, in so many ``bytes`` of the log, are kept."""
+
+    reason: str
+    since: str
+    transactions: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Cut:
     """All tables at one point of the source's history: together one committed state, but for those
-    that wait for a copy."""
+    that wait for a copy, and those in quarantine, which stand as they were before."""
 
     position: int
     gtid_executed: str
@@ -45,6 +56,7 @@ class Cut:
     ] = ()  # XA branches (schedule/branches), as JSON has them
     group: str = ""  # GTIDs of the group that ends here, for the tables' commits
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    quarantined: Mapping[str, InQuarantine] = field(default_factory=dict)
     begin: Mapping[str, Any] = field(default_factory=dict)
     """``source`` where that group begins, for a table that is made before it"""
 
@@ -54,6 +66,9 @@ class Cut:
         detail = {"log_id": self.log_id, "source": dict(self.source), "tables": tables}
         if self.waiting:
             detail["waiting"] = {name: asdict(why) for name, why in self.waiting.items()}
+        if self.quarantined:
+            marks = {name: asdict(why) for name, why in self.quarantined.items()}
+            detail["quarantined"] = marks
         return json.dumps({**detail, "counts": counts, "prepared": list(self.prepared)})
 
     @classmethod
@@ -70,4 +85,7 @@ class Cut:
             detail["counts"],
             tuple(detail.get("prepared", ())),
             waiting={name: Waiting(**why) for name, why in detail.get("waiting", {}).items()},
+            quarantined={
+                name: InQuarantine(**why) for name, why in detail.get("quarantined", {}).items()
+            },
         )

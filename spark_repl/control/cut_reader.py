@@ -30,8 +30,12 @@ _ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRet
 class CutReader:
     """The tables of one cut. Other commits, before or after, are not seen."""
 
-    def __init__(self, spark: SparkSession, layout: Layout, cut: Cut) -> None:
+    def __init__(
+        self, spark: SparkSession, layout: Layout, cut: Cut, *, quarantined: bool = False
+    ) -> None:
+        """``quarantined``: whether tables in quarantine are read, which lack what came since."""
         self._spark, self._layout, self._cut = spark, layout, cut
+        self._quarantined = quarantined
 
     @property
     def tables(self) -> Sequence[str]:
@@ -42,7 +46,8 @@ class CutReader:
         return self._cut.gtid_executed
 
     def table(self, name: str) -> DataFrame:
-        """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table."""
+        """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table, or
+        one in quarantine."""
         version = self._cut.tables.get(name)
         if why := self._cut.waiting.get(name):
             raise ConfigError(
@@ -53,6 +58,11 @@ class CutReader:
         if version is None:
             raise ConfigError(
                 f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._cut.tables)}"
+            )
+        if (mark := self._cut.quarantined.get(name)) and not self._quarantined:
+            raise ConfigError(
+                f"{name} is in quarantine at the cut since {mark.since}: {mark.reason}",
+                hint="cut(..., quarantined=True) reads it as it was before; or take an earlier cut",
             )
         return self._load(self._layout.table(version.path), version.version)
 
@@ -79,7 +89,7 @@ class CutReader:
 
     def manifest(self) -> dict[str, Any]:
         """What ``spark-repl cut export`` writes: each table's place, version, schema and files."""
-        return manifest(self._layout, self._cut)
+        return manifest(self._layout, self._cut, quarantined=self._quarantined)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names."""
@@ -145,12 +155,16 @@ def _published_by(rows: Sequence[Mapping[str, Any]], at: str, control: Control) 
     )  # fmt: skip
 
 
-def cut(spark: SparkSession, target: str, at: str = "latest") -> CutReader:
+def cut(
+    spark: SparkSession, target: str, at: str = "latest", *, quarantined: bool = False
+) -> CutReader:
     """All tables below ``target`` at one point: the newest, one that was pinned by a name, the last
-    one that was published by a time, or the first that holds a GTID set."""
+    one that was published by a time, or the first that holds a GTID set. ``quarantined``: whether
+    its tables in quarantine may be read, too, as they were before."""
     layout = Layout(target)
     if is_remote(layout.target):
         from ..delta import s3a  # and py4j with it, which looking at cuts does without
 
         s3a.check(spark._jvm)
-    return CutReader(spark, layout, find_cut(Control(layout.control), at))
+    found = find_cut(Control(layout.control), at)
+    return CutReader(spark, layout, found, quarantined=quarantined)

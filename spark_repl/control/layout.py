@@ -104,6 +104,11 @@ class Layout:
         return os.path.join(self.target, "_repl", "xa")
 
     @property
+    def quarantine(self) -> str:
+        """Folder of the transactions whose changes of some tables are kept and not applied."""
+        return os.path.join(self.target, "_repl", "quarantine")
+
+    @property
     def xa_here(self) -> str:
         """Folder where workers read them: ``xa``, or a copy where that is on an object store."""
         return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa

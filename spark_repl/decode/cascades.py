@@ -129,6 +129,12 @@ def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
     return list(range(len(names)))
 
 
+def _of_cascade(message: str, **place: Any) -> DecodeError:
+    error = DecodeError(message, **place)
+    error.is_of_cascade = True
+    return error
+
+
 def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeError:
     """The DecodeError for a change of table ``name`` that ``key`` carries on to ``child``."""
     actions = [
@@ -136,7 +142,7 @@ def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeErro
         for verb, action in (("DELETE", key.on_delete), ("UPDATE", key.on_update))
         if action
     ]
-    return DecodeError(
+    return _of_cascade(
         f"the source has changed rows of {child} with this change, by the foreign key {key.name}"
         f" ({' '.join(actions)}), and its log does not hold them",
         table=name,
@@ -147,7 +153,7 @@ def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeErro
 
 def unknown_refusal(name: str, at: int, unknown: Sequence[str]) -> DecodeError:
     """The DecodeError for a change that a foreign key of the ``unknown`` tables may carry on."""
-    return DecodeError(
+    return _of_cascade(
         "the source may have changed rows of other tables with this change, by a foreign key, and"
         " its log does not hold them: the log does not tell the foreign keys of"
         f" {', '.join(unknown[:_NAMED_MAX])}{', ...' * (len(unknown) > _NAMED_MAX)}",

@@ -67,6 +67,7 @@ class _Output:
         self.changes: dict[str, int] = {}
         self.referred: dict[str, int] = {}
         self.cascading: dict[str, int] = {}
+        self.held: dict[str, Longs] = {}
         self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
@@ -79,6 +80,8 @@ class _Output:
         if name in self.task.left_out or images.definition.database in SYSTEM_SCHEMAS:
             refusing = replace(self.task.cascades, emulated=False)  # into tables that are kept
             self._note(name, refusing.check(images, positions))
+            if name in self.task.quarantined:
+                self._hold(name, images.transactions, ordinals, positions)
             return
         earlier = self.definitions.setdefault(name, images.definition)
         if earlier is not images.definition and not same_shape(earlier, images.definition):
@@ -104,6 +107,15 @@ class _Output:
         else:
             self._fold(name, images, entries, entry_positions)
         self.zero_dates += images.zero_dates
+
+    def _hold(self, name: str, mine: Longs, ordinals: Longs, positions: Longs) -> None:
+        """Notes which transactions change a table that is not to be changed now, but for those that
+        it has already."""
+        skipped = self.task.skip.get(name)
+        if skipped is not None:
+            mine = mine[~skipped[ordinals[mine]]]
+        if len(mine):  # a large one comes more than once
+            self.held[name] = np.union1d(self.held.get(name, mine[:0]), positions[mine])
 
     def _note(self, name: str, seen: Seen) -> None:
         for at_first, noted in ((seen.referred, self.referred), (seen.cascades, self.cascading)):
@@ -227,6 +239,7 @@ class _Output:
             self.zero_dates,
             self.referred,
             self.cascading,
+            self.held,
         )
 
 

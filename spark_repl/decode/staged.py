@@ -92,7 +92,8 @@ class StageTask:
     ``cascades``: what is known of foreign keys.
     ``wider``: tables of which the target keeps more than the source has, as it has them.
     ``leftover``: tables that have rows which the source has not.
-    ``left_out``: tables whose rows are not applied."""
+    ``left_out``: tables whose rows are not applied; ``quarantined``: of them those of which it is
+    noted which transactions have some."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -106,6 +107,7 @@ class StageTask:
     wider: Mapping[str, TableDefinition] = field(default_factory=dict)
     leftover: Container[str] = frozenset()
     left_out: Container[str] = frozenset()
+    quarantined: Container[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ class Part:
 class Staged:
     """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
     tables that foreign keys may reference -> position of the first change that may cascade;
-    ``cascading``: of the first one that does, and is to be emulated."""
+    ``cascading``: of the first one that does, and is to be emulated. ``held``: tables in quarantine
+    -> positions of the transactions that change them."""
 
     worker: int
     definitions: dict[str, TableDefinition]
@@ -150,6 +153,7 @@ class Staged:
     zero_dates: int = 0
     referred: dict[str, int] = field(default_factory=dict)
     cascading: dict[str, int] = field(default_factory=dict)
+    held: dict[str, Longs] = field(default_factory=dict)
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

@@ -56,3 +56,33 @@ class KnownTables(Mapping[str, "TableDefinition"]):
 
     def __len__(self) -> int:
         return len(self._known)
+
+
+@dataclass(frozen=True)
+class AllBut(Container[str]):
+    """Every table but the one of that name."""
+
+    name: str
+
+    def __contains__(self, name: object) -> bool:
+        return name != self.name
+
+
+class Alone(Mapping[str, "TableDefinition"]):
+    """One table, of this definition where it is known; all others are UNREAD."""
+
+    def __init__(self, name: str, definition: TableDefinition | None) -> None:
+        self._name, self._definition = name, definition
+
+    def __getitem__(self, name: str) -> TableDefinition:
+        if name != self._name:
+            return UNREAD
+        if self._definition is None:
+            raise KeyError(name)
+        return self._definition
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([self._name])
+
+    def __len__(self) -> int:
+        return 1

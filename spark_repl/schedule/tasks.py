@@ -30,22 +30,30 @@ def stage_tasks(
     records, worker = group.records[holds], group.worker[holds]
     skip = {table: mask[holds] for table, mask in skip.items()}
     commits = group.xa.commits
-    branches = {i: commits[at] for i, at in enumerate(holds.tolist()) if at in commits}
-    file_no = records["position"] >> OFFSET_BITS
-    apart = np.union1d(list(branches), np.flatnonzero(is_split(records))).astype(np.int64)
-    file_no[apart] = ~apart  # each lies somewhere else
     tasks = []
     for number in np.unique(worker).tolist():
         mine = np.flatnonzero(worker == number)
-        spans = tuple(
-            _branch_span(branches[int(part[0])], records[part[0]])
-            if int(part[0]) in branches
-            else _span(log, base, records[part])
-            for part in np.split(mine, np.flatnonzero(np.diff(file_no[mine])) + 1)
-        )
+        branches = {i: commits[at] for i, at in enumerate(holds[mine].tolist()) if at in commits}
+        spans = spans_of(log, base, records[mine], branches)
         done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
         tasks.append(StageTask(number, spans, skip=done, **options))
     return tasks
+
+
+def spans_of(
+    log: RelayLog, base: int, records: Records, branches: Mapping[int, Branch]
+) -> tuple[Span, ...]:
+    """Where transactions lie that follow each other in the order of the log. ``branches``: those
+    that XA COMMITs of them bring, by index."""
+    file_no = records["position"] >> OFFSET_BITS
+    apart = np.union1d(list(branches), np.flatnonzero(is_split(records))).astype(np.int64)
+    file_no[apart] = ~apart  # each lies somewhere else
+    return tuple(
+        _branch_span(branches[int(part[0])], records[part[0]])
+        if int(part[0]) in branches
+        else _span(log, base, records[part])
+        for part in np.split(np.arange(len(records)), np.flatnonzero(np.diff(file_no)) + 1)
+    )
 
 
 def _span(log: RelayLog, base: int, records: Records) -> Span:

@@ -37,6 +37,7 @@ from .ahead import Ahead
 from .key_index import KeyIndex
 from .new_paths import NewPaths
 from .own_metadata import COMPLETE, DEFINITION, created, definition_text, held_gtids
+from .quarantined_tables import QuarantinedTables
 from .table import Table
 from .table_commits import FOREIGN, TableCommits
 from .waiting_tables import WaitingTables
@@ -70,7 +71,7 @@ class Tracking:
         self.filters = FilterRules(control, options.filters, self.names)
         self.commits = TableCommits(control, delta, self.app, options)
         self.tables: dict[str, Table] = {}
-        self.waiting = WaitingTables()
+        self.waiting, self.quarantine = WaitingTables(), QuarantinedTables()
         self._begun: dict[tuple[str, str], Table] = {}
         """tables that statements behind the cut have made: by name and statement"""
         self._consistent: frozenset[str] = frozenset()

@@ -244,11 +244,17 @@ def run(log: Path, target: Path | str, *, crash: int = 0, **apply: Any) -> bool:
 
 def apply_without_stream(replica: Replica) -> Result:
     """All that the log holds now, as one batch of the stream would bring it."""
-    coordinator = replica.coordinator
-    coordinator.end_by_hand()
-    coordinator.begin_ahead(replica.index)
-    coordinator.apply(replica.index.slice(coordinator.position, replica.index.end))
-    return replica.result(0.0)
+    while True:
+        coordinator = replica.coordinator
+        try:
+            coordinator.end_by_hand()
+            coordinator.begin_ahead(replica.index)
+            coordinator.apply(replica.index.slice(coordinator.position, replica.index.end))
+        except SparkReplError as error:
+            replica._quarantine(error)
+            replica._go_back()
+        else:
+            return replica.result(0.0)
 
 
 def rows(target: Path | str, table: Table, version: int | None = None) -> list[tuple[Any, ...]]:

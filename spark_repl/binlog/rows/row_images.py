@@ -16,6 +16,7 @@ from ..kernels.jit import (
     NO_FOREIGN_KEY_CHECKS,
     QUERY,
     QUERY_END,
+    TRANSACTION,
     USE_SQL_FOREIGN_KEY,
     WRITE,
     Bools,
@@ -108,6 +109,11 @@ class RowImages:
         logged = self._events[:, FLAGS] & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) != 0
         unlogged: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
         return unlogged
+
+    @property
+    def transactions(self) -> Ints:
+        """Which transactions have events of the table, ascending: also of one that is left out."""
+        return np.unique(self._events[:, TRANSACTION])
 
     def cascades(self) -> Bools:
         """Which entries [n] are of events whose foreign keys the source's storage engine has looked

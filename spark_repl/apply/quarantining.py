@@ -1,0 +1,198 @@
+"""Quarantining: a table that a change can't be applied to stands still, and what comes for it is
+kept, while the other tables go on.
+
+Invariant: a table in quarantine holds exactly what its own position says, and what is kept of it is
+all that the log has had for it between there and the newest cut; behind that cut the log has it. So
+it begins by going back to the last cut, as after a crash: the table's commits say where it stands,
+whatever was staged or under way, and the groups are applied again, to the tables that lack them.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..control.quarantine import Quarantine, begin, end, quarantines
+from ..control.quarantine_store import QuarantineStore
+from ..crash_points import reach
+from ..ddl.policy import Policy
+from ..ddl.statement import Effect
+from ..errors import (
+    DecodeError,
+    QuarantineError,
+    RowError,
+    SchemaError,
+    SparkReplError,
+    StatementError,
+)
+from ..gtid import GtidSet
+from ..schedule.tasks import spans_of
+from .read_logged import concerned
+
+if TYPE_CHECKING:
+    from ..config import Apply
+    from ..control.copies import CatchUp
+    from ..control.cut import Cut
+    from ..schedule.group import Group, Records, StagedGroup
+    from ..write.tracking import Tracking
+    from .applied_log import AppliedLog
+    from .logged import Logged
+
+log = logging.getLogger(__name__)
+
+_BLOCK_BYTES = 4096
+"""what a file takes at least"""
+CURE = (
+    "mend its rows, then spark-repl quarantine replay --table, and start again; or quarantine drop,"
+    " or copy it again (snapshot --table)"
+)
+_FULL = "raise apply.quarantine_max_bytes or apply.quarantine_max_transactions; or " + CURE
+
+
+@dataclass(frozen=True)
+class Final:
+    """What the newest cut stands behind: what is kept up to there is not kept again, also where the
+    applier goes back to an earlier cut, for a copy. ``position``: packed."""
+
+    position: int
+    executed: GtidSet
+
+    @classmethod
+    def of(cls, newest: Cut | None) -> Final:
+        if newest is None:
+            return cls(-1, GtidSet())
+        by_hand = (newest.counts or {}).get("by_hand", 0)
+        return cls(newest.position + by_hand, GtidSet.parse(newest.gtid_executed))
+
+
+def check_quarantine(logged: Logged, tracking: Tracking) -> None:
+    """Raises StatementError for a statement about a table in quarantine: what is kept of it is of
+    the table as it was before. One that removes it ends that, too."""
+    still = tracking.quarantine.of(tracking.tables)
+    if not still:
+        return
+    statement = logged.statement
+    names = [name for name in concerned(statement, tracking.tables) if name in still]
+    if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
+        policies = tracking.options.policies
+        names = [name for name in names if policies.of_table(name) is not Policy.APPLY]
+    if names:
+        raise StatementError(
+            f"{statement.verb} of a table whose changes are in quarantine since"
+            f" {still[names[0]].since}: {logged.text}",
+            table=", ".join(names),
+            hint=CURE,
+        )
+
+
+class Quarantining:
+    """Loaded at a start, when the tables are. ``keep`` is for one group at a time, in order."""
+
+    def __init__(
+        self, apply: Apply, tracking: Tracking, applied: AppliedLog, catch_up: CatchUp
+    ) -> None:
+        self._apply, self._tracking, self._applied = apply, tracking, applied
+        self._catch_up, control = catch_up, tracking.control
+        self.store = QuarantineStore(tracking.layout.quarantine, tracking.layout.target)
+        self._final = Final.of(control.last_cut())
+
+    def load(self, fault: SparkReplError | None = None) -> None:
+        """Takes up the quarantines that go on, and the one that ``fault`` begins; what is left of
+        others goes. Raises OSError, TargetError and FormatError for what can't be read,
+        FencedError."""
+        control, tracking = self._tracking.control, self._tracking
+        at = {table.path: table for table in tracking.tables.values()}
+        found = quarantines(control)
+        ended = [one.id for one in found if one.ended]
+        for one in found:
+            if one.ended:
+                continue
+            table = at.get(one.path)
+            if table is not None and table.position <= one.held_from:
+                self.store.clean(one.id, self._final.position, tracking.settle)
+                tracking.quarantine.add(one, *self.store.kept(one.id))
+                log.warning("%s is in quarantine since %s: %s", one.name, one.since, one.reason)
+                continue
+            end(control, one, "its changes are in the table" if table else "another table is there")
+            ended.append(one.id)
+        self.store.forget(ended, tracking.settle)
+        if fault is not None:
+            self._begin(fault)
+
+    def takes(self, error: SparkReplError, executed: GtidSet) -> bool:
+        """Whether a change that can't be applied, for good and by its data, goes into quarantine
+        with its table: what foreign keys carry on has no table of its own."""
+        if self._apply.on_error != "quarantine" or not error.table:
+            return False
+        if not isinstance(error, (RowError, DecodeError, SchemaError)):
+            return False
+        if isinstance(error, DecodeError) and error.is_of_cascade:
+            return False
+        name = self._tracking.names.of(error.table)
+        return (
+            self._tracking.live(name) is not None
+            and name not in self._tracking.quarantine.of(self._tracking.tables)
+            and name not in self._catch_up.copies(executed)
+        )
+
+    def _begin(self, error: SparkReplError) -> None:
+        """Has the table of ``error`` stand still from where its commits say that it is. Raises what
+        ``Control.write`` raises."""
+        name = self._tracking.names.of(error.table or "")
+        table = self._tracking.tables.get(name)
+        if table is None:  # it was in no cut: the log makes it again
+            log.warning("%s is not there any more: it is made again", name)
+            return
+        one = Quarantine(
+            "", name, table.path, table.position, error.message, error.number, error.gtid or "",
+            error.position or "",
+        )  # fmt: skip
+        self._tracking.quarantine.add(begin(self._tracking.control, one))
+        log.error("%s is in quarantine from here on: %s", name, error)
+        reach("quarantine_begun")
+
+    def keep(self, staged: StagedGroup) -> None:
+        """Keeps what the group has for tables in quarantine, before a cut is published that stands
+        behind it. Raises OSError, TargetError, and QuarantineError where it is too much."""
+        found: dict[str, list[np.ndarray]] = {}
+        for part in staged.by_worker:
+            for name, positions in part.held.items():
+                found.setdefault(name, []).append(positions)
+        if not found:
+            return
+        still = self._tracking.quarantine.of(self._tracking.tables)
+        for name in sorted(found.keys() & still.keys()):
+            self._keep(still[name], staged.group, np.unique(np.concatenate(found[name])))
+
+    def _keep(self, one: Quarantine, group: Group, positions: np.ndarray) -> None:
+        chosen = np.searchsorted(group.records["position"], positions)
+        chosen = chosen[~self._has(group.records[chosen])]
+        if not len(chosen):
+            return
+        records, commits = group.records[chosen], group.xa.commits
+        branches = {i: commits[at] for i, at in enumerate(chosen.tolist()) if at in commits}
+        spans = spans_of(self._applied.relay, self._applied.base, records, branches)
+        size = sum(int((span.ends - span.starts).sum()) for span in spans)
+        self._check_room(one, len(records), max(size, _BLOCK_BYTES))
+        self._tracking.quarantine.count(one.path, self.store.keep(one.id, spans, records))
+
+    def _has(self, records: Records) -> np.ndarray:
+        executed = self._final.executed
+        shown = executed.contains_arrays(records["uuid"], records["gno"], records["tag"])
+        return shown | (records["end"] <= self._final.position)
+
+    def _check_room(self, one: Quarantine, transactions: int, size: int) -> None:
+        had, kept = self._tracking.quarantine.totals
+        for what, most, now in (
+            ("quarantine_max_bytes", self._apply.quarantine_max_bytes, kept + size),
+            ("quarantine_max_transactions", self._apply.quarantine_max_transactions,
+             had + transactions),
+        ):  # fmt: skip
+            if now > most:
+                raise QuarantineError(
+                    f"the quarantine would hold {now}: apply.{what} is {most}", table=one.name,
+                    position=one.position or None, gtid=one.gtid or None, hint=_FULL,
+                )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Replaying: quarantines that somebody has decided about are ended, before anything else is
+applied.
+
+Exactly once: the changes that were kept come to the table in one commit, whose position is that of
+the newest cut, behind which the log is applied. A table that has it is in quarantine no more,
+whatever a crash has left of the rest. A drop commits that position alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..control.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
+from ..crash_points import reach
+from ..decode.changes import EveryTable
+from ..errors import DecodeError, RowError, SchemaError
+from ..gtid import GtidSet
+from ..relay.record import RECORD, Kind
+from ..schedule.group import Group
+from ..write.own_metadata import user_metadata
+
+if TYPE_CHECKING:
+    from ..config import Apply
+    from ..control.cut import Cut
+    from ..write.group_writer import GroupWriter
+    from ..write.table import Table
+    from .resume import ResumePoint
+    from .stager import Stager
+
+log = logging.getLogger(__name__)
+
+
+class Replaying:
+    """At a start, while nothing else is under way."""
+
+    def __init__(self, stager: Stager, writer: GroupWriter, apply: Apply) -> None:
+        self._stager, self._writer = stager, writer
+        self._tracking, self._store = stager.tracking, stager.quarantining.store
+        every = apply.exec_mode == "idempotent"
+        self._idempotent: Container[str] = EveryTable(()) if every else ()
+
+    def carry_out(self, point: ResumePoint) -> ResumePoint:
+        """The point from which the applier goes on, with a cut that marks no table which is in
+        quarantine no more. What can't be replayed stays, and says why. Raises OSError, TargetError,
+        FencedError."""
+        tracking, cut = self._tracking, point.cut
+        newest = tracking.control.last_cut()
+        still = tracking.quarantine.of(tracking.tables)
+        asked = {name: one for name, one in still.items() if one.asked}
+        if cut is None or newest is None or cut.position != newest.position:
+            if asked:  # it has to be the newest, behind which nothing is kept
+                log.warning("%s: decided while a copy is taken in: at the next start", *asked)
+            return point
+        ended = [self._end(cut, point.by_hand, *item) for item in sorted(asked.items())]
+        point = self._unmarked(point, cut)
+        for one in filter(None, ended):
+            end(tracking.control, one, ENDED[one.asked])
+        done = [one.id for one in ended if one]
+        self._store.forget(done, tracking.settle)
+        return point
+
+    def _end(self, cut: Cut, by_hand: int, name: str, one: Quarantine) -> Quarantine | None:
+        """The quarantine, when it has ended."""
+        tracking = self._tracking
+        table = tracking.tables[name]
+        if name != one.name and one.asked == REPLAY:
+            fail(tracking.control, one, f"the table is {name} now, and the log says {one.name}")
+            return None
+        behind = replace(cut, position=cut.position + by_hand, group="", begin=cut.source)
+        if table.position < behind.position:  # else nothing is kept: the log has all
+            if one.asked == DROP:
+                self._position(table, behind)
+                tracking.commits.has_other_keys(table, table.snapshot.version)
+            elif not self._replay(one, table, behind):
+                return None
+        reach("quarantine_replayed")
+        tracking.quarantine.drop(one.path)
+        log.warning("%s is in quarantine no more: %s", name, ENDED[one.asked])
+        return one
+
+    def _replay(self, one: Quarantine, table: Table, cut: Cut) -> bool:
+        """Whether all that was kept of the table is in it."""
+        tracking = self._tracking
+        try:
+            kept = self._store.kept(one.id)
+            spans = [span for each in kept for span, _ in each.spans(self._stager.here(each.path))]
+            staged = self._stager.kept(self._group(table, cut), one.name, spans)
+            try:
+                self._writer.write(staged, cut, begins=_nothing, checked=_nothing)
+            finally:
+                self._stager.drop(staged)
+        except (RowError, DecodeError, SchemaError) as error:
+            log.error("%s stays in quarantine: %s", one.name, error)
+            failed = fail(tracking.control, one, str(error))
+            tracking.quarantine.add(failed, *self._store.kept(one.id))
+            return False
+        self._position(table, cut)  # where the changes leave no row another
+        return True
+
+    def _group(self, table: Table, cut: Cut) -> Group:
+        """What was kept, as one transaction."""
+        record = np.zeros(1, RECORD)
+        record["kind"], record["position"], record["end"] = Kind.ROWS, table.position, cut.position
+        group = Group.of(record, np.zeros(1, np.int32), 0)
+        executed = GtidSet.parse(cut.gtid_executed)
+        return replace(group, executed=executed, idempotent=self._idempotent)
+
+    def _position(self, table: Table, cut: Cut) -> None:
+        """Commits a position alone, where the table is not there yet."""
+        commits = self._tracking.commits
+        with table.lock:
+            commits.refresh(table)
+            if table.position < cut.position:
+                metadata = user_metadata(cut, self._tracking.control.channel)
+                version = commits.delta.commit(
+                    table.snapshot, [], commits.app, cut.position, metadata
+                )
+                commits.landed(table, [], cut.position, version)
+
+    def _unmarked(self, point: ResumePoint, cut: Cut) -> ResumePoint:
+        """Publishes the cut anew, where it marks tables that are in quarantine no more: they are
+        there as the source had them at it."""
+        tracking = self._tracking
+        marked = cut.quarantined.keys() - tracking.quarantine.of(tracking.tables).keys()
+        there = {name: tracking.tables[name] for name in marked if name in tracking.tables}
+        last = cut.position + point.by_hand
+        mended = {
+            name: table.version()
+            for name, table in there.items()
+            if table.path == cut.tables[name].path and table.position == last
+        }
+        if not mended:
+            return point
+        marks = {name: why for name, why in cut.quarantined.items() if name not in mended}
+        cut = replace(cut, tables={**cut.tables, **mended}, quarantined=marks)
+        tracking.control.publish(cut)
+        return replace(point, cut=cut)
+
+
+def _nothing() -> None:
+    """Nobody has to be told."""

@@ -1,0 +1,118 @@
+"""Quarantine: tables whose changes are kept and not applied, since one of them can't be.
+
+Each quarantine is told by its rows in the control table: what it began with, what somebody decided
+about it by hand, and how it ended. It is over, whatever the rows say, once the table has a position
+behind the one that it was found at: only what ends it commits one.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .control import Control
+
+KIND = "quarantine"
+REPLAY, DROP = "replay", "drop"
+_BEGIN, _FAILED = "begin", "failed"
+ENDED = {REPLAY: "replayed", DROP: "dropped"}
+"""how each decision ends"""
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """``path``: the table's, relative to the target; ``held_from``: the packed position behind
+    which its changes are kept, its own. ``position`` (FILE:OFFSET) and ``gtid``: the transaction
+    that can't be applied, as far as the error says it. ``asked``: what somebody decided, that is to
+    be done; ``failed``: why a replay was in vain; ``ended``: how it ended, else ""."""
+
+    id: str
+    name: str
+    path: str
+    held_from: int
+    reason: str
+    number: int = 0
+    gtid: str = ""
+    position: str = ""
+    at: datetime | None = None
+    asked: str = ""
+    failed: str = ""
+    ended: str = ""
+
+    @property
+    def since(self) -> str:
+        """What tells the transaction from others."""
+        return self.gtid or self.position
+
+
+_LATER = ("at", "asked", "failed", "ended")
+_FIELDS = tuple(name for name in Quarantine.__dataclass_fields__ if name not in _LATER)
+"""what stands in the row that one begins with"""
+
+
+def begin(control: Control, quarantine: Quarantine) -> Quarantine:
+    """Records that a table's changes are kept from here on; the caller owns the target. Raises what
+    ``Control.write`` raises."""
+    made = replace(quarantine, id=uuid.uuid4().hex)
+    fields = {name: value for name, value in asdict(made).items() if name not in _LATER}
+    control.write(KIND, position=made.held_from, detail=json.dumps({**fields, "action": _BEGIN}))
+    return made
+
+
+def fail(control: Control, quarantine: Quarantine, reason: str) -> Quarantine:
+    """Records that a replay was in vain: it is not tried again until somebody asks for it."""
+    _write(control, quarantine, _FAILED, reason)
+    return replace(quarantine, asked="", failed=reason)
+
+
+def end(control: Control, quarantine: Quarantine, how: str) -> None:
+    """Records that nothing is kept of the table any more."""
+    _write(control, quarantine, "ended", how)
+
+
+def _write(control: Control, quarantine: Quarantine, action: str, reason: str) -> None:
+    detail = {"id": quarantine.id, "name": quarantine.name, "action": action, "reason": reason}
+    control.write(KIND, position=quarantine.held_from, detail=json.dumps(detail))
+
+
+def quarantines(control: Control) -> list[Quarantine]:
+    """All that were ever begun, oldest first, as they stand now."""
+    found: dict[str, Quarantine] = {}
+    for row in control.rows(KIND):
+        detail = json.loads(row["detail"])
+        action = detail.pop("action")
+        if action == _BEGIN:
+            known = {name: detail[name] for name in _FIELDS if name in detail}
+            found[detail["id"]] = Quarantine(**known, at=row["at"])
+            continue
+        one = found[detail["id"]]
+        if action == _FAILED:
+            one = replace(one, asked="", failed=detail["reason"])
+        elif action in ENDED:
+            one = replace(one, asked=action)
+        else:
+            one = replace(one, ended=detail["reason"])
+        found[one.id] = one
+    return list(found.values())
+
+
+def open_quarantines(control: Control) -> dict[str, Quarantine]:
+    """Those that have not ended, by the table's name."""
+    return {one.name: one for one in quarantines(control) if not one.ended}
+
+
+def named(tables: Mapping[str, Quarantine], name: str) -> Quarantine:
+    """That of a table. Raises ConfigError where it has none."""
+    if name not in tables:
+        raise ConfigError(
+            f"no change of {name} is in quarantine",
+            hint=f"in quarantine: {', '.join(tables) or 'nothing'}",
+        )
+    return tables[name]

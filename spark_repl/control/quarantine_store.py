@@ -1,0 +1,204 @@
+"""QuarantineStore: the bytes of transactions whose changes of a table are kept, below
+``_repl/quarantine``: a folder for each quarantine, a file for each group that has some.
+
+Invariant: what a published cut stands behind lies in files that are whole and synced. A file is the
+transactions' events as they are in the relay log, end to end, and behind them where each lay. It is
+named by where the last one ends in the log: one that ends behind the newest cut was kept by a run
+that was cut off, and the log has it still.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import uuid
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import formats
+from ..crash_points import reach
+from ..decode.staged import Span
+from ..delta import storage
+from ..delta.durable import sync_above
+from ..errors import TargetError
+from ..position import OFFSET_BITS
+from ..relay.record import gtid_text
+from ..runtime.object_store import is_remote
+from ..runtime.private_files import make_folder, opener
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+Longs = npt.NDArray[np.int64]
+
+_COPY_BYTES = 16 << 20
+_FORMAT = 1
+_MAGIC = b"sparkrq1"
+_TAIL = struct.Struct("<Q8s")
+_EVENTS = ".events"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The transactions of one file. ``sizes`` in bytes, ``at``: their places in the log's order
+    (packed), ``ends``: where they end there; ``commit_times`` in microseconds."""
+
+    path: str
+    sizes: Longs
+    at: Longs
+    ends: Longs
+    compressed: npt.NDArray[np.bool_]
+    checksum: npt.NDArray[np.bool_]
+    gtids: tuple[str, ...]
+    commit_times: Longs
+
+    @property
+    def bytes(self) -> int:
+        return int(self.sizes.sum())
+
+    def spans(self, path: str = "") -> Iterator[tuple[Span, int]]:
+        """What a worker reads of it, each with the index of its first transaction. ``path``: where
+        the file lies for workers."""
+        edges = np.concatenate(([0], np.cumsum(self.sizes)))
+        cuts = np.flatnonzero(np.diff(self.checksum.astype(np.int8))) + 1
+        for chosen in np.split(np.arange(len(self.sizes)), cuts):
+            at = self.at[chosen]
+            yield Span(
+                path or self.path, int(at[0]) >> OFFSET_BITS, edges[chosen], edges[chosen + 1],
+                self.compressed[chosen], bool(self.checksum[chosen[0]]), at,
+            ), int(chosen[0])  # fmt: skip
+
+
+class QuarantineStore:
+    """``folder``: that of all quarantines of a target; ``root``: the target's."""
+
+    def __init__(self, folder: str, root: str) -> None:
+        self.folder, self._root = folder, root
+
+    def keep(self, number: str, spans: Sequence[Span], records: Any) -> Kept:
+        """Copies the transactions of ``spans``, whose index records these are, durably: of the
+        quarantine of this id. Raises OSError, and TargetError where the relay log is shorter."""
+        made = Kept(
+            self._path(number, int(records["end"][-1])),
+            np.concatenate([span.ends - span.starts for span in spans]),
+            records["position"].astype(np.int64),
+            records["end"].astype(np.int64),
+            np.concatenate([span.compressed for span in spans]),
+            np.concatenate([np.full(len(span), span.checksum) for span in spans]),
+            tuple(gtid_text(records)),
+            records["commit_time"].astype(np.int64),
+        )
+        folder = os.path.dirname(made.path)
+        if is_remote(folder):
+            with storage.open_output(made.path) as out:
+                _write(out, spans, made)
+            return made
+        if not os.path.isdir(folder):
+            make_folder(folder)
+            sync_above(folder, self._root)
+        fresh = f"{made.path}.{uuid.uuid4().hex}.new"
+        with open(fresh, "wb", opener=opener) as out:
+            _write(out, spans, made)
+            out.flush()
+            os.fsync(out.fileno())
+        reach("quarantine_keeping")
+        os.replace(fresh, made.path)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        reach("quarantine_kept")
+        return made
+
+    def _path(self, number: str, end: int) -> str:
+        return os.path.join(self.folder, number, f"{end:020d}{_EVENTS}")
+
+    def _names(self, number: str) -> list[str]:
+        return sorted(storage.names(os.path.join(self.folder, number)))
+
+    def kept(self, number: str) -> list[Kept]:
+        """All that is kept of a quarantine, in the log's order. Raises OSError, TargetError and
+        FormatError for a file that can't be read."""
+        folder = os.path.join(self.folder, number)
+        paths = [os.path.join(folder, n) for n in self._names(number) if n.endswith(_EVENTS)]
+        return [_read(path) for path in paths]
+
+    def clean(self, number: str, position: int, settle: Callable[[], None]) -> None:
+        """Removes, at start, what was kept behind the newest cut, at a packed position, when
+        ``settle`` has made that cut durable: the log brings it again. Raises OSError."""
+        wanted = f"{position:020d}{_EVENTS}"
+        behind = [n for n in self._names(number) if not n.endswith(_EVENTS) or n > wanted]
+        if behind:
+            settle()
+            for name in behind:
+                storage.remove_if_there(os.path.join(self.folder, number, name))
+
+    def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
+        """Removes what was kept of quarantines that have ended, when ``settle`` has made durable
+        what shows that. Raises OSError."""
+        found = [number for number in ended if self._names(number)]
+        if found:
+            settle()
+            for number in found:
+                reach("quarantine_forget")
+                storage.remove_folder(os.path.join(self.folder, number))
+
+
+def _write(out: BinaryIO, spans: Sequence[Span], made: Kept) -> None:
+    for span in spans:
+        apart = np.flatnonzero(span.starts[1:] != span.ends[:-1]) + 1
+        firsts, lasts = np.append(0, apart), np.append(apart, len(span)) - 1
+        with span.open() as source:
+            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+                source.seek(int(span.starts[first]))
+                left = int(span.ends[last] - span.starts[first])
+                while left:
+                    data = source.read(min(left, _COPY_BYTES))
+                    if not data:
+                        raise TargetError(
+                            "the relay log is shorter than when it was indexed", file=span.path
+                        )
+                    out.write(data)
+                    left -= len(data)
+    fields = {
+        "sizes": made.sizes.tolist(), "at": made.at.tolist(), "ends": made.ends.tolist(),
+        "compressed": made.compressed.tolist(), "checksum": made.checksum.tolist(),
+        "gtids": list(made.gtids), "commit_times": made.commit_times.tolist(),
+    }  # fmt: skip
+    text = formats.stamp(json.dumps(fields), _FORMAT).encode()
+    out.write(text + _TAIL.pack(len(text), _MAGIC))
+
+
+def _read(path: str) -> Kept:
+    with storage.open_input(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL.size))
+        tail = file.read()
+        length, magic = _TAIL.unpack(tail) if len(tail) == _TAIL.size else (0, b"")
+        if magic != _MAGIC or length > size:
+            raise TargetError(
+                "a file of the quarantine is damaged", file=path,
+                hint="restore it; or copy its table again: spark-repl snapshot --table",
+            )  # fmt: skip
+        file.seek(size - _TAIL.size - length)
+        text = file.read(length).decode()
+    fields = json.loads(formats.unstamp(text, _FORMAT, "a file of the quarantine", path))
+    kept = Kept(
+        path,
+        np.array(fields["sizes"], np.int64),
+        np.array(fields["at"], np.int64),
+        np.array(fields["ends"], np.int64),
+        np.array(fields["compressed"], np.bool_),
+        np.array(fields["checksum"], np.bool_),
+        tuple(fields["gtids"]),
+        np.array(fields["commit_times"], np.int64),
+    )
+    if kept.bytes != size - _TAIL.size - length:
+        raise TargetError("a file of the quarantine is damaged", file=path)
+    return kept
