@@ -173,8 +173,8 @@ class Pipeline:
             self._status.turned_away(group.shares, error)
             raise
         except SparkReplError as error:
-            self._order.fail(group.slot)
             self._faults += [error] if group.with_rows else []
+            self._order.fail(group.slot)
             raise self._named(error, group) from error
         except BaseException as error:
             self._order.fail(group.slot)

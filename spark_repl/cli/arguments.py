@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import __version__
 from ..config import Apply
-from . import cut_arguments, setup_arguments
+from . import cut_arguments, quarantine_arguments, setup_arguments
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -40,6 +40,7 @@ _GROUPS: dict[str, dict[str, str]] = {
     "By hand": {
         "skip": "leave out a transaction, on record",
         "xa": "prepared XA branches: list, commit, rollback",
+        "quarantine": "changes that could not be applied: list, show, replay, drop",
     },
     "How fast is it here": {
         "bench": "decode, apply, receive, snapshot, latency",
@@ -66,7 +67,7 @@ def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
     """The parser; ``run``: what carries out each command, by its words ("cut list")."""
     lines = [""]
     for title, group in _GROUPS.items():
-        lines += [f"{title}:", *(f"  {name:10}{text}" for name, text in group.items()), ""]
+        lines += [f"{title}:", *(f"  {name:11}{text}" for name, text in group.items()), ""]
     root = argparse.ArgumentParser(
         prog="spark-repl",
         usage="%(prog)s [--version] [--help] COMMAND ...",
@@ -79,6 +80,7 @@ def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
     for add in (_setup, _demo, _apply, _relay, _live, _status, _report, _skip, _xa, _bench):
         add(commands)
     cut_arguments.add(commands, _options)
+    quarantine_arguments.add(commands, _options)
     setup_arguments.add(commands, _options)
     return root
 

@@ -39,6 +39,9 @@ def _cut(commands: Commands, options: Options) -> None:
             " 2026-11-24T14:00:00Z, say, or a pinned one (default: latest)",
         )  # fmt: skip
     export.add_argument("--out", metavar="FILE", help="instead of standard output")
+    export.add_argument(
+        "--quarantined", action="store_true", help="also tables in quarantine, as they were before"
+    )
     export.add_argument("--pin", metavar="NAME", help="keep the cut until NAME is unpinned")
     unpin = actions.add("unpin", "let a cut go as any other of its age")
     options(unpin, ("--target", "--config"))

@@ -70,6 +70,11 @@ def show_cut(options: argparse.Namespace) -> int:
     print_table(("table", "path", "version"), rows)
     for name, why in cut.waiting.items():
         print(f"not shown until it is copied: {name} since {why.since}: {why.reason}")
+    for name, mark in cut.quarantined.items():
+        print(
+            f"in quarantine: {name} since {mark.since}, {mark.transactions} transactions:"
+            f" {mark.reason}"
+        )
     return 0
 
 
@@ -80,7 +85,7 @@ def export_cut(options: argparse.Namespace) -> int:
     cut = find_cut(control, options.at)
     if options.pin:  # first, so that nothing of what is listed can go
         pin(control, cut, options.pin)
-    found = manifest(layout, cut)
+    found = manifest(layout, cut, quarantined=options.quarantined)
     if not options.out:
         print(json.dumps(found))
         return 0
@@ -92,7 +97,8 @@ def export_cut(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"can't write the manifest: {error.strerror}", file=options.out
         ) from error
-    fields = {"gtid_executed": cut.gtid_executed, "tables": len(cut.tables), "out": options.out}
+    count = len(found["tables"])
+    fields = {"gtid_executed": cut.gtid_executed, "tables": count, "out": options.out}
     emit(fields, options.json)
     return 0
 
@@ -123,4 +129,5 @@ def cut_json(cut: Cut) -> dict[str, Any]:
             for name, table in cut.tables.items()
         },
         "waiting": {name: asdict(why) for name, why in cut.waiting.items()},
+        "quarantined": {name: asdict(why) for name, why in cut.quarantined.items()},
     }

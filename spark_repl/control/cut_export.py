@@ -19,21 +19,26 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 
-def manifest(layout: Layout, cut: Cut) -> dict[str, Any]:
+def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str, Any]:
     """What a reader needs to see the cut: per table ``path`` and ``version`` for engines that read
     Delta, and the version's files with their sizes and rows.
 
     ``plain``: whether the files, read as Parquet by the schema's names, are the table's rows: no
     row is marked as deleted, no column is mapped to another name or lies in the path alone. Raises
-    TargetError when a table's version can't be read.
+    TargetError when a table's version can't be read. ``quarantined``: also those in quarantine, as
+    they were before.
     """
+    marked = () if quarantined else cut.quarantined
     return {
         "format": FORMAT,
         "gtid_executed": cut.gtid_executed,
         "at": cut.at and cut.at.isoformat(),
         "tables": {
-            name: _table(name, layout.table(at.path), at.version) for name, at in cut.tables.items()
+            name: _table(name, layout.table(at.path), at.version)
+            for name, at in cut.tables.items()
+            if name not in marked
         },
+        "quarantined": {name: why.reason for name, why in cut.quarantined.items()},
         "waiting": {name: why.reason for name, why in cut.waiting.items()},
     }
 

@@ -152,6 +152,12 @@ def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample
     oldest = max((branch["age_s"] for branch in branches), default=0)
     yield "xa_prepared_age_seconds", "Age of the oldest prepared XA branch", oldest
     yield "tables_waiting", "Tables that no cut shows until they are copied", len(status["waiting"])
+    still = status["quarantined"].values()
+    yield "tables_quarantined", "Tables that stand still in quarantine", len(still)
+    kept = sum(one["transactions"] for one in still)
+    yield "quarantined_transactions", "Transactions that are kept and not applied", kept
+    size = sum(one["bytes"] for one in still)
+    yield "quarantined_bytes", "Bytes of the log that are kept of them", size
     yield "problems", "What status names as wrong", len(status["problems"])
     for receiver in status["replication_connection_status"]:
         connected = receiver["SERVICE_STATE"] == "ON"

@@ -90,6 +90,15 @@ def _of_tables(status: Mapping[str, Any]) -> Iterator[Problem]:
             f"{name} waits for a copy since {why['since']}: {why['reason']} ({why['copy']})",
             f"run copies it by itself; else spark-repl snapshot --config F --table {name}",
         )
+    for name, why in status["quarantined"].items():
+        failed = f"; replayed in vain: {why['failed']}" if why["failed"] else ""
+        yield Problem(
+            f"{name} is in quarantine since {why['since']}, {why['transactions']} transactions are"
+            f" kept: {why['reason']}{failed}",
+            "it is replayed when the applier starts next" if why["asked"] == "replay"
+            else "mend its rows, stop the applier, spark-repl quarantine replay --table"
+            f" {name}, and start it; or copy it again",
+        )  # fmt: skip
     if status["state"] != "running":
         for name, position in status["ahead"].items():
             yield Problem(f"{name} is ahead of the last cut, at {position}",

@@ -13,6 +13,7 @@ from ..control.control import Control
 from ..control.copies import Copy, last_copy
 from ..control.definitions import shown_by_rows
 from ..control.layout import Layout
+from ..control.quarantine import open_quarantines
 from ..position import RelayPosition
 from ..receiver.report import read_report
 from . import verify_status
@@ -80,6 +81,7 @@ def status(
         "xa_recover": _xa_recover(last, live.get("xa_age_limit_s", Apply.xa_age_limit_s)),
         "ahead": live.get("ahead", {}),
         "waiting": _waiting(control, last),
+        "quarantined": _quarantined(control, last),
         "verify": verify_status.read(Layout(target, state_path).verified),
         "tables": {},
     }
@@ -245,6 +247,24 @@ def _waiting(control: Control, last: Cut | None) -> dict[str, dict[str, str]]:
     return {
         name: {"reason": why.reason, "since": why.since, "copy": _copy_state(copy, name)}
         for name, why in waiting.items()
+    }
+
+
+def _quarantined(control: Control, last: Cut | None) -> dict[str, dict[str, Any]]:
+    """The tables that stand still, because a change of theirs could not be applied: why, since
+    which transaction, how much is kept up to the last cut, and what somebody has decided."""
+    marks = last.quarantined if last else {}
+    return {
+        name: {
+            "reason": one.reason,
+            "number": one.number,
+            "since": one.since,
+            "transactions": marks[name].transactions if name in marks else 0,
+            "bytes": marks[name].bytes if name in marks else 0,
+            "asked": one.asked,
+            "failed": one.failed,
+        }
+        for name, one in open_quarantines(control).items()
     }
 
 

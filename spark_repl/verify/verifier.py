@@ -219,6 +219,8 @@ class Verifier:
         at, name = cut.tables.get(check.name), check.name
         if why := cut.waiting.get(name):
             check.changed = f"it waits for a copy since {why.since}: {why.reason}"
+        elif mark := cut.quarantined.get(name):
+            check.changed = f"it is in quarantine since {mark.since}: {mark.reason}"
         elif at is None:
             check.changed = "the target has no such table"
         elif self._paths.setdefault(name, at.path) != at.path:

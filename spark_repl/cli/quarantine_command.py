@@ -1,0 +1,105 @@
+"""``spark-repl quarantine``: tables that stand still, what is kept of them, and what is decided
+about that by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..control.by_hand import decide
+from ..control.control import Control
+from ..control.layout import Layout
+from ..control.quarantine import DROP, KIND, REPLAY, named, open_quarantines
+from ..control.quarantine_store import QuarantineStore
+from .inspect import emit, print_table
+
+if TYPE_CHECKING:
+    from ..control.quarantine import Quarantine
+
+_SHOWN = ("table", "since", "begun", "transactions", "bytes", "asked", "reason")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the target has in quarantine."""
+
+    control: Control
+    store: QuarantineStore
+    tables: dict[str, Quarantine]
+
+    @classmethod
+    def of(cls, target: str) -> _Found:
+        control, layout = Control.existing(target), Layout(target)
+        store = QuarantineStore(layout.quarantine, layout.target)
+        return cls(control, store, open_quarantines(control))
+
+
+def show_list(options: argparse.Namespace) -> int:
+    """Each table, why it stands still, and how much is kept of it."""
+    found = _Found.of(options.target)
+    lines = [_line(found, one) for one in found.tables.values()]
+    if options.json:
+        emit({"quarantined": lines}, True)
+        return 0
+    print_table(_SHOWN, [tuple(str(line[name] or "") for name in _SHOWN) for line in lines])
+    return 0
+
+
+def _line(found: _Found, one: Quarantine) -> dict[str, Any]:
+    kept = found.store.kept(one.id)
+    failed = f" (replayed in vain: {one.failed})" if one.failed else ""
+    return {
+        "table": one.name, "path": one.path, "since": one.since, "gtid": one.gtid,
+        "position": one.position, "number": one.number, "begun": str(one.at),
+        "transactions": sum(len(each.sizes) for each in kept),
+        "bytes": sum(each.bytes for each in kept),
+        "asked": one.asked, "reason": one.reason + failed,
+    }  # fmt: skip
+
+
+def show(options: argparse.Namespace) -> int:
+    """The row changes that are kept of a table, decoded, in the log's order: a line of JSON each.
+    What can't be decoded is said in its place."""
+    from ..control.quarantine_rows import kept_rows  # and pandas with it, through pyarrow
+
+    found = _Found.of(options.target)
+    one = named(found.tables, options.table)
+    count = 0
+    for change in kept_rows(found.control, found.store, one):
+        if count == options.rows:
+            break
+        print(json.dumps(change, default=str))
+        count += 1
+    if options.json:
+        emit({"table": one.name, "changes": count}, True)
+    return 0
+
+
+def _ask(options: argparse.Namespace, action: str) -> int:
+    """Records the decision, who took it and when, as the target's owner: its applier must be
+    stopped, and carries it out when it starts next. Raises ConfigError, FencedError."""
+    found = _Found.of(options.target)
+    one = named(found.tables, options.table)
+    decide(found.control, KIND, {"id": one.id, "name": one.name, "action": action})
+    emit({"table": one.name, "action": action, "when": "at the applier's next start"}, options.json)
+    return 0
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Has what is kept of a table applied."""
+    return _ask(options, REPLAY)
+
+
+def drop(options: argparse.Namespace) -> int:
+    """Has what is kept of a table forgotten: it lacks these changes from there on."""
+    return _ask(options, DROP)
+
+
+RUN = {
+    "quarantine list": show_list,
+    "quarantine show": show,
+    "quarantine replay": replay,
+    "quarantine drop": drop,
+}

@@ -1,0 +1,76 @@
+"""The row changes that are kept of a table in quarantine, decoded for somebody to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..binlog.types.forms import Forms
+from ..decode.row_batches import table_batches
+from ..decode.spans import read_images, slices
+from ..decode.unapplied import Alone
+from ..errors import SparkReplError, TargetError
+from ..gtid import GtidSet
+from ..position import RelayPosition
+from ..relay.record import RECORD
+from ..runtime.object_store import is_remote
+from .definitions import Definitions
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..decode.staged import Span
+    from .control import Control
+    from .quarantine import Quarantine
+    from .quarantine_store import Kept, QuarantineStore
+
+_COLUMNS = ("operation", "gtid", "position", "commit_time", "before", "after")
+
+
+def kept_rows(
+    control: Control, store: QuarantineStore, one: Quarantine, *, zero_dates: str = "string"
+) -> Iterator[dict[str, Any]]:
+    """A change each, in the log's order: what ``read_changes`` has of it, but for the table's name.
+    A part that can't be decoded comes as ``error`` with its place. Raises TargetError, OSError."""
+    definition, forms = _definition(control, one), Forms(zero_dates)
+    for kept in store.kept(one.id):
+        if is_remote(kept.path):
+            raise TargetError(
+                "what is kept on an object store can't be shown from there", file=kept.path,
+                hint="copy the folder to a disk, or read it as a part of a target there",
+            )  # fmt: skip
+        for span, first in kept.spans():
+            yield from _of_span(span, kept, first, Alone(one.name, definition), forms)
+
+
+def _definition(control: Control, one: Quarantine) -> TableDefinition | None:
+    """The table's, as the log's statements have it: for logs that name no columns."""
+    definitions = Definitions(control)
+    definitions.load()
+    return definitions.at(one.path, one.held_from, GtidSet())
+
+
+def _of_span(
+    span: Span, kept: Kept, first: int, known: Alone, forms: Forms
+) -> Iterator[dict[str, Any]]:
+    records = np.zeros(len(span), RECORD)
+    last = first + len(span)
+    records["position"], records["commit_time"] = kept.at[first:last], kept.commit_times[first:last]
+    gtids = pa.array(kept.gtids[first:last], pa.string())
+    for begin, end in slices(span):
+        try:
+            changes = []
+            for images, ordinals, _ in read_images(
+                span, begin, end, np.arange(begin, end), known=known, forms=forms, pairs=True
+            ):
+                if images.definition.name not in known or not images.definition.columns:
+                    continue
+                for batch in table_batches(images, records, gtids, ordinals, forms.zero_dates):
+                    changes += batch.select(list(_COLUMNS)).to_pylist()
+        except SparkReplError as error:
+            yield {"error": str(error), "gtid": kept.gtids[first + begin]}
+            continue
+        for change in sorted(changes, key=lambda change: change["position"]):
+            yield {**change, "position": str(RelayPosition.unpack(change["position"]))}
