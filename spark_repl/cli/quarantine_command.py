@@ -25,6 +25,7 @@ _SHOWN = ("table", "since", "begun", "transactions", "bytes", "asked", "reason")
 class _Found:
     """What the target has in quarantine."""
 
+    layout: Layout
     control: Control
     store: QuarantineStore
     tables: dict[str, Quarantine]
@@ -33,7 +34,7 @@ class _Found:
     def of(cls, target: str) -> _Found:
         control, layout = Control.existing(target), Layout(target)
         store = QuarantineStore(layout.quarantine, layout.target)
-        return cls(control, store, open_quarantines(control))
+        return cls(layout, control, store, open_quarantines(control))
 
 
 def show_list(options: argparse.Namespace) -> int:
@@ -62,12 +63,12 @@ def _line(found: _Found, one: Quarantine) -> dict[str, Any]:
 def show(options: argparse.Namespace) -> int:
     """The row changes that are kept of a table, decoded, in the log's order: a line of JSON each.
     What can't be decoded is said in its place."""
-    from ..control.quarantine_rows import kept_rows  # and pandas with it, through pyarrow
+    from ..observe.quarantine_rows import kept_rows  # and pandas with it, through pyarrow
 
     found = _Found.of(options.target)
     one = named(found.tables, options.table)
     count = 0
-    for change in kept_rows(found.control, found.store, one):
+    for change in kept_rows(found.layout, found.control, found.store, one):
         if count == options.rows:
             break
         print(json.dumps(change, default=str))

@@ -30,9 +30,13 @@ def definition_text(definition: TableDefinition) -> str:
 
 def created(snapshot: Snapshot) -> TableDefinition:
     """The table's definition as it was created."""
-    text = snapshot.configuration[DEFINITION]
+    return defined(snapshot.configuration[DEFINITION], snapshot.folder)
+
+
+def defined(text: str, folder: str) -> TableDefinition:
+    """The definition that stands in the property of the table at ``folder``."""
     return TableDefinition.from_json(
-        formats.unstamp(text, _DEFINITION_FORMAT, "this table", snapshot.folder)
+        formats.unstamp(text, _DEFINITION_FORMAT, "this table", folder)
     )
 
 

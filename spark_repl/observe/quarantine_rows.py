@@ -9,32 +9,37 @@ import numpy as np
 import pyarrow as pa
 
 from ..binlog.types.forms import Forms
+from ..control.definitions import Definitions
+from ..control.layout import Layout
+from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
 from ..decode.unapplied import Alone
+from ..delta.delta_table import opened
 from ..errors import SparkReplError, TargetError
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.record import RECORD
 from ..runtime.object_store import is_remote
-from .definitions import Definitions
+from ..write.own_metadata import DEFINITION, defined
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
+    from ..control.control import Control
+    from ..control.quarantine import Quarantine
+    from ..control.quarantine_store import Kept, QuarantineStore
     from ..decode.staged import Span
-    from .control import Control
-    from .quarantine import Quarantine
-    from .quarantine_store import Kept, QuarantineStore
 
+_FORMS = Forms("string")
 _COLUMNS = ("operation", "gtid", "position", "commit_time", "before", "after")
 
 
 def kept_rows(
-    control: Control, store: QuarantineStore, one: Quarantine, *, zero_dates: str = "string"
+    layout: Layout, control: Control, store: QuarantineStore, one: Quarantine
 ) -> Iterator[dict[str, Any]]:
     """A change each, in the log's order: what ``read_changes`` has of it, but for the table's name.
     A part that can't be decoded comes as ``error`` with its place. Raises TargetError, OSError."""
-    definition, forms = _definition(control, one), Forms(zero_dates)
+    known = Alone(one.name, _definition(layout, control, one))
     for kept in store.kept(one.id):
         if is_remote(kept.path):
             raise TargetError(
@@ -42,18 +47,23 @@ def kept_rows(
                 hint="copy the folder to a disk, or read it as a part of a target there",
             )  # fmt: skip
         for span, first in kept.spans():
-            yield from _of_span(span, kept, first, Alone(one.name, definition), forms)
+            yield from _of_span(span, kept, first, one.name, known)
 
 
-def _definition(control: Control, one: Quarantine) -> TableDefinition | None:
-    """The table's, as the log's statements have it: for logs that name no columns."""
+def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefinition:
+    """The table's, as statements have left it: for logs that name no columns."""
     definitions = Definitions(control)
     definitions.load()
-    return definitions.at(one.path, one.held_from, GtidSet())
+    found = definitions.at(one.path, one.held_from, GtidSet())
+    if found is None:
+        folder = layout.table(one.path)
+        with opened(folder) as table:
+            found = defined(table.metadata().configuration[DEFINITION], folder)
+    return rename(found.in_log, one.name)
 
 
 def _of_span(
-    span: Span, kept: Kept, first: int, known: Alone, forms: Forms
+    span: Span, kept: Kept, first: int, name: str, known: Alone
 ) -> Iterator[dict[str, Any]]:
     records = np.zeros(len(span), RECORD)
     last = first + len(span)
@@ -63,11 +73,11 @@ def _of_span(
         try:
             changes = []
             for images, ordinals, _ in read_images(
-                span, begin, end, np.arange(begin, end), known=known, forms=forms, pairs=True
+                span, begin, end, np.arange(begin, end), known=known, forms=_FORMS, pairs=True
             ):
-                if images.definition.name not in known or not images.definition.columns:
+                if images.definition.name != name:
                     continue
-                for batch in table_batches(images, records, gtids, ordinals, forms.zero_dates):
+                for batch in table_batches(images, records, gtids, ordinals, _FORMS.zero_dates):
                     changes += batch.select(list(_COLUMNS)).to_pylist()
         except SparkReplError as error:
             yield {"error": str(error), "gtid": kept.gtids[first + begin]}
