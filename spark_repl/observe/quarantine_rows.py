@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from ..binlog.types.forms import Forms
 from ..control.definitions import Definitions
-from ..control.layout import Layout
 from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
@@ -26,6 +25,7 @@ from ..write.own_metadata import DEFINITION, defined
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..control.control import Control
+    from ..control.layout import Layout
     from ..control.quarantine import Quarantine
     from ..control.quarantine_store import Kept, QuarantineStore
     from ..decode.staged import Span

@@ -121,7 +121,6 @@ def test_all_faults_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"apply": {"on_error": "quarantine"}}, ["apply.on_error"]),
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
     ],
 )
