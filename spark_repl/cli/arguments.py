@@ -210,7 +210,11 @@ def _live(commands: Commands) -> None:
         _options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
         _options(command, ("--master", "--take-over"))
-    _options(verify, ("--master",), help="Spark master (default: local[CONNECTIONS])")
+    _options(
+        verify,
+        ("--master",),
+        help="read and compare on this Spark master (default: processes here)",
+    )
 
 
 def _verify(commands: Commands) -> argparse.ArgumentParser:
@@ -218,6 +222,10 @@ def _verify(commands: Commands) -> argparse.ArgumentParser:
     verify.add_argument(
         "--table", metavar="DB.TABLE", action="append", default=[],
         help="this table alone; again for more (default: all)",
+    )  # fmt: skip
+    verify.add_argument(
+        "--between", nargs=2, metavar=("CUT", "CUT2"),
+        help="two cuts, named as cut show --at has it, without the source",
     )  # fmt: skip
     verify.add_argument("--repair", action="store_true", help="copy tables that differ anew")
     for name, kind, text in (

@@ -163,15 +163,10 @@ class TableCheck:
                 found.add(literal(column, data.hex() if text else value))
         return tuple(sorted(found))
 
-    def target_rows(self, keys: Keys, at: FileSet, most: int = 1 << 30) -> list[pa.Table]:
+    def target_rows(self, keys: Keys, at: FileSet) -> list[pa.Table]:
         """The target's rows of some keys, by file."""
-        found, schema = list[pa.Table](), self.definition.arrow_schema()
-        for path, made, alive in at.live(self.work, self.definition.primary_key):
-            rows = alive[np.isin(made[0][alive], keys)][:most]
-            if len(rows):
-                found.append(at.values(path, rows, schema))
-                most -= len(rows)
-        return found
+        key, schema = self.definition.primary_key, self.definition.arrow_schema()
+        return at.rows_with(self.work, keys, key, schema)
 
     def _target(self, keys: Keys, at: FileSet) -> tuple[Sums, Sums]:
         target = lie = sums(keys, _NONE, _NONE)

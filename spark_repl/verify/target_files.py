@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
+from ..delta.statistics import row_count
 from .digest_files import load, save
 from .digests import Digests, digests, mix
 
@@ -66,6 +67,26 @@ class FileSet:
                 dead = deletion_vector.read(self.folder, vector)
                 alive[np.frombuffer(dead.to_array(), np.uint32)] = False
             yield path, made, np.flatnonzero(alive)
+
+    def without(self, paths: Collection[str]) -> FileSet:
+        """The set without some of its files."""
+        return replace(self, files={p: add for p, add in self.files.items() if p not in paths})
+
+    def rows_of(self, add: Mapping[str, Any]) -> int:
+        """How many rows of a live file are live."""
+        dead = (add.get("deletionVector") or {}).get("cardinality", 0)
+        return row_count(self.folder, dict(add)) - int(dead)
+
+    def rows_with(
+        self, work: str, keys: npt.NDArray[np.uint64], key: tuple[int, ...], schema: pa.Schema
+    ) -> list[pa.Table]:
+        """The live rows that have one of ``keys`` (digests), by file."""
+        found = []
+        for path, made, alive in self.live(work, key):
+            rows = alive[np.isin(made[0][alive], keys)]
+            if len(rows):
+                found.append(self.values(path, rows, schema))
+        return found
 
     def values(self, path: str, rows: npt.NDArray[np.int64], schema: pa.Schema) -> pa.Table:
         """Rows of one file, by their numbers."""

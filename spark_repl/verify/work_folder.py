@@ -22,16 +22,18 @@ _PLAN = "plan.json"
 
 
 class WorkFolder:
-    """A folder that one verify at a time has. Raises TargetError while another one does."""
+    """A folder ``name`` that one verify at a time has. Raises TargetError while another one
+    does."""
 
-    def __init__(self, path: str) -> None:
-        self._path = os.path.join(path, "work")
+    def __init__(self, path: str, name: str = "work") -> None:
+        self._path = os.path.join(path, name)
+        self._name = "lock" if name == "work" else f"{name}.lock"
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> Self:
         make_folder(os.path.dirname(self._path))
         make_folder(self._path)
-        self._lock = open(os.path.join(os.path.dirname(self._path), "lock"), "w")
+        self._lock = open(os.path.join(os.path.dirname(self._path), self._name), "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
