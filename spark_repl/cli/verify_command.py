@@ -47,7 +47,7 @@ def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
 def _between(
     options: argparse.Namespace, config: Config, only: tuple[str, ...], limits: Limits
 ) -> int:
-    for name in ("repair", "rows_per_second", "wait"):
+    for name in ("repair", "rows_per_second", "wait", "sample"):
         if getattr(options, name):
             raise ConfigError(
                 f"--between has no --{name.replace('_', '-')}: two cuts of the target are compared,"
@@ -77,7 +77,7 @@ def _limits(options: argparse.Namespace, workers: int) -> Limits:
             raise ConfigError(f"--{name} {value}: give 1 or more")
     return Limits(
         connections or workers, rows or 0, usual.wait_s if wait is None else wait,
-        usual.shown if show is None else show,
+        usual.shown if show is None else show, options.sample or 100,
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def verify(
     files = partial(files_of, _log())
     with _workers(config, master, limits.connections) as workers:
         found = Verifier(config, layout, files, workers, limits).verify(only)
-    fields = result(found, time.perf_counter() - began)
+    fields = result(found, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
     tables = tuple(name for name, one in found.tables.items() if one["differing"])
     if repair and tables:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import TargetError
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
 
 _PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a table is read. ``ranges``: WHERE clauses; ``sample``: which rows these are (``sample``,
+    as JSON), where not all, but about ``percent``, are asked for."""
+
+    ranges: tuple[str, ...] = ()
+    percent: float = 100
+    sample: str = ""
 
 
 class WorkFolder:
@@ -48,23 +59,23 @@ class WorkFolder:
         assert self._lock is not None
         self._lock.close()
 
-    def of(self, definition: TableDefinition, ends: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """(the table's folder, the ranges' ends): those of a verify that was cut off, while the
-        table's definition is the one that it has read."""
+    def of(self, definition: TableDefinition, plan: Plan) -> tuple[str, Plan]:
+        """(the table's folder, how it is read): as a verify that was cut off has read it, while the
+        table's definition and the share that is asked for are the same."""
         folder, said = self._folder(definition.name), definition.to_json()
-        plan = os.path.join(folder, _PLAN)
+        file_name = os.path.join(folder, _PLAN)
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-            with open(plan, encoding="utf-8") as file:
+            with open(file_name, encoding="utf-8") as file:
                 known = json.load(file)
-            if known["definition"] == said:
-                return folder, tuple(known["ends"])
+            if (known["definition"], known["percent"]) == (said, plan.percent):
+                return folder, Plan(tuple(known["ranges"]), known["percent"], known["sample"])
         self.forget(definition.name)
         os.makedirs(folder)
-        work = f"{plan}.{os.getpid()}"
+        work = f"{file_name}.{os.getpid()}"
         with open(work, "w", encoding="utf-8") as file:
-            json.dump({"definition": said, "ends": ends}, file)
-        os.replace(work, plan)
-        return folder, ends
+            json.dump({"definition": said, **asdict(plan)}, file)
+        os.replace(work, file_name)
+        return folder, plan
 
     def forget(self, name: str) -> None:
         shutil.rmtree(self._folder(name), ignore_errors=True)
