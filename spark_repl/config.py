@@ -153,11 +153,14 @@ class Filters:
 
 @dataclass(frozen=True)
 class Observe:
-    """What the applier says of itself: metrics over HTTP, and how its log is written."""
+    """What the applier says of itself: metrics over HTTP, how its log is written, and how often it
+    has its tables compared with the source's."""
 
     listen: str = _key("", rules.listen)
     token_file: str = _key("", rules.ANY)
     log_format: str = _key("text", rules.choice("text", "json"))
+    verify_hours: int = _key(0, rules.integer(0, 876000))
+    verify_rows_per_s: int = _key(50000, rules.integer(0))
 
 
 @dataclass(frozen=True)

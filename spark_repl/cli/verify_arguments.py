@@ -31,6 +31,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         ("show", int, "name so many rows (default: 100)"),
     ):
         verify.add_argument(f"--{name}", type=kind, metavar="N", help=text)
+    verify.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
     return verify
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from ..verify.verifier import Limits
 
 UNDECIDED = 3
+_NICE = 10
 
 
 def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
@@ -29,6 +33,8 @@ def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
         raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
     limits = _limits(options, config.apply.workers)
     only = tuple(options.table)
+    if options.supervised:
+        _stand_back(options.supervised)
     if options.between:
         return _between(options, config, only, limits)
     from ..verify.command import verify as carry_out
@@ -42,6 +48,18 @@ def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
     if found["differing"] or found["not_compared"]:
         return 1
     return UNDECIDED if found["undecided"] else 0
+
+
+def _stand_back(parent: int) -> None:
+    """For a scheduled one: what others have to do comes first, and it ends with its ``parent``."""
+    os.nice(_NICE)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _between(

@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from ..relay.source_place import SourcePlace
 from ..runtime.companion import Companion
 from ..runtime.retry import Stopped
 from ..source.connection import present_gtids
+from .scheduled_verify import ScheduledVerify
 from .supervisor import Supervisor, wait_for_log
 
 if TYPE_CHECKING:
@@ -282,7 +284,13 @@ def _follow(
         with Progress(config) as progress:
             applier = Replica(spark, config, progress.group, take_over=take_over, copies=copies)
             replica.append(applier)
-            with applier, Recopier(spark, config, applier), watch(receiver, applier):
+            beside = (
+                Recopier(spark, config, applier), watch(receiver, applier),
+                ScheduledVerify(config, config_file, applier.fail),
+            )  # fmt: skip
+            with applier, ExitStack() as stack:
+                for one in beside:
+                    stack.enter_context(one)
                 progress.begin(applier)
                 result = applier.apply(follow=True)
                 if receiver.error is not None:

@@ -1,9 +1,9 @@
-"""One verify from beginning to end: processes, the result kept for ``status``, the repair."""
+"""One verify from beginning to end: workers, the result kept for ``status``, the repair."""
 
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -14,14 +14,13 @@ from ..control.cut_reader import find_cut
 from ..control.layout import Layout
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
-from ..runtime.processes import Processes
 from .between import Between, by_table
 from .table_files import files_of
 from .verifier import Runs, Verifier
 from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -43,8 +42,8 @@ def verify(
     layout = Layout.of(config.target)
     Control.existing(config.target.path)
     files = partial(files_of, _log())
-    with _workers(config, master, limits.connections) as workers:
-        found = Verifier(config, layout, files, workers, limits).verify(only)
+    workers = _workers(config, master, limits.connections)
+    found = Verifier(config, layout, files, workers, limits).verify(only)
     fields = result(found, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
     tables = tuple(name for name, one in found.tables.items() if one["differing"])
@@ -65,10 +64,8 @@ def between(
     Control.existing(config.target.path)
     control = Control(layout.control, config.channel)
     left, right = (find_cut(control, at) for at in cuts)
-    with (
-        WorkFolder(layout.verify, "between") as work,
-        _workers(config, master, limits.connections) as workers,
-    ):
+    workers = _workers(config, master, limits.connections)
+    with WorkFolder(layout.verify, "between") as work:
         compare = Between(layout, control, _log(), workers.run, limits.connections)
         found = compare.compare(left, right, only, work, limits.shown)
         work.clear()
@@ -90,18 +87,25 @@ def _log() -> PublicLog:
     return PublicLog(cast("SparkSession", None))
 
 
-@contextmanager
-def _workers(config: Config, master: str | None, connections: int) -> Iterator[Runs]:
-    """Executors of the Spark master that was asked for; without one processes of this machine,
-    which are there before a JVM would be."""
+class _Threads:
+    """Threads of this process: they wait for servers and disks, and what they compute (Arrow, numpy
+    and our kernels) lets the others go on. They are there 5 seconds before a JVM would be."""
+
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+        if len(tasks) < 2:
+            return [function(task) for task in tasks]
+        with ThreadPoolExecutor(len(tasks)) as pool:  # as many lists as there are connections
+            return list(pool.map(function, tasks))
+
+
+def _workers(config: Config, master: str | None, connections: int) -> Runs:
+    """Executors of the Spark master that was asked for; without one threads."""
     if master is None:
-        with Processes(connections) as processes:
-            yield processes
-        return
+        return _Threads()
     from ..runtime.session import build_session
     from ..runtime.workers import Workers
 
-    yield Workers(build_session(master=master, target=config.target.path), connections)
+    return Workers(build_session(master=master, target=config.target.path), connections)
 
 
 def result(found: Found, seconds: float) -> dict[str, Any]:
