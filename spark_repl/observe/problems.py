@@ -24,6 +24,7 @@ def problems(status: Mapping[str, Any]) -> list[Problem]:
     of_tables = list(_of_tables(status))
     found = [*_of_applier(status), *_of_receiver(status), *_of_retries(status)]
     verified = _of_verify(status.get("verify"))
+    found += [Problem(note["what"], note["hint"]) for note in status["notes"]]
     return [*found, *_first(of_tables), *verified, *_first(list(_of_branches(status)))]
 
 

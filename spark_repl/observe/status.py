@@ -78,6 +78,7 @@ def status(
         "cuts": control.cut_count(),
         "statements": live.get("statements") or StatementStatus().fields(),
         "xa_recover": _xa_recover(last, live.get("xa_age_limit_s", Apply.xa_age_limit_s)),
+        "notes": live.get("notes", []) if running else [],
         "ahead": live.get("ahead", {}),
         "waiting": _waiting(control, last),
         "verify": verify_status.read(Layout(target, state_path).verified),

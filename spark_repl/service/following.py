@@ -12,7 +12,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from ..relay.source_place import SourcePlace
 from ..runtime.companion import Companion
 from ..runtime.retry import Stopped
 from ..source.connection import present_gtids
+from .reload import Reload
 from .scheduled_verify import ScheduledVerify
 from .supervisor import Supervisor, wait_for_log
 
@@ -227,6 +227,7 @@ def run(
             applier.stop()
 
     _at_signals(end)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until Reload hears it
     check_free(config.observe)
     from ..copy.copy_plan import plan_copy
 
@@ -282,15 +283,14 @@ def _follow(
                 return None
         _wait_for_copied(config, receiver, stop)
         with Progress(config) as progress:
-            applier = Replica(spark, config, progress.group, take_over=take_over, copies=copies)
+            applier = Replica(
+                spark, config, progress.group, take_over=take_over, copies=copies, serves=True
+            )
             replica.append(applier)
-            beside = (
-                Recopier(spark, config, applier), watch(receiver, applier),
-                ScheduledVerify(config, config_file, applier.fail),
-            )  # fmt: skip
-            with applier, ExitStack() as stack:
-                for one in beside:
-                    stack.enter_context(one)
+            recopier = Recopier(spark, config, applier)
+            verify = ScheduledVerify(config, config_file, applier.fail)
+            reload = Reload(config, config_file, receiver, applier, recopier, verify)
+            with applier, recopier, watch(receiver, applier), verify, reload:
                 progress.begin(applier)
                 result = applier.apply(follow=True)
                 if receiver.error is not None:
