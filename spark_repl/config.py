@@ -150,11 +150,15 @@ class Filters:
 
 @dataclass(frozen=True)
 class Observe:
-    """What the applier says of itself: metrics over HTTP, and how its log is written."""
+    """What the applier says of itself: metrics over HTTP, how its log is written, and how often it
+    has its tables compared with the source's."""
 
-    listen: str = _key("", rules.listen)
+    listen: str = _key("auto", rules.listen)
+    """"auto": with ``run`` at ``rules.LISTEN`` if nobody else is there, else ""; "": nowhere"""
     token_file: str = _key("", rules.ANY)
     log_format: str = _key("text", rules.choice("text", "json"))
+    verify_hours: int = _key(0, rules.integer(0, 876000))
+    verify_rows_per_s: int = _key(50000, rules.integer(0))
 
 
 @dataclass(frozen=True)
@@ -203,12 +207,15 @@ class Config:
             (merged.setdefault(section, {}) if section else merged)[key] = value
         return Config.from_mapping(merged)
 
+    def names(self) -> tuple[str, ...]:
+        """The dotted names of all keys."""
+        return tuple(_KEYS)
+
     def check_supported(self) -> None:
         """Raises ConfigError naming every key whose value asks for what is not there yet."""
         faults = []
         for name, item in _KEYS.items():
-            section, _, key = name.rpartition(".")
-            value = getattr(getattr(self, section) if section else self, key)
+            key, value = name.rpartition(".")[2], value_of(self, name)
             done = item.metadata["done"]
             if done is not None and value not in done:
                 shown = "" if key.startswith("password") else f" = {toml(value)}"
@@ -232,6 +239,12 @@ _TOP: dict[str, Field[Any]] = {f.name: f for f in fields(Config) if f.name not i
 _KEYS: dict[str, Field[Any]] = _TOP | {
     f"{name}.{f.name}": f for name, section in _SECTIONS.items() for f in fields(section)
 }
+
+
+def value_of(config: Config, name: str) -> Any:
+    """The value of a key by its dotted name."""
+    section, _, key = name.rpartition(".")
+    return getattr(getattr(config, section) if section else config, key)
 
 
 def load(path: str | Path) -> Config:

@@ -12,6 +12,8 @@ Rule = Callable[[Any], str | None]
 _PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
 _OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")
 POLICIES = ("apply", "additive_only", "stop", "ignore_drop")
+LISTEN = "127.0.0.1:8470"
+"""where ``run`` serves its page, if nothing else is asked for"""
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
 
 
@@ -68,11 +70,11 @@ def hosts(value: Any) -> str | None:
 
 
 def listen(value: Any) -> str | None:
-    """ "host:port", or "" for none."""
-    wanted = 'must be "host:port", or ""'
+    """ "host:port", "auto", or "" for none."""
+    wanted = 'must be "host:port", "auto", or ""'
     if not isinstance(value, str):
         return f"{wanted}, not {value!r}"
-    if not value:
+    if value in ("", "auto"):
         return None
     match = _HOST_PORT.fullmatch(value)
     return None if match and int(match.group(2)) <= 65535 else wanted
@@ -86,6 +88,8 @@ def host_port(value: str) -> tuple[str, int]:
 
 def is_local(value: str) -> bool:
     """Whether nobody but this machine reaches that ``listen``."""
+    if value == "auto":
+        return True
     host = host_port(value)[0]
     if host == "localhost":
         return True

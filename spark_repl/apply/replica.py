@@ -22,7 +22,7 @@ from ..delta.delta_log import DeltaLog
 from ..delta.public_log import open_table_log
 from ..errors import FormerOwnerError, SparkReplError, StaleCopyError
 from ..observe.applier_status import ApplierStatus, Counters, Result
-from ..observe.endpoint import Endpoint
+from ..observe.endpoint import open_endpoint
 from ..observe.looks import looks
 from ..position import RelayPosition
 from ..relay.log import open_log
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..decode.staged import Staged, StageTask
     from ..delta.table_log import TableLog
+    from ..observe.applier_status import Note
+    from ..observe.endpoint import Endpoint
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
     from ..write.cascade_task import Cascaded, CascadeTask
@@ -91,7 +93,8 @@ class Replica:
     ``apply()`` ends at the log's end, with ``follow=True`` when ``stop()`` is called. Owns the
     target from ``start()`` to ``close()``; use it as a context manager. ``on_group`` is told of
     each group that has landed: what was counted so far, and its packed end. ``copies``: whether
-    tables are copied beside it that wait for that (``copy.recopy``).
+    tables are copied beside it that wait for that (``copy.recopy``), ``serves``: whether it has a
+    page where none is asked for.
     """
 
     def __init__(
@@ -103,13 +106,15 @@ class Replica:
         take_over: bool = False,
         until: Until | None = None,
         copies: bool = False,
+        serves: bool = False,
         parts: Parts | None = None,
     ) -> None:
         config.check_supported()
         self._copies = copies and config.ddl.unknown == "copy"
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
-        self._take_over, self._until = take_over, until
+        self._take_over, self._until, self._serves = take_over, until, serves
+        self.notes: dict[str, Note] = {}
         self._layout = Layout.of(config.target)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
@@ -137,8 +142,7 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
         be served as they are to be.
         """
-        if self.config.observe.listen:
-            self._endpoint = Endpoint(self.config.observe)
+        self._endpoint = open_endpoint(self.config.observe, self.notes, serves=self._serves)
         relay = open_log(self._relay_path)
         if self._until is not None:
             self._until.check(relay)
@@ -169,6 +173,7 @@ class Replica:
             self._layout.status, config, control.epoch, self.counters, self._on_group,
             applied.ahead,
         )  # fmt: skip
+        status.notes = self.notes
         status.stands_at(point.position)
         stopping = threading.Event()
         retries = Retries(config.apply.transaction_retries, stopping, status.transient)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import __version__
 from ..config import Apply
-from . import cut_arguments, quarantine_arguments, setup_arguments
+from . import cut_arguments, quarantine_arguments, setup_arguments, verify_arguments
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -206,30 +206,17 @@ def _live(commands: Commands) -> None:
     )  # fmt: skip
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
     receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
-    verify = _verify(commands)
+    verify = verify_arguments.add(commands)
     for command in (run, copy, receive, verify):
         _options(command, ("--config",), required=True)
         _options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
         _options(command, ("--master", "--take-over"))
-    _options(verify, ("--master",), help="Spark master (default: local[CONNECTIONS])")
-
-
-def _verify(commands: Commands) -> argparse.ArgumentParser:
-    verify = commands.add("verify")
-    verify.add_argument(
-        "--table", metavar="DB.TABLE", action="append", default=[],
-        help="this table alone; again for more (default: all)",
-    )  # fmt: skip
-    verify.add_argument("--repair", action="store_true", help="copy tables that differ anew")
-    for name, kind, text in (
-        ("connections", int, "read so many key ranges side by side (default: apply.workers)"),
-        ("rows-per-second", int, "read no more rows from the source (default: no limit)"),
-        ("wait", float, "seconds to wait for a cut that holds what was read (default: 300)"),
-        ("show", int, "name so many rows (default: 100)"),
-    ):
-        verify.add_argument(f"--{name}", type=kind, metavar="N", help=text)
-    return verify
+    _options(
+        verify,
+        ("--master",),
+        help="read and compare on this Spark master (default: processes here)",
+    )
 
 
 def _status(commands: Commands) -> None:

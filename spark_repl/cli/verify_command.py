@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +18,11 @@ from ..errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..config import Config
     from ..verify.verifier import Limits
 
 UNDECIDED = 3
+_NICE = 10
 
 
 def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
@@ -27,9 +32,13 @@ def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
     if odd := [name for name in options.table if not all(name.partition("."))]:
         raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
     limits = _limits(options, config.apply.workers)
+    only = tuple(options.table)
+    if options.supervised:
+        _stand_back(options.supervised)
+    if options.between:
+        return _between(options, config, only, limits)
     from ..verify.command import verify as carry_out
 
-    only = tuple(options.table)
     repair = partial(copy_anew, config, master=options.master) if options.repair else None
     found = carry_out(config, only, limits, master=options.master, repair=repair)
     if options.json:
@@ -39,6 +48,40 @@ def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
     if found["differing"] or found["not_compared"]:
         return 1
     return UNDECIDED if found["undecided"] else 0
+
+
+def _stand_back(parent: int) -> None:
+    """For a scheduled one: what others have to do comes first, and it ends with its ``parent``."""
+    os.nice(_NICE)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _between(
+    options: argparse.Namespace, config: Config, only: tuple[str, ...], limits: Limits
+) -> int:
+    for name in ("repair", "rows_per_second", "wait", "sample"):
+        if getattr(options, name):
+            raise ConfigError(
+                f"--between has no --{name.replace('_', '-')}: two cuts of the target are compared,"
+                " and the source is not asked"
+            )
+    from ..verify.command import between
+
+    first, second = options.between
+    found = between(config, (first, second), only, limits, options.master)
+    if options.json:
+        print(json.dumps(found, default=str))
+    else:
+        _print_rows(found)
+        for name in ("tables", "rows", "differing", "ranges", "seconds"):
+            print(f"{name}: {found[name]}")
+    return 1 if found["differing"] or found["not_compared"] else 0
 
 
 def _limits(options: argparse.Namespace, workers: int) -> Limits:
@@ -52,18 +95,25 @@ def _limits(options: argparse.Namespace, workers: int) -> Limits:
             raise ConfigError(f"--{name} {value}: give 1 or more")
     return Limits(
         connections or workers, rows or 0, usual.wait_s if wait is None else wait,
-        usual.shown if show is None else show,
+        usual.shown if show is None else show, options.sample or 100,
     )  # fmt: skip
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print_rows(found: dict[str, Any]) -> None:
+    """The rows that differ, and on standard error the tables that were not compared."""
     for one in found["differences"]:
         columns = f", columns {', '.join(one['columns'])}" if one.get("columns") else ""
         counts = f", {one['source']} on the source, {one['target']} here" if "source" in one else ""
+        if "first" in one:
+            counts = f", {one['first']} in the first cut, {one['second']} in the second"
         print(f"{one['table']}: {one['kind']} {json.dumps(one['row'], default=str)}"
               f"{columns}{counts}")  # fmt: skip
     for name, reason in found["not_compared"].items():
         print(f"{name}: not compared: {reason}", file=sys.stderr)
+
+
+def _print(found: dict[str, Any]) -> None:
+    _print_rows(found)
     if found["undecided"]:
         print(f"{found['undecided']} rows changed at every look", file=sys.stderr)
     names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import formats
@@ -78,6 +78,14 @@ class Result:
     tail: str | None
 
 
+@dataclass(frozen=True)
+class Note:
+    """What is not as it was asked for, and stops nothing; what to do about it: ``hint``."""
+
+    what: str
+    hint: str
+
+
 class ApplierStatus:
     """The applier's state, reported by any thread. Writes the file at most twice a second, at
     states that last, and at the end; never over what the owner of a later ``epoch`` has written.
@@ -115,7 +123,8 @@ class ApplierStatus:
         self._workers = WorkerStatus(config.apply.workers)
         self._ahead: dict[str, str] = {}
         self._copy: dict[str, Any] = {}
-        self._xa_age_limit_s = config.apply.xa_age_limit_s
+        self.xa_age_limit_s = config.apply.xa_age_limit_s
+        self.notes: dict[str, Note] = {}
         before = _of_run_before(path)
         self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
         self._past = Past(before.get("past", {}).get("samples", ()))
@@ -252,7 +261,8 @@ class ApplierStatus:
                 "epoch": self.epoch,
                 "retries": self.counters.retries,
                 "task_retries": self.counters.task_retries,
-                "xa_age_limit_s": self._xa_age_limit_s,
+                "xa_age_limit_s": self.xa_age_limit_s,
+                "notes": [asdict(note) for note in list(self.notes.values())],
                 "coordinator": self.coordinator,
                 "statements": self._statements.fields(),
                 "ahead": self._ahead,

@@ -16,12 +16,14 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from ..config_rules import host_port, is_local
+from ..config_rules import LISTEN, host_port, is_local
 from ..errors import ConfigError, SparkReplError
+from .applier_status import Note
 from .page import POLICY
 
 if TYPE_CHECKING:
@@ -139,9 +141,26 @@ class _Server6(_Server):
 
 
 def check_free(observe: Observe) -> None:
-    """Raises ConfigError where nobody could listen: said before long work begins."""
-    if observe.listen:
+    """Raises ConfigError where nobody could listen that was asked to: said before long work
+    begins."""
+    if observe.listen not in ("", "auto"):
         Endpoint(observe).close()
+
+
+def open_endpoint(observe: Observe, notes: dict[str, Note], *, serves: bool) -> Endpoint | None:
+    """The endpoint that is asked for; None: none is. With "auto" it is there where the applier
+    ``serves`` and its port is free; else ``notes`` says why not. Raises ConfigError for an address
+    that was asked for by name."""
+    if observe.listen != "auto":
+        return Endpoint(observe) if observe.listen else None
+    if not serves:
+        return None
+    try:
+        return Endpoint(replace(observe, listen=LISTEN))
+    except ConfigError as error:
+        log.warning("there is no page: %s", error)
+        notes["page"] = Note(f"there is no page: {error}", error.hint or "")
+        return None
 
 
 def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:

@@ -125,6 +125,19 @@ def _stream(status: dict[str, Any]) -> Iterator[Sample]:
         yield "stream_batch_seconds", "How long Spark's last batch took", said["seconds"]
 
 
+def _verified(found: dict[str, Any] | None) -> Iterator[Sample]:
+    """What the last verify has found, where there was one."""
+    if found is None:
+        return
+    at = datetime.fromisoformat(found["at"]).timestamp()
+    yield "verify_timestamp_seconds", "When the last verify ended", at
+    yield "verify_rows", "Rows that the last verify has compared", found["rows"]
+    yield "verify_differing_rows", "Rows that differ from the source's", found["differing"]
+    yield "verify_undecided_rows", "Rows that changed at every look", found["undecided"]
+    left_out = len(found["not_compared"])
+    yield "verify_tables_not_compared", "Tables that could not be compared", left_out
+
+
 def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:
     yield "applier_running", "1 while an applier owns the target", applier["SERVICE_STATE"] == "ON"
     crashed = status["state"] == "crashed"
@@ -163,4 +176,5 @@ def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample
         connected = receiver["SERVICE_STATE"] == "ON"
         yield "receiver_connected", "1 while the receiver is connected to the source", connected
         yield "relay_log_bytes", "Size of the relay log", receiver["RELAY_LOG_SPACE"]
+    yield from _verified(status.get("verify"))
     yield "look_timestamp_seconds", "When this look was taken", time.time()

@@ -23,7 +23,9 @@ def problems(status: Mapping[str, Any]) -> list[Problem]:
     """Of a status that has none of them yet; the worst come first."""
     of_tables = list(_of_tables(status))
     found = [*_of_applier(status), *_of_receiver(status), *_of_retries(status)]
-    return [*found, *_first(of_tables), *_first(list(_of_branches(status)))]
+    verified = _of_verify(status.get("verify"))
+    found += [Problem(note["what"], note["hint"]) for note in status["notes"]]
+    return [*found, *_first(of_tables), *verified, *_first(list(_of_branches(status)))]
 
 
 def _first(found: list[Problem]) -> list[Problem]:
@@ -70,6 +72,19 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
                 f"the receiver is {receiver['SERVICE_DOING']}: the relay log is full",
                 "the applier makes room when it gets on; or raise relay.space_limit_bytes",
             )
+
+
+def _of_verify(found: Mapping[str, Any] | None) -> Iterator[Problem]:
+    by_table = (found or {}).get("by_table", {})
+    repaired = (found or {}).get("repaired", ())
+    wrong = [name for name, one in by_table.items() if one["differing"] and name not in repaired]
+    if found and wrong:
+        count = sum(by_table[name]["differing"] for name in wrong)
+        named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)
+        yield Problem(
+            f"{count} rows differed from the source's at {found['at']}: {named}",
+            "spark-repl verify --repair; what differs: status --json, verify.differences",
+        )
 
 
 def _of_retries(status: Mapping[str, Any]) -> Iterator[Problem]:

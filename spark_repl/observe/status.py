@@ -79,6 +79,7 @@ def status(
         "cuts": control.cut_count(),
         "statements": live.get("statements") or StatementStatus().fields(),
         "xa_recover": _xa_recover(last, live.get("xa_age_limit_s", Apply.xa_age_limit_s)),
+        "notes": live.get("notes", []) if running else [],
         "ahead": live.get("ahead", {}),
         "waiting": _waiting(control, last),
         "quarantined": _quarantined(control, last),

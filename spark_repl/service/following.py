@@ -33,6 +33,8 @@ from ..relay.source_place import SourcePlace
 from ..runtime.companion import Companion
 from ..runtime.retry import Stopped
 from ..source.connection import present_gtids
+from .reload import Reload
+from .scheduled_verify import ScheduledVerify
 from .supervisor import Supervisor, wait_for_log
 
 if TYPE_CHECKING:
@@ -225,6 +227,7 @@ def run(
             applier.stop()
 
     _at_signals(end)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until Reload hears it
     check_free(config.observe)
     from ..copy.copy_plan import plan_copy
 
@@ -280,9 +283,14 @@ def _follow(
                 return None
         _wait_for_copied(config, receiver, stop)
         with Progress(config) as progress:
-            applier = Replica(spark, config, progress.group, take_over=take_over, copies=copies)
+            applier = Replica(
+                spark, config, progress.group, take_over=take_over, copies=copies, serves=True
+            )
             replica.append(applier)
-            with applier, Recopier(spark, config, applier), watch(receiver, applier):
+            recopier = Recopier(spark, config, applier)
+            verify = ScheduledVerify(config, config_file, applier.fail)
+            reload = Reload(config, config_file, receiver, applier, recopier, verify)
+            with applier, recopier, watch(receiver, applier), verify, reload:
                 progress.begin(applier)
                 result = applier.apply(follow=True)
                 if receiver.error is not None:

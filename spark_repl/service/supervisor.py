@@ -64,6 +64,11 @@ class Supervisor:
                 self._process.kill()
         self._companion.join(_STOP_S)
 
+    def restart(self) -> None:
+        """Ends the process, which is started again, and reads the configuration then."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None

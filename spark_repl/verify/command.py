@@ -1,24 +1,28 @@
-"""One verify from beginning to end: Spark's workers, the result kept for ``status``, the repair."""
+"""One verify from beginning to end: workers, the result kept for ``status``, the repair."""
 
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..control.control import Control
+from ..control.cut_reader import find_cut
 from ..control.layout import Layout
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
-from ..runtime.session import build_session
-from ..runtime.workers import Workers
+from .between import Between, by_table
 from .table_files import files_of
-from .verifier import Verifier
+from .verifier import Runs, Verifier
+from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
 
     from ..config import Config
     from .verifier import Found, Limits
@@ -37,13 +41,10 @@ def verify(
     began = time.perf_counter()
     layout = Layout.of(config.target)
     Control.existing(config.target.path)
-    spark = build_session(
-        master=master or f"local[{limits.connections}]", target=config.target.path
-    )
-    files = partial(files_of, PublicLog(spark))
-    workers = Workers(spark, limits.connections)
+    files = partial(files_of, _log())
+    workers = _workers(config, master, limits.connections)
     found = Verifier(config, layout, files, workers, limits).verify(only)
-    fields = result(found, time.perf_counter() - began)
+    fields = result(found, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
     tables = tuple(name for name, one in found.tables.items() if one["differing"])
     if repair and tables:
@@ -51,6 +52,60 @@ def verify(
         fields["repaired"] = list(tables)
         record(layout.verified, fields)
     return fields
+
+
+def between(
+    config: Config, cuts: tuple[str, str], only: tuple[str, ...], limits: Limits, master: str | None
+) -> dict[str, Any]:
+    """What two cuts, named as ``cut show --at`` takes them, have differently. Raises ConfigError
+    and TargetError for one that there is not, and TargetError when a table is gone."""
+    began = time.perf_counter()
+    layout = Layout.of(config.target)
+    Control.existing(config.target.path)
+    control = Control(layout.control, config.channel)
+    left, right = (find_cut(control, at) for at in cuts)
+    workers = _workers(config, master, limits.connections)
+    with WorkFolder(layout.verify, "between") as work:
+        compare = Between(layout, control, _log(), workers.run, limits.connections)
+        found = compare.compare(left, right, only, work, limits.shown)
+        work.clear()
+    seconds = time.perf_counter() - began
+    return {
+        "tables": len(found.tables),
+        **by_table(found),
+        "seconds": round(seconds, 3),
+        "rows_per_s": round(by_table(found)["rows"] / max(seconds, 1e-3)),
+        "gtid_executed": [left.gtid_executed, right.gtid_executed],
+        "differences": found.differences,
+        "not_compared": found.not_compared,
+        "by_table": found.tables,
+    }
+
+
+def _log() -> PublicLog:
+    """Of which nothing is asked that needs a session."""
+    return PublicLog(cast("SparkSession", None))
+
+
+class _Threads:
+    """Threads of this process: they wait for servers and disks, and what they compute (Arrow, numpy
+    and our kernels) lets the others go on. They are there 5 seconds before a JVM would be."""
+
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+        if len(tasks) < 2:
+            return [function(task) for task in tasks]
+        with ThreadPoolExecutor(len(tasks)) as pool:  # as many lists as there are connections
+            return list(pool.map(function, tasks))
+
+
+def _workers(config: Config, master: str | None, connections: int) -> Runs:
+    """Executors of the Spark master that was asked for; without one threads."""
+    if master is None:
+        return _Threads()
+    from ..runtime.session import build_session
+    from ..runtime.workers import Workers
+
+    return Workers(build_session(master=master, target=config.target.path), connections)
 
 
 def result(found: Found, seconds: float) -> dict[str, Any]:

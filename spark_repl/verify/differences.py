@@ -13,6 +13,7 @@ from .digests import digests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..binlog.definition import TableDefinition
     from .compare import Keys
     from .table_check import TableCheck
 
@@ -25,28 +26,39 @@ def differences(check: TableCheck, most: int) -> list[dict[str, Any]]:
     keys = check.named[:most]
     if not len(keys) or check.at is None:
         return []
-    source = _by_key(check, [check.values] if check.values is not None else [], keys)
-    target = _by_key(check, check.target_rows(keys, check.at), keys)
-    return [_shown(check, source.get(key, []), target.get(key, [])) for key in keys.tolist()]
+    source = [check.values] if check.values is not None else []
+    found = shown(check.definition, keys, source, check.target_rows(keys, check.at))
+    return [{**one, "table": check.name} for one in found]
 
 
-def _by_key(check: TableCheck, tables: list[pa.Table], keys: Keys) -> dict[int, list[pa.Table]]:
+def shown(
+    definition: TableDefinition, keys: Keys, source: list[pa.Table], target: list[pa.Table]
+) -> list[dict[str, Any]]:
+    """What is said of each key, by the rows of both sides."""
+    left, right = (_by_key(definition, rows, keys) for rows in (source, target))
+    return [_shown(definition, left.get(key, []), right.get(key, [])) for key in keys.tolist()]
+
+
+def _by_key(
+    definition: TableDefinition, tables: list[pa.Table], keys: Keys
+) -> dict[int, list[pa.Table]]:
     found: dict[int, list[pa.Table]] = {}
     for table in tables:
         arrays = [one_chunk(column) for column in table.columns]
-        made = digests(arrays, check.definition.primary_key)[0]
+        made = digests(arrays, definition.primary_key)[0]
         for row in np.flatnonzero(np.isin(made, keys)).tolist():
             found.setdefault(int(made[row]), []).append(table.slice(row, 1))
     return found
 
 
-def _shown(check: TableCheck, source: list[pa.Table], target: list[pa.Table]) -> dict[str, Any]:
-    definition = check.definition
+def _shown(
+    definition: TableDefinition, source: list[pa.Table], target: list[pa.Table]
+) -> dict[str, Any]:
     names = [definition.columns[number].name for number in definition.primary_key]
     row = (source or target)[:1]
     values = row[0].select(names) if row and names else row[0] if row else None
     shown = {n: _text(values.column(n)[0].as_py()) for n in values.column_names} if values else {}
-    fields: dict[str, Any] = {"table": check.name, "kind": "different", "row": shown}
+    fields: dict[str, Any] = {"table": definition.name, "kind": "different", "row": shown}
     if not names:
         return fields | {"kind": "count", "source": len(source), "target": len(target)}
     if not source or not target:

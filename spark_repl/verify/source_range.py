@@ -20,6 +20,8 @@ from .digest_files import save
 from .digests import Digests, digests
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from ..binlog.definition import TableDefinition
     from ..config import Source
 
@@ -52,22 +54,39 @@ class RangeRows:
 
 
 def read_ranges(tasks: list[RangeTask]) -> list[RangeRows | SparkReplError]:
-    """Ranges one after the other, over a connection each: as many lists, as many connections."""
+    """Ranges one after the other, over one connection: as many lists, as many connections."""
     done: list[RangeRows | SparkReplError] = []
-    for task in tasks:
-        try:
-            done.append(patiently(task.source, partial(_read, task)))
-        except SparkReplError as error:
-            done.append(error.at(table=task.definition.name))
+    with _Line() as line:
+        for task in tasks:
+            try:
+                done.append(patiently(task.source, partial(line.read, task)))
+            except SparkReplError as error:
+                done.append(error.at(table=task.definition.name))
     return done
 
 
-def _read(task: RangeTask) -> RangeRows:
-    connection = connect(task.source)
-    try:
-        return _digest(task, connection)
-    finally:
-        connection.close()
+class _Line:
+    """A connection, until a reading fails: then the next one has a new one."""
+
+    def __init__(self) -> None:
+        self._connection: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def read(self, task: RangeTask) -> RangeRows:
+        if self._connection is None:
+            self._connection = connect(task.source)
+        try:
+            return _digest(task, self._connection)
+        except BaseException:
+            self.__exit__()
+            raise
 
 
 def _digest(task: RangeTask, connection: Any) -> RangeRows:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ..binlog.charsets.charset import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
-from ..copy.source_tables import literal, quoted, wheres
+from ..copy.source_tables import literal, quoted
 from .compare import Keys, Sums, differing, sums
 from .digest_files import load
 from .source_range import RangeRows, RangeTask
@@ -30,6 +30,7 @@ from .target_files import FileSet, places
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
+    from .sample import Sample
 
 NAMED_AFTER, NAMED_AFTER_MISSING = 2, 5
 """looks with the same difference behind the first one; where the target has no rows of the key"""
@@ -49,13 +50,14 @@ class _Seen:
 
 @dataclass
 class TableCheck:
-    """``ends``: the ranges' upper ends (copy/source_tables). ``changed``: why the table's looks so
-    far count no more."""
+    """``ranges``: WHERE clauses that together read all rows, or the ``sample``. ``changed``: why
+    the table's looks so far count no more."""
 
     config: Config
     definition: TableDefinition
-    ends: tuple[str, ...]
+    ranges: tuple[str, ...]
     work: str
+    sample: Sample | None = None
     rate: float = 0
     rows: int = 0
     looks: int = 0
@@ -90,7 +92,7 @@ class TableCheck:
         """What is to be read at the next look: all, or the ranges and keys that are left."""
         first = self.definition.primary_key[:1]
         column = quoted(self.definition.columns[first[0]].name) if first else ""
-        ranges = wheres(column, self.ends)
+        ranges = self.ranges
         if self.looks == 0:
             outs = [self._out(number) for number in range(len(ranges))]
             pairs = zip(ranges, outs, strict=True)
@@ -127,7 +129,7 @@ class TableCheck:
         self.looks += 1
 
     def _first(self, at: FileSet) -> None:
-        ranges = [load(self._out(number)) for number in range(len(self.ends) + 1)]
+        ranges = [load(self._out(number)) for number in range(len(self.ranges))]
         self.rows = sum(one.shape[1] for one in ranges)
         self.left = differing(ranges, at.live(self.work, self.definition.primary_key))
         self.times = np.zeros(len(self.left), np.int64)
@@ -163,15 +165,10 @@ class TableCheck:
                 found.add(literal(column, data.hex() if text else value))
         return tuple(sorted(found))
 
-    def target_rows(self, keys: Keys, at: FileSet, most: int = 1 << 30) -> list[pa.Table]:
+    def target_rows(self, keys: Keys, at: FileSet) -> list[pa.Table]:
         """The target's rows of some keys, by file."""
-        found, schema = list[pa.Table](), self.definition.arrow_schema()
-        for path, made, alive in at.live(self.work, self.definition.primary_key):
-            rows = alive[np.isin(made[0][alive], keys)][:most]
-            if len(rows):
-                found.append(at.values(path, rows, schema))
-                most -= len(rows)
-        return found
+        key, schema = self.definition.primary_key, self.definition.arrow_schema()
+        return at.rows_with(self.work, keys, key, schema)
 
     def _target(self, keys: Keys, at: FileSet) -> tuple[Sums, Sums]:
         target = lie = sums(keys, _NONE, _NONE)

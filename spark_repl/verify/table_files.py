@@ -9,16 +9,22 @@ from ..errors import TargetError
 from .target_files import FileSet
 
 if TYPE_CHECKING:
-    from ..delta.table_log import TableLog
+    from ..delta.table_log import Snapshot, TableLog
 
 
 def files_of(log: TableLog, folder: str, version: int) -> FileSet:
     """The live files of one version. Raises TargetError when there is none."""
+    snapshot = snapshot_of(log, folder, version)
+    columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
+    return FileSet(folder, version, snapshot.schema_string, columns, log.files(snapshot))
+
+
+def snapshot_of(log: TableLog, folder: str, version: int) -> Snapshot:
+    """One version. Raises TargetError when there is none."""
     snapshot = log.snapshot(folder, version)
     if snapshot is None:
         raise TargetError(
             "the cut names a table that is not there", file=folder,
             hint="has somebody removed it? spark-repl snapshot --table copies it anew",
         )  # fmt: skip
-    columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
-    return FileSet(folder, version, snapshot.schema_string, columns, log.files(snapshot))
+    return snapshot

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,12 @@ import pyarrow as pa
 
 from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
+from ..delta.statistics import row_count
 from .digest_files import load, save
 from .digests import Digests, digests, mix
+
+if TYPE_CHECKING:
+    from .sample import Sample
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class FileTask:
     schema: pa.Schema
     key: tuple[int, ...]
     out: str
+    sample: Sample | None = None
+    """None: all rows; else the digests of others are 0, and they are not looked at"""
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,13 @@ class FileSet:
         said = "\0".join((self.folder, path, self.schema_string, repr(key)))
         return os.path.join(work, f"t-{hashlib.sha256(said.encode()).hexdigest()[:32]}.npy")
 
-    def tasks(self, work: str, schema: pa.Schema, key: tuple[int, ...]) -> list[FileTask]:
+    def tasks(
+        self, work: str, schema: pa.Schema, key: tuple[int, ...], sample: Sample | None = None
+    ) -> list[FileTask]:
         """For the files whose digests are not kept yet."""
         outs = {path: self.out(work, path, key) for path in self.files}
         return [
-            FileTask(self.folder, path, self.columns, schema, key, out)
+            FileTask(self.folder, path, self.columns, schema, key, out, sample)
             for path, out in outs.items()
             if not os.path.exists(out)
         ]
@@ -58,14 +66,35 @@ class FileSet:
     def live(
         self, work: str, key: tuple[int, ...]
     ) -> Iterator[tuple[str, Digests, npt.NDArray[np.int64]]]:
-        """(path, digests of all rows, numbers of those that are live) of each file."""
+        """(path, digests of all rows, numbers of those that are live) of each file. A row of a
+        sample that is to be seen has no key digest of 0, nor would more than 1 of 2^64 others."""
         for path, add in self.files.items():
             made = load(self.out(work, path, key))
-            alive = np.ones(made.shape[1], bool)
+            alive = np.asarray(made[0] != 0)
             if vector := add.get("deletionVector"):
                 dead = deletion_vector.read(self.folder, vector)
                 alive[np.frombuffer(dead.to_array(), np.uint32)] = False
             yield path, made, np.flatnonzero(alive)
+
+    def without(self, paths: Collection[str]) -> FileSet:
+        """The set without some of its files."""
+        return replace(self, files={p: add for p, add in self.files.items() if p not in paths})
+
+    def rows_of(self, add: Mapping[str, Any]) -> int:
+        """How many rows of a live file are live."""
+        dead = (add.get("deletionVector") or {}).get("cardinality", 0)
+        return row_count(self.folder, dict(add)) - int(dead)
+
+    def rows_with(
+        self, work: str, keys: npt.NDArray[np.uint64], key: tuple[int, ...], schema: pa.Schema
+    ) -> list[pa.Table]:
+        """The live rows that have one of ``keys`` (digests), by file."""
+        found = []
+        for path, made, alive in self.live(work, key):
+            rows = alive[np.isin(made[0][alive], keys)]
+            if len(rows):
+                found.append(self.values(path, rows, schema))
+        return found
 
     def values(self, path: str, rows: npt.NDArray[np.int64], schema: pa.Schema) -> pa.Table:
         """Rows of one file, by their numbers."""
@@ -77,13 +106,32 @@ def digest_files(tasks: Sequence[FileTask]) -> int:
     """Digests files, each into a file of its own; returns how many rows they hold."""
     rows = 0
     for task in tasks:
-        with open_file(task.folder, task.path) as file:
-            stored = stored_columns(file, task.columns.physical)
-        rows_read = _typed(stored, task.schema)
-        made = digests([one_chunk(column) for column in rows_read.columns], task.key)
+        made = _whole(task) if task.sample is None else _sampled(task, task.sample)
         rows += made.shape[1]
         save(task.out, made)
     return rows
+
+
+def _whole(task: FileTask) -> Digests:
+    with open_file(task.folder, task.path) as file:
+        stored = stored_columns(file, task.columns.physical)
+    rows = _typed(stored, task.schema)
+    return digests([one_chunk(column) for column in rows.columns], task.key)
+
+
+def _sampled(task: FileTask, sample: Sample) -> Digests:
+    """Reads one column of all rows, and of the sample's rows all."""
+    physical = task.columns.physical
+    with open_file(task.folder, task.path) as file:
+        (values,) = stored_columns(file, [physical[sample.column]])
+    chosen = np.flatnonzero(
+        sample.holds(with_type(one_chunk(values), task.schema.types[sample.column]))
+    )
+    made = np.zeros((2, len(values)), np.uint64)
+    if len(chosen):
+        rows = _typed(read_rows(task.folder, task.path, physical, chosen), task.schema)
+        made[:, chosen] = digests([one_chunk(column) for column in rows.columns], task.key)
+    return made
 
 
 def places(path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

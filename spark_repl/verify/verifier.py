@@ -18,16 +18,17 @@ from ..binlog.types.forms import Forms
 from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..copy.chunk import patiently
-from ..copy.source_tables import chunk_ends, list_tables
+from ..copy.source_tables import chunk_ends, list_tables, quoted, wheres
 from ..ddl.filters import Filters
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
 from ..gtid import GtidSet
 from ..source.connection import DumpConnection
 from .differences import differences
+from .sample import Sample, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
 from .target_files import FileSet, digest_files
-from .work_folder import WorkFolder
+from .work_folder import Plan, WorkFolder
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -52,12 +53,13 @@ class Runs(Protocol):
 @dataclass(frozen=True)
 class Limits:
     """What a verify may take. ``rows_per_s``: 0 for no limit; ``wait_s``: for a cut; ``shown``:
-    rows that are named with their values."""
+    rows that are named with their values; ``percent``: a share of each table's rows."""
 
     connections: int = 2
     rows_per_s: int = 0
     wait_s: float = 300.0
     shown: int = 100
+    percent: float = 100
 
 
 @dataclass
@@ -106,14 +108,14 @@ class Verifier:
         return self.found
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
-        def plan(source: DumpConnection) -> list[tuple[SourceTable, tuple[str, ...]]]:
+        def plan(source: DumpConnection) -> list[tuple[SourceTable, Plan]]:
             if source.server().variables.get("gtid_mode", "OFF") != "ON":
                 raise SourceError(
                     "the source has no GTIDs, by which a cut is known to hold what was read",
                     hint="verify needs gtid_mode = ON on the source",
                 )
             tables = list_tables(source.rows, only, filters)
-            return [(table, chunk_ends(source.rows, table)) for table in tables]
+            return [(table, self._plan_of(source.rows, table)) for table in tables]
 
         filters = Filters.of(self.config.filters)
         forms = Forms(
@@ -121,12 +123,24 @@ class Verifier:
             self.config.target.geometry_as, self.config.target.json_as,
         )  # fmt: skip
         checks = {}
-        for table, ends in self._asked(plan):
+        for table, planned in self._asked(plan):
             definition = forms.apply(table.definition)
-            folder, ends = work.of(definition, ends)
+            folder, taken = work.of(definition, planned)
             rate = self._limits.rows_per_s / self._limits.connections
-            checks[definition.name] = TableCheck(self.config, definition, ends, folder, rate)
+            sample = Sample.from_json(taken.sample) if taken.sample else None
+            checks[definition.name] = TableCheck(
+                self.config, definition, taken.ranges, folder, sample, rate
+            )
         return checks
+
+    def _plan_of(self, query: Callable[[str], Any], table: SourceTable) -> Plan:
+        percent = self._limits.percent
+        if percent < 100:
+            sample, ranges = sample_of(query, table, percent)
+            return Plan(ranges, percent, sample.to_json() if sample else "")
+        first = table.definition.primary_key[:1]
+        column = quoted(table.definition.columns[first[0]].name) if first else ""
+        return Plan(tuple(wheres(column, chunk_ends(query, table))))
 
     def _asked(self, question: Callable[[DumpConnection], Any]) -> Any:
         def ask() -> Any:
@@ -176,7 +190,7 @@ class Verifier:
             for name, at in sets.items()
             for task in at.tasks(
                 checks[name].work, checks[name].definition.arrow_schema(),
-                checks[name].definition.primary_key,
+                checks[name].definition.primary_key, checks[name].sample,
             )
         ]  # fmt: skip
         self._workers.run(digest_files, self._shares(tasks))
@@ -252,7 +266,7 @@ class Verifier:
     def _done(self, check: TableCheck) -> None:
         named = len(check.named)
         undecided = len(check.left) - named
-        ranges = len(check.ends) + 1
+        ranges = len(check.ranges)
         self.found.tables[check.name] = {
             "rows": check.rows, "ranges": ranges, "differing": named, "undecided": undecided,
         }  # fmt: skip

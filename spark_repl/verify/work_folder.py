@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import TargetError
@@ -21,17 +22,29 @@ if TYPE_CHECKING:
 _PLAN = "plan.json"
 
 
-class WorkFolder:
-    """A folder that one verify at a time has. Raises TargetError while another one does."""
+@dataclass(frozen=True)
+class Plan:
+    """How a table is read. ``ranges``: WHERE clauses; ``sample``: which rows these are (``sample``,
+    as JSON), where not all, but about ``percent``, are asked for."""
 
-    def __init__(self, path: str) -> None:
-        self._path = os.path.join(path, "work")
+    ranges: tuple[str, ...] = ()
+    percent: float = 100
+    sample: str = ""
+
+
+class WorkFolder:
+    """A folder ``name`` that one verify at a time has. Raises TargetError while another one
+    does."""
+
+    def __init__(self, path: str, name: str = "work") -> None:
+        self._path = os.path.join(path, name)
+        self._name = "lock" if name == "work" else f"{name}.lock"
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> Self:
         make_folder(os.path.dirname(self._path))
         make_folder(self._path)
-        self._lock = open(os.path.join(os.path.dirname(self._path), "lock"), "w")
+        self._lock = open(os.path.join(os.path.dirname(self._path), self._name), "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -46,23 +59,23 @@ class WorkFolder:
         assert self._lock is not None
         self._lock.close()
 
-    def of(self, definition: TableDefinition, ends: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """(the table's folder, the ranges' ends): those of a verify that was cut off, while the
-        table's definition is the one that it has read."""
+    def of(self, definition: TableDefinition, plan: Plan) -> tuple[str, Plan]:
+        """(the table's folder, how it is read): as a verify that was cut off has read it, while the
+        table's definition and the share that is asked for are the same."""
         folder, said = self._folder(definition.name), definition.to_json()
-        plan = os.path.join(folder, _PLAN)
+        file_name = os.path.join(folder, _PLAN)
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-            with open(plan, encoding="utf-8") as file:
+            with open(file_name, encoding="utf-8") as file:
                 known = json.load(file)
-            if known["definition"] == said:
-                return folder, tuple(known["ends"])
+            if (known["definition"], known["percent"]) == (said, plan.percent):
+                return folder, Plan(tuple(known["ranges"]), known["percent"], known["sample"])
         self.forget(definition.name)
         os.makedirs(folder)
-        work = f"{plan}.{os.getpid()}"
+        work = f"{file_name}.{os.getpid()}"
         with open(work, "w", encoding="utf-8") as file:
-            json.dump({"definition": said, "ends": ends}, file)
-        os.replace(work, plan)
-        return folder, ends
+            json.dump({"definition": said, **asdict(plan)}, file)
+        os.replace(work, file_name)
+        return folder, plan
 
     def forget(self, name: str) -> None:
         shutil.rmtree(self._folder(name), ignore_errors=True)

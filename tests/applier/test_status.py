@@ -194,6 +194,26 @@ def test_a_taken_port_leaves_the_target_alone(log, target):
     assert status(str(target))["owner"]["epoch"] == epoch
 
 
+def test_a_taken_port_is_only_said_by_default(log, target, monkeypatch):
+    """And nobody but ``run`` has a page that was not asked for."""
+    import socket
+
+    log.transaction(insert(A, (1, "x")))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(endpoint, "LISTEN", f"127.0.0.1:{taken.getsockname()[1]}")
+        with applier(log.folder, target) as found:
+            assert found._endpoint is None and not found.notes
+            found.close()
+            with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
+                apply_without_stream(served)
+                said = status(str(target))
+    assert said["problems"][0]["what"].startswith("there is no page: observe.listen")
+    assert status(str(target))["problems"] == [], "of a run that is over nothing is said"
+    monkeypatch.setattr(endpoint, "LISTEN", "127.0.0.1:0")
+    with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
+        assert served._endpoint is not None and not served.notes
+
+
 def test_names_of_the_source_break_out_of_nothing(log, target):
     run(log.folder, target)
     found = status(str(target))
@@ -227,6 +247,8 @@ def test_rules_and_dashboard_name_metrics_that_are_there(log, target, monkeypatc
     found["lag"]["receiver"] = found["lag"]["applier"] = {"seconds": 1.0, "transactions": 1}
     found["stream"] = {"batch": 1, "rows": 1, "seconds": 0.1}
     found["tables"]["t.a"]["row_changes"] = 1
+    counted = {"differing": 0, "undecided": 0, "rows": 1, "not_compared": {}}
+    found["verify"] = {"at": "2026-11-24T14:00:00+00:00", **counted}
     known = {s.name for f in text_string_to_metric_families(metrics(found)) for s in f.samples}
     texts = [(CONF / "prometheus" / "alerts.yml").read_text("utf-8")]
     dashboard = json.loads((CONF / "grafana" / "spark_repl.json").read_text("utf-8"))

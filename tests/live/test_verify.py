@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,9 @@ from spark_repl.control.cut_reader import find_cut
 from spark_repl.control.layout import Layout
 from spark_repl.delta.log_replay import live_files
 from spark_repl.errors import TargetError
+from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
+from spark_repl.service.scheduled_verify import ScheduledVerify
 from spark_repl.verify import source_range
 
 from .following import Following
@@ -114,6 +118,31 @@ def test_what_differs_is_named(
     ]  # fmt: skip
 
 
+def test_a_sample_is_of_the_same_rows_on_both_sides(server: Server, tmp_path: Path) -> None:
+    """Whatever its rows are chosen by; the source sends no others, and a difference among them is
+    named."""
+    fill(server, "a")
+    fill(server, "bag", "")
+    server.query("INSERT INTO t.bag SELECT * FROM t.bag WHERE id < 100")
+    for name, key in (("text", "VARCHAR(40)"), ("wide", "BIGINT UNSIGNED"), ("deci", "DECIMAL(9)")):
+        value = "CONCAT('ä ', id)" if name == "text" else "id * 6000000" if name == "wide" else "id"
+        server.query(
+            f"CREATE TABLE t.{name} (id {key} PRIMARY KEY, s VARCHAR(40), d DOUBLE)",
+            f"INSERT INTO t.{name} SELECT {value}, s, d FROM t.a",
+        )
+    with Following(server, tmp_path) as following:
+        following.catch_up()
+        found = following.verify(percent=10)
+        assert (found.looks, found.differences, found.not_compared) == (1, [], {})
+        rows = {name: one["rows"] for name, one in found.tables.items()}
+        assert rows.pop("t.deci") == ROWS, "whose rows nothing tells apart in the same way"
+        assert rows.keys() == {"t.a", "t.bag", "t.text", "t.wide"}
+        assert all(150 < count < 550 for count in rows.values()), rows
+        assert following.verify(percent=10).tables == found.tables
+        by_hand(following, "t.a", lambda rows: rows.slice(0, 0))
+        assert following.verify(percent=10).tables["t.a"]["differing"] == rows["t.a"]
+
+
 class Toggling(Load):
     """Beside the others' work one row comes and goes, and another one's value does."""
 
@@ -178,22 +207,24 @@ def test_a_stopped_verify_goes_on(
     and one whose cut does not come says so."""
     chunk_rows(500)
     fill(server, "a")
-    read, original = list[str](), source_range._read
+    read, original = list[str](), source_range._digest
 
-    def counted(task: source_range.RangeTask) -> source_range.RangeRows:
+    def counted(task: source_range.RangeTask, connection: Any) -> source_range.RangeRows:
         if len(read) == 4:
             raise TargetError("enough")
         read.append(task.where)
-        return original(task)
+        return original(task, connection)
 
     with Following(server, tmp_path) as following:
         following.catch_up()
-        monkeypatch.setattr(source_range, "_read", counted)
+        monkeypatch.setattr(source_range, "_digest", counted)
         with pytest.raises(TargetError, match="enough"):
             following.verify()
         done = list(read)
         monkeypatch.setattr(
-            source_range, "_read", lambda task: (read.append(task.where), original(task))[1]
+            source_range,
+            "_digest",
+            lambda task, on: (read.append(task.where), original(task, on))[1],
         )
         found = following.verify()
     assert found.tables["t.a"]["rows"] == ROWS
@@ -225,6 +256,28 @@ def test_repair(
         server.query("INSERT INTO t.a VALUES (5000, 'behind', 1)")
         again.catch_up()
     assert main(command) == 0
+
+
+def test_a_scheduled_one(server: Server, tmp_path: Path) -> None:
+    """In a process of its own, beside the applier; its result is in status, problems, metrics."""
+    fill(server, "a")
+    with Following(server, tmp_path) as following:
+        following.catch_up()
+        by_hand(following, "t.a", text_of(77, "texu 77"))
+        config = following.config.override({"observe.verify_hours": 1})
+        file, last = tmp_path / "my.toml", Path(Layout.of(config.target).verify) / "scheduled"
+        file.write_text(toml(config))
+        last.parent.mkdir(parents=True)
+        last.touch()
+        os.utime(last, (0, 0))
+        with ScheduledVerify(config, str(file), following.errors.append):
+            until = time.monotonic() + 60
+            while last.stat().st_mtime == 0 and time.monotonic() < until:
+                time.sleep(0.1)
+        found = status(config.target.path)
+    assert found["verify"]["differences"][0]["row"] == {"id": 77}
+    assert any("1 rows differed" in one["what"] for one in found["problems"])
+    assert "spark_repl_verify_differing_rows" in metrics(found)
 
 
 def test_tables_that_cannot_be_compared(server: Server, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ KERNEL_MODULES = (
     "receiver/recovery.py",
     "relay/compressed.py",
     "schedule/waves.py",
+    "verify/sample.py",
     "write/key_index.py",
     "write/key_changes.py",
 )

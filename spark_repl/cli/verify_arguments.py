@@ -1,0 +1,46 @@
+"""What ``verify`` takes on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .arguments import Commands
+
+
+def add(commands: Commands) -> argparse.ArgumentParser:
+    verify = commands.add("verify")
+    verify.add_argument(
+        "--table", metavar="DB.TABLE", action="append", default=[],
+        help="this table alone; again for more (default: all)",
+    )  # fmt: skip
+    verify.add_argument(
+        "--sample", metavar="P", type=_percent,
+        help="about so many percent of each table's rows, the same ones each time",
+    )  # fmt: skip
+    verify.add_argument(
+        "--between", nargs=2, metavar=("CUT", "CUT2"),
+        help="two cuts, named as cut show --at has it, without the source",
+    )  # fmt: skip
+    verify.add_argument("--repair", action="store_true", help="copy tables that differ anew")
+    for name, kind, text in (
+        ("connections", int, "read so many key ranges side by side (default: apply.workers)"),
+        ("rows-per-second", int, "read no more rows from the source (default: no limit)"),
+        ("wait", float, "seconds to wait for a cut that holds what was read (default: 300)"),
+        ("show", int, "name so many rows (default: 100)"),
+    ):
+        verify.add_argument(f"--{name}", type=kind, metavar="N", help=text)
+    verify.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
+    return verify
+
+
+def _percent(text: str) -> float:
+    """Of "1 %", "1%" or "1"."""
+    percent = float(text.removesuffix("%"))
+    if not 0 < percent <= 100:
+        raise ValueError(text)
+    return percent
+
+
+_percent.__name__ = "percentage"

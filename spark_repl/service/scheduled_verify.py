@@ -1,0 +1,120 @@
+"""A verify each ``observe.verify_hours`` beside a running applier, in a process of its own.
+
+When the last one ended is a file in the working state, so it survives a restart; one that a restart
+has cut off goes on with what it had read. Nothing that goes wrong with it stops the applier.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..control.layout import Layout
+from ..observe.verify_status import read
+from ..runtime.companion import Companion
+from ..runtime.private_files import make_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from ..config import Config
+    from ..errors import SparkReplError
+
+log = logging.getLogger(__name__)
+
+_HOUR_S = 3600.0
+_STOP_S = 10.0
+_POLL_S = 1.0
+_CONNECTIONS = 1
+
+
+class ScheduledVerify:
+    """Starts a verify when one is due; ends it with the ``with`` block."""
+
+    def __init__(
+        self, config: Config, config_file: str, failed: Callable[[SparkReplError], None]
+    ) -> None:
+        layout = Layout.of(config.target)
+        self.hours, self.rows_per_s = config.observe.verify_hours, config.observe.verify_rows_per_s
+        self._file, self._result = config_file, layout.verified
+        self._last = Path(layout.verify) / "scheduled"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._before = ""
+        attempts = config.apply.transaction_retries
+        self._companion = Companion(
+            "scheduled verify", self.turn, failed, pause_s=_POLL_S, attempts=attempts
+        )
+
+    def __enter__(self) -> Self:
+        self._companion.__enter__()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._companion.__exit__(*args)
+        self._companion.join(_STOP_S)
+        if (process := self._process) is not None and process.poll() is None:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_S)
+            if process.poll() is None:
+                process.kill()
+
+    def turn(self) -> bool:
+        """One look: has one ended, is one due? Always True."""
+        try:
+            if self._process is None:
+                if self._is_due():
+                    self._start()
+            elif (code := self._process.poll()) is not None:
+                self._process = None
+                self._ended(code)
+        except OSError as error:
+            log.warning("no scheduled verify: %s", error)
+        return True
+
+    def _is_due(self) -> bool:
+        if not self.hours:
+            return False
+        try:
+            return time.time() - self._last.stat().st_mtime >= self.hours * _HOUR_S
+        except FileNotFoundError:  # it was never switched on: the first comes when the time is over
+            self._note(time.time())
+            return False
+
+    def _note(self, at: float) -> None:
+        make_folder(self._last.parent)
+        self._last.touch(0o600)
+        os.utime(self._last, (at, at))
+
+    def _start(self) -> None:
+        log.info("a scheduled verify begins")
+        self._before = (read(self._result) or {}).get("at", "")
+        command = [sys.executable, "-m", "spark_repl", "verify", "--config", self._file]
+        command += ["--connections", str(_CONNECTIONS), "--supervised", str(os.getpid())]
+        if self.rows_per_s:
+            command += ["--rows-per-second", str(self.rows_per_s)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0
+        )
+
+    def _ended(self, code: int) -> None:
+        now, found = time.time(), read(self._result)
+        if found is None or found["at"] == self._before:  # it has said why
+            soon = min(self.hours, 1) * _HOUR_S
+            log.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)
+            self._note(now - self.hours * _HOUR_S + soon)
+            return
+        self._note(now)
+        level = logging.INFO if code == 0 else logging.WARNING
+        log.log(
+            level, "verify: %s rows differ, %s undecided, of %s in %s tables, %s not compared",
+            found["differing"], found["undecided"], found["rows"], found["tables"],
+            len(found["not_compared"]),
+        )  # fmt: skip

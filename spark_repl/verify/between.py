@@ -1,0 +1,182 @@
+"""Two cuts of a target beside each other, without the source: which rows one has and not the other.
+
+A file that both have, with the same rows marked as gone, is not read: what lies where it lay is
+what it was. Of a table without a key all is read, for how often each cut has a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..control.definitions import Definitions
+from ..gtid import GtidSet
+from ..write.own_metadata import created
+from .compare import differing
+from .differences import shown
+from .target_files import FileSet, digest_files
+from .work_folder import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..binlog.definition import TableDefinition
+    from ..control.control import Control
+    from ..control.cut import Cut, TableVersion
+    from ..control.layout import Layout
+    from ..delta.table_log import TableLog
+    from .compare import Keys
+    from .digests import Digests
+    from .work_folder import WorkFolder
+
+_WORDS = {"missing": "gone", "extra": "new", "source": "first", "target": "second"}
+"""what is said of a source and a target, as it is said of two cuts"""
+
+
+@dataclass
+class FoundBetween:
+    """``rows``: of the second cut; ``ranges``: data files that were read, as far as the cuts have
+    not the same."""
+
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    not_compared: dict[str, str] = field(default_factory=dict)
+    differences: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Between:
+    """``run``: gives tasks to workers, so many lists of them as ``connections``."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        control: Control,
+        log: TableLog,
+        run: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]],
+        connections: int,
+    ) -> None:
+        self._layout, self._log, self._run, self._connections = layout, log, run, connections
+        self._definitions = Definitions(control)
+        self._definitions.load()
+
+    def compare(
+        self, left: Cut, right: Cut, only: Sequence[str], work: WorkFolder, most: int
+    ) -> FoundBetween:
+        """Compares all tables of both, or ``only`` those; ``most``: so many rows are named. Raises
+        TargetError when a table of a cut is not there any more."""
+        found = FoundBetween()
+        names = [n for n in sorted({*left.tables, *right.tables}) if not only or n in only]
+        for name in names:
+            self._table(name, left, right, found, work, most - len(found.differences))
+        for name in only:
+            if name not in names:
+                found.not_compared[name] = "neither cut has it"
+        return found
+
+    def _table(
+        self, name: str, left: Cut, right: Cut, found: FoundBetween, work: WorkFolder, most: int
+    ) -> None:
+        sides = [self._side(cut, cut.tables.get(name)) for cut in (left, right)]
+        reason = _reason(sides)
+        if reason:
+            found.not_compared[name] = reason
+            return
+        (old, definition), (new, _) = (side for side in sides if side)
+        folder, _ = work.of(definition, Plan())
+        compared = _Pair(
+            definition, folder, *(_apart(old, new) if definition.primary_key else (old, new))
+        )
+        tasks = compared.tasks()
+        shares = [tasks[first :: self._connections] for first in range(self._connections)]
+        self._run(digest_files, [share for share in shares if share])
+        keys = compared.differing()
+        found.tables[name] = {
+            "rows": sum(map(new.rows_of, new.files.values())),
+            "ranges": len(tasks),
+            "differing": len(keys),
+        }
+        found.differences += [
+            {_WORDS.get(name, name): value for name, value in one.items()}
+            | {"kind": _WORDS.get(one["kind"], one["kind"])}
+            for one in compared.shown(keys[: max(most, 0)])
+        ]
+        work.forget(name)
+
+    def _side(self, cut: Cut, at: TableVersion | None) -> tuple[FileSet, TableDefinition] | None:
+        if at is None:
+            return None
+        from .table_files import files_of, snapshot_of
+
+        folder = self._layout.table(at.path)
+        executed = GtidSet.parse(cut.gtid_executed)
+        definition = self._definitions.at(at.path, max(at.position, cut.position), executed)
+        definition = definition or created(snapshot_of(self._log, folder, at.version))
+        return files_of(self._log, folder, at.version), definition
+
+
+def _reason(sides: Sequence[tuple[FileSet, TableDefinition] | None]) -> str:
+    """Why a table can't be compared; "" where it can."""
+    old, new = sides
+    if old is None or new is None:
+        return "the second cut alone has it" if old is None else "the first cut alone has it"
+    keys = [[d.columns[i].name for i in d.primary_key] for _, d in (old, new)]
+    for files, definition in (old, new):
+        if not files.columns.fits(definition.arrow_schema()):
+            return f"its columns are not as its definition has them: {files.columns.describe()}"
+    before, after = (files.columns.describe() for files, _ in (old, new))
+    if before != after or keys[0] != keys[1]:
+        return f"the cuts have other columns, or another key: {before}, then {after}"
+    return ""
+
+
+def _apart(old: FileSet, new: FileSet) -> tuple[FileSet, FileSet]:
+    """Both without the files that are the same in both."""
+    same = {
+        path
+        for path, add in new.files.items()
+        if old.folder == new.folder
+        and old.schema_string == new.schema_string
+        and path in old.files
+        and old.files[path].get("deletionVector") == add.get("deletionVector")
+    }
+    return old.without(same), new.without(same)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What a table's two versions have each for itself. ``work``: the folder of digests."""
+
+    definition: TableDefinition
+    work: str
+    old: FileSet
+    new: FileSet
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        return self.definition.primary_key
+
+    def tasks(self) -> list[Any]:
+        schema = self.definition.arrow_schema()
+        both = [
+            task for one in (self.old, self.new) for task in one.tasks(self.work, schema, self.key)
+        ]
+        return list({task.out: task for task in both}.values())
+
+    def differing(self) -> Keys:
+        return differing(self._sorted(), self.new.live(self.work, self.key))
+
+    def _sorted(self) -> list[Digests]:
+        live = [made[:, alive] for _, made, alive in self.old.live(self.work, self.key)]
+        return [np.ascontiguousarray(one[:, np.argsort(one[0])]) for one in live]
+
+    def shown(self, keys: Keys) -> list[dict[str, Any]]:
+        schema = self.definition.arrow_schema()
+        rows = [one.rows_with(self.work, keys, self.key, schema) for one in (self.old, self.new)]
+        return shown(self.definition, keys, *rows) if len(keys) else []
+
+
+def by_table(found: FoundBetween) -> Mapping[str, int]:
+    """The sums over all tables."""
+    names = ("rows", "ranges", "differing")
+    return {name: sum(one[name] for one in found.tables.values()) for name in names}

@@ -1,0 +1,85 @@
+"""``verify --between``: two cuts of one target, without a source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.cli.main import main
+from spark_repl.verify import between, target_files
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import at_cut, cuts, run
+
+A, B, BAG = Table("a"), Table("b"), Table("bag", key=())
+ROWS = [(key, f"v{key}") for key in range(50)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Cuts of two states: between them rows of ``a`` and of ``bag`` change, and none of ``b``."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl("CREATE DATABASE t")
+    for table in (A, B, BAG):
+        log.ddl(table.create)
+        log.transaction(insert(table, *ROWS))
+    assert run(log.folder, target)
+    log.transaction(update(A, ((7, "v7"), (7, "seven"))), delete(A, ROWS[9]), insert(A, (99, "n")))
+    log.transaction(insert(BAG, ROWS[3], ROWS[3]))
+    assert run(log.folder, target)
+    return target
+
+
+def compared(
+    capsys: pytest.CaptureFixture[str], target: Path, *words: str, code: int
+) -> dict[str, Any]:
+    file = target.parent / "my.toml"
+    file.write_text(f'[target]\npath = "{target}"\n')
+    options = ["--config", str(file), "--connections", "1", "--json"]
+    assert main(["verify", "--between", *words, *options]) == code
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_what_two_cuts_have_differently(
+    lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+    original = target_files.digest_files
+    monkeypatch.setattr(
+        between, "digest_files",
+        lambda tasks: (read.extend(task.folder for task in tasks), original(tasks))[1],
+    )  # fmt: skip
+    first = next(cut for cut in cuts(lake) if len(at_cut(lake, cut).get("t.bag", ())) == 50)
+    found = compared(capsys, lake, first.gtid_executed, "latest", code=1)
+    rows = [(one["table"], one["kind"], one["row"].get("id")) for one in found["differences"]]
+    assert sorted(rows, key=str) == [
+        ("t.a", "different", 7), ("t.a", "gone", 9), ("t.a", "new", 99), ("t.bag", "count", 3),
+    ]  # fmt: skip
+    counts = next(one for one in found["differences"] if one["kind"] == "count")
+    assert (counts["first"], counts["second"]) == (1, 3)
+    assert {name: one["differing"] for name, one in found["by_table"].items()} == {
+        "t.a": 3, "t.b": 0, "t.bag": 1,
+    }  # fmt: skip
+    assert (found["tables"], found["rows"], found["differing"]) == (3, 50 + 50 + 52, 4)
+    assert found["by_table"]["t.b"]["ranges"] == 0, "what is the same in both is not read"
+    assert not any(folder.endswith("/b") for folder in read) and read
+    assert compared(capsys, lake, "latest", "latest", code=0)["differing"] == 0
+    assert not list((lake / "_repl" / "verify").glob("between/*"))
+
+
+def test_tables_that_one_cut_alone_has(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are said to be so: nothing is taken for equal."""
+    first = next(cut for cut in cuts(lake) if set(cut.tables) == {"t.a"})
+    found = compared(capsys, lake, first.gtid_executed, "latest", code=1)
+    assert found["not_compared"]["t.b"] == "the second cut alone has it"
+    words = ("latest", first.gtid_executed, "--table", "t.bag", "--table", "t.none")
+    found = compared(capsys, lake, *words, code=1)
+    assert found["not_compared"] == {
+        "t.bag": "the first cut alone has it", "t.none": "neither cut has it",
+    }  # fmt: skip
+    options = ["--config", str(lake.parent / "my.toml"), "--repair"]
+    assert main(["verify", "--between", "latest", "latest", *options]) == 2
+    assert "--between has no --repair" in capsys.readouterr().err

@@ -1,0 +1,107 @@
+"""SIGHUP: what a changed file changes while all goes on, and what is refused by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spark_repl.config import Config, load
+from spark_repl.service.reload import HERE, RECEIVER, Reload
+from spark_repl.service.scheduled_verify import ScheduledVerify
+
+TEXT = '[source]\nhost = "a"\n[target]\npath = "{}"\n'
+
+
+class Parts:
+    """What a reload reaches: the real schedule, and the attributes that it sets on the others."""
+
+    def __init__(self, folder: Path, file: Path) -> None:
+        config = load(file)
+        self.restarts = 0
+        self.receiver: Any = SimpleNamespace(config=config, restart=self._restart)
+        self.recopier: Any = SimpleNamespace(config=config)
+        status = SimpleNamespace(xa_age_limit_s=config.apply.xa_age_limit_s)
+        self.applier: Any = SimpleNamespace(
+            notes={}, opened=SimpleNamespace(status=status), fail=lambda error: None
+        )
+        self.verify = ScheduledVerify(config, str(file), lambda error: None)
+        self.reload = Reload(
+            config, str(file), self.receiver, self.applier, self.recopier, self.verify
+        )
+
+    def _restart(self) -> None:
+        self.restarts += 1
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "my.toml"
+    made.write_text(TEXT.format(tmp_path / "lake"))
+    return made
+
+
+@pytest.fixture
+def parts(tmp_path: Path, file: Path) -> Iterator[Parts]:
+    before = signal.getsignal(signal.SIGHUP)
+    yield Parts(tmp_path, file)
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_has_the_file_read_again(parts: Parts, file: Path) -> None:
+    with parts.reload:
+        with file.open("a") as more:
+            more.write("[observe]\nverify_hours = 5\n[apply]\nxa_age_limit_s = 7\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        until = time.monotonic() + 10
+        while not parts.verify.hours and time.monotonic() < until:
+            time.sleep(0.02)
+    assert parts.verify.hours == 5 and parts.applier.opened.status.xa_age_limit_s == 7
+    assert parts.restarts == 0 and not parts.applier.notes
+
+
+def test_what_the_receiver_reads(parts: Parts, file: Path) -> None:
+    file.write_text(file.read_text().replace('"a"', '"a"\npassword = "new"'))
+    parts.reload.reload()
+    assert parts.restarts == 1
+    assert parts.receiver.config.source.password == parts.recopier.config.source.password == "new"
+    parts.reload.reload()
+    assert parts.restarts == 1, "nothing has changed since"
+
+
+def test_others_are_refused_by_name(
+    parts: Parts, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With a key that is the receiver's too, which would read the whole file; the schedule is
+    another matter."""
+    before = file.read_text()
+    changed = before.replace('"a"', '"b"\npassword = "new"') + "[observe]\nverify_hours = 3\n"
+    file.write_text(changed)
+    parts.reload.reload()
+    said = "not reloaded, the old values stay: source.host, source.password"
+    assert said in caplog.text and parts.applier.notes["reload"].what == said
+    assert (parts.restarts, parts.receiver.config.source.password) == (0, "")
+    assert parts.verify.hours == 3
+    file.write_text(before)
+    parts.reload.reload()
+    assert not parts.applier.notes and parts.verify.hours == 0
+
+
+def test_a_file_with_faults_changes_nothing(parts: Parts, file: Path) -> None:
+    file.write_text("[observe]\nverify_hours = 3\nnone = 1\n")
+    parts.reload.reload()
+    assert "unknown key observe.none" in parts.applier.notes["reload"].what
+    assert parts.verify.hours == 0
+
+
+def test_the_keys_are_there_and_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
+    listed = page.partition("## Changed while it runs")[2]
+    assert {*HERE, *RECEIVER} <= set(Config().names())
+    assert [name for name in (*HERE, *RECEIVER) if f"`{name}`" not in listed] == []
