@@ -63,7 +63,7 @@ class Alterations:
         name, alteration = logged.statement.tables[0], logged.statement.alteration
         assert alteration is not None
         table, way = self._tracking.live(name), Way.NOTHING
-        policy = self._tracking.options.policies.of_table(name)
+        policy = self._policy(name)
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
@@ -89,7 +89,7 @@ class Alterations:
 
     def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:
         """Brings a table from what the source had to what ``made`` says that it has."""
-        cut, there, policy = logged.cut, table.at_place, self._policy(table)
+        cut, there, policy = logged.cut, table.at_place, self._policy(table.name)
         before = there.in_log
         made = replace(made, definition=self._forms.apply(made.definition))
         if self._forms.zero_dates == "null":
@@ -121,8 +121,8 @@ class Alterations:
         self._follow_columns(before, source, cut)
         return way
 
-    def _policy(self, table: Table) -> Policy:
-        return self._tracking.options.policies.of_table(table.name)
+    def _policy(self, name: str) -> Policy:
+        return self._tracking.options.policy(name, folds=self._tracking.names.folds)
 
     def _check_exchanged(self, alteration: Alteration, cut: Cut) -> None:
         """Raises StatementError where EXCHANGE PARTITION brings rows of another table, or takes

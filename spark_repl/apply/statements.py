@@ -212,7 +212,7 @@ class Statements:
         return Way.NAMES if there else Way.NOTHING
 
     def _policy(self, name: str) -> Policy:
-        return self._tracking.options.policies.of_table(name)
+        return self._tracking.options.policy(name, folds=self._tracking.names.folds)
 
     def _check_copied(self, logged: Logged) -> None:
         """Raises StatementError for what changes a table that is catching up with its copy: it was
