@@ -150,6 +150,7 @@ class Filters:
     ignore_table: tuple[str, ...] = _key((), rules.tables)
     wild_do_table: tuple[str, ...] = _key((), rules.tables)
     wild_ignore_table: tuple[str, ...] = _key((), rules.tables)
+    rewrite_db: tuple[str, ...] = _key((), rules.rewrites)
 
 
 @dataclass(frozen=True)

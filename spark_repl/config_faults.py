@@ -16,6 +16,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
     target, apply = config["target"], config["apply"]
     faults = _connecting(config["source"])
     faults += _contradicting(config["filters"])
+    faults += _rewritten(config["filters"], config["source"])
     if target.json_as == "variant" and apply.writer == "merge":
         faults.append('target.json_as = "variant" needs apply.writer = "direct"')
     hourly, latency = apply.max_commits_per_hour, apply.max_latency_ms
@@ -38,7 +39,26 @@ def _contradicting(filters: Filters) -> list[str]:
     for do, ignore in (("do_table", "ignore_table"), ("wild_do_table", "wild_ignore_table")):
         for entry in sorted({*getattr(filters, do)} & {*getattr(filters, ignore)}):
             faults.append(f"filters.{ignore} is never asked about {entry}: filters.{do} has it")
+    seen = set[str]()
+    for entry in filters.rewrite_db:
+        old, _, new = (part.strip() for part in entry.partition("->"))
+        if old in seen:
+            faults.append(f"filters.rewrite_db is never asked about {entry}: {old} has another")
+        if old == new:
+            faults.append(f"filters.rewrite_db has {entry}, which changes nothing")
+        seen.add(old)
     return faults
+
+
+def _rewritten(filters: Filters, source: Source) -> list[str]:
+    """Names that would be taken for those of a source that tells upper and lower case apart."""
+    if source.lower_case_table_names != -1:
+        return []
+    return [
+        f"filters.rewrite_db has {entry}: an upper-case letter needs source.lower_case_table_names"
+        for entry in filters.rewrite_db
+        if entry != entry.lower()
+    ]
 
 
 def _connecting(source: Source) -> list[str]:

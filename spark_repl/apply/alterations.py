@@ -146,7 +146,7 @@ class Alterations:
         if other is None:
             raise _exchange_unknown(alteration)
         for one in (table, other):
-            policy, there = self._policy(one), one.at_place
+            policy, there = self._policy(one.name), one.at_place
             if policy is Policy.STOP:
                 raise refused_by_policy(logged, one.name)
             if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:

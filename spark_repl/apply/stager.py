@@ -130,6 +130,7 @@ class Stager:
             wider=self.tracking.wider_definitions(),
             leftover=self.tracking.leftover(),
             left_out=unapplied,
+            rewrites=unapplied.filters.rewrites,
         )
 
     def whole(self, group: Group) -> list[StageTask]:

@@ -239,6 +239,8 @@ class TableDefinition:
     """whether the target keeps rows that the source has removed by TRUNCATE"""
     partitioning: Partitioning | None = field(default=None, compare=False)
     """None: there are no partitions, or nothing is known of them"""
+    source_name: str = field(default="", compare=False)
+    """db.table on the source, where the target has it under another name"""
 
     @property
     def name(self) -> str:
@@ -284,6 +286,7 @@ class TableDefinition:
             fields.get("has_primary"), _unique_of(fields.get("unique")), fields.get("charset", ""),
             _plain_of(fields.get("indexes")), fields.get("dropped", False),
             fields.get("truncated", False), partitioning_of(fields.get("partitioning")),
+            fields.get("source_name", ""),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:

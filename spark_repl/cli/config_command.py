@@ -157,9 +157,11 @@ def explain(options: argparse.Namespace) -> int:
     filters, rules, table = Filters.of(config.filters), TableRules(config.tables), options.table
     if folds:
         filters, rules, table = filters.folded(), rules.folded(), fold(table)
-    rule = rules.of_table(table)
+    own = filters.rewrites.table(table)
+    written = {"table": table} if own == table else {"table": table, "rewritten": own}
+    table, rule = own, rules.of_table(own)
     shown = {
-        "table": table,
+        **written,
         "applied": filters.keeps(table),
         "rule": filters.rule(table),
         "policy": rule.on_ddl or str(Policies.of(config.ddl.policy, folds=folds).of_table(table)),

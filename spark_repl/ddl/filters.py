@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of, plain_name
 from ..wildcards import first_fitting
 from .lower_names import fold
+from .rewrites import Rewrites
 
 if TYPE_CHECKING:
     from ..config import Filters as Rules
@@ -31,6 +33,8 @@ class Filters:
     ignore_table: tuple[str, ...] = ()
     wild_do_table: tuple[str, ...] = ()
     wild_ignore_table: tuple[str, ...] = ()
+    rewrite_db: tuple[str, ...] = ()
+    """"from->to"; the other rules are asked about names that are rewritten"""
 
     @classmethod
     def of(cls, rules: Rules) -> Filters:
@@ -42,7 +46,8 @@ class Filters:
         return cls(**{name: tuple(listed) for name, listed in json.loads(text).items()})
 
     def to_json(self) -> str:
-        return json.dumps({k: sorted(set(v)) for k, v in self.entries()}, ensure_ascii=False)
+        held = {k: sorted(set(v)) for k, v in self.entries() if v or k != "rewrite_db"}
+        return json.dumps(held, ensure_ascii=False)
 
     def entries(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         """Each kind of rule with its entries."""
@@ -50,8 +55,12 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether there is a rule at all."""
-        return self != Filters()
+        """Whether there is a rule that leaves something out."""
+        return replace(self, rewrite_db=()) != Filters()
+
+    @cached_property
+    def rewrites(self) -> Rewrites:
+        return Rewrites.of(self.rewrite_db)
 
     def folded(self) -> Filters:
         """The same for a source whose names are in lower case."""

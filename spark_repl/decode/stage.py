@@ -41,20 +41,20 @@ _BATCH_ROWS = 1 << 17
 
 def stage(task: StageTask) -> Staged:
     """Runs a task. Raises DecodeError and LogError with file and position."""
-    out = _Output(task)
+    out, named = _Output(task), task.named()
     before = 0
     for span in task.spans:
         for first, last in slices(span):
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span, first, last, ordinal, known=task.known, forms=task.forms
+                    span, first, last, ordinal, known=task.known, forms=task.forms, named=named
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
                 raise error.at(file=span.path) from error
         before += len(span)
-    return out.close()
+    return replace(out.close(), origins=named.origins if named else {})
 
 
 class _Output:

@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
+from ..ddl.rewrites import Rewrites
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
 from .cascades import Cascades
+from .renamed_tables import RenamedTables
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -92,7 +94,8 @@ class StageTask:
     ``cascades``: what is known of foreign keys.
     ``wider``: tables of which the target keeps more than the source has, as it has them.
     ``leftover``: tables that have rows which the source has not.
-    ``left_out``: tables whose rows are not applied."""
+    ``left_out``: tables whose rows are not applied. ``rewrites``: which databases have other names
+    in the target, where everything but the log has those."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -106,6 +109,11 @@ class StageTask:
     wider: Mapping[str, TableDefinition] = field(default_factory=dict)
     leftover: Container[str] = frozenset()
     left_out: Container[str] = frozenset()
+    rewrites: Rewrites = field(default_factory=Rewrites)
+
+    def named(self) -> RenamedTables | None:
+        """What gives the log's tables the target's names; None where they have them."""
+        return RenamedTables(self.rewrites, self.left_out) if self.rewrites.pairs else None
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,8 @@ class Part:
 class Staged:
     """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
     tables that foreign keys may reference -> position of the first change that may cascade;
-    ``cascading``: of the first one that does, and is to be emulated."""
+    ``cascading``: of the first one that does, and is to be emulated. ``origins``: the tables' names
+    in the log, where they may be others."""
 
     worker: int
     definitions: dict[str, TableDefinition]
@@ -150,6 +159,7 @@ class Staged:
     zero_dates: int = 0
     referred: dict[str, int] = field(default_factory=dict)
     cascading: dict[str, int] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

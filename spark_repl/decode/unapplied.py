@@ -35,8 +35,9 @@ class Unapplied(Container[str]):
 
 
 class KnownTables(Mapping[str, "TableDefinition"]):
-    """Definitions by name; UNREAD of what filters leave out, but for ``parents``, by names in lower
-    case: which of their changes a foreign key carries on into what is kept has to be seen."""
+    """Definitions by the names in the log; UNREAD of what filters leave out, but for ``parents``,
+    by names in lower case: which of their changes a foreign key carries on into what is kept has
+    to be seen."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class KnownTables(Mapping[str, "TableDefinition"]):
         self._known, self._unapplied, self._parents = known, unapplied, parents
 
     def __getitem__(self, name: str) -> TableDefinition:
+        name = self._unapplied.filters.rewrites.table(name)
         if self._unapplied.filtered(name) and fold(name) not in self._parents:
             return UNREAD
         return self._known[name]

@@ -145,6 +145,12 @@ def test_a_rule_is_explained(
     assert found == want
 
 
+def test_rules_are_asked_about_what_was_rewritten(file: Path, capsys: Any) -> None:
+    file.write_text('[filters]\ndo_db = ["b"]\nrewrite_db = ["a->b"]\n')
+    _, _, found = run(capsys, "config", "explain", "a.t", "--config", str(file))
+    assert (found["table"], found["rewritten"], found["rule"]) == ("a.t", "b.t", "do_db has b")
+
+
 def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> None:
     file.write_text(
         '[[tables]]\nmatch = "shop.log\\\\_%"\non_ddl = "stop"\n[[tables]]\nmatch = "shop.%"\n'
