@@ -96,6 +96,8 @@ class Target:
     on_foreign_change: str = _key(
         "stop", rules.choice("stop", "accept", "copy"), done=("stop", "accept")
     )
+    mask_key_env: str = _key("", rules.VARIABLE)
+    mask_key_file: str = _key("", rules.SECRET)
     every_cut_hours: int = _key(1, rules.integer(1, 876000))
     minute_cut_hours: int = _key(24, rules.integer(1, 876000))
     cut_retention_hours: int = _key(168, rules.integer(1, 876000))
@@ -195,7 +197,8 @@ class Config:
                 _take(top, _TOP[name], name, value, faults)
             else:
                 faults.append(_unknown(name))
-        faults += together({name: top.get(name, section()) for name, section in _SECTIONS.items()})
+        sections = {name: top.get(name, section()) for name, section in _SECTIONS.items()}
+        faults += together({**sections, "tables": top.get("tables", ())})
         if faults:
             raise _error("is not a valid configuration", faults, file)
         return cls(**top)

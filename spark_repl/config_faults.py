@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .config_rules import is_local
 
 if TYPE_CHECKING:
-    from .config import Filters, Source
+    from .config import Filters, Source, Target
+    from .config_tables import TableRule
 
 
 def together(config: Mapping[str, Any]) -> list[str]:
@@ -25,6 +26,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
             f"apply.max_latency_ms = {latency} needs apply.max_commits_per_hour of"
             f" {-(-3600000 // latency)} at least"
         )
+    faults += _masking(target, config["tables"])
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
         faults.append("observe.listen on an address that is not local needs observe.token_file")
@@ -58,6 +60,19 @@ def _rewritten(filters: Filters, source: Source) -> list[str]:
         f"filters.rewrite_db has {entry}: an upper-case letter needs source.lower_case_table_names"
         for entry in filters.rewrite_db
         if entry != entry.lower()
+    ]
+
+
+def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:
+    """What masks lack that need a secret key."""
+    if target.mask_key_env and target.mask_key_file:
+        return ["only one of target.mask_key_env, target.mask_key_file may be given"]
+    if target.mask_key_env or target.mask_key_file:
+        return []
+    return [
+        f"tables[{number}].mask: sha256 needs a secret key, target.mask_key_env or mask_key_file"
+        for number, rule in enumerate(tables, 1)
+        if any(mask == "sha256" for _, mask in rule.mask)
     ]
 
 

@@ -91,9 +91,9 @@ class TableRule:
     to: str = _key("", _target, done=("",))
     key_prefix: str = _key("", rules.ANY, done=("",))
     mode: str = _key("mirror", rules.choice(*MODES), done=("mirror",))
-    include: tuple[str, ...] = _key((), _columns, done=((),))
-    exclude: tuple[str, ...] = _key((), _columns, done=((),))
-    mask: tuple[tuple[str, str], ...] = _key((), _masks, done=((),))
+    include: tuple[str, ...] = _key((), _columns)
+    exclude: tuple[str, ...] = _key((), _columns)
+    mask: tuple[tuple[str, str], ...] = _key((), _masks)
     """(column, mask) pairs"""
     row_filter: str = _key("", rules.ANY, done=("",))
     extra_columns: tuple[str, ...] = _key((), _extra, done=((),))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..ddl.additive import additive
 from ..ddl.alteration import Altered, Kept
 from ..ddl.altered import alter
+from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
@@ -102,7 +103,16 @@ class Alterations:
                 hint=_STOP_HINT,
             )
         keeps = policy is Policy.ADDITIVE_ONLY
-        if keeps or before is not there:
+        columns = self._tracking.column_rules
+        if columns.concern(table.name):
+            if keeps:
+                raise SettingError(
+                    f"policy additive_only where columns are withheld or masked: {logged.text}",
+                    table=table.name,
+                    hint=_STOP_HINT,
+                )
+            made = ruled(there, made, columns)
+        elif keeps or before is not there:
             made = additive(there, made, keeps=keeps)
             if keeps and made.definition.in_log is not made.definition:
                 log.warning(

@@ -43,7 +43,7 @@ class RewrittenStatements:
             self._dropped(statement.database, rewrites)
         elif statement.effect is not Effect.NO_EFFECT or statement.alteration:
             logged = dict(zip(own.tables, statement.tables, strict=True))
-            if self._tracking.filters.now.keeps_tables(own.tables[:1]):
+            if any(map(self._tracking.filters.now.keeps, own.tables)):
                 self._claim(own, logged, query, cut)
         return own, query
 

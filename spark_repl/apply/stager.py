@@ -131,6 +131,7 @@ class Stager:
             leftover=self.tracking.leftover(),
             left_out=unapplied,
             rewrites=unapplied.filters.rewrites,
+            columns=self.tracking.column_rules,
         )
 
     def whole(self, group: Group) -> list[StageTask]:

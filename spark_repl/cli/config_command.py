@@ -22,7 +22,7 @@ from ..ddl.lower_names import fold
 from ..ddl.policy import Policies
 from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, SparkReplError
-from ..source.account import password_of, tls_of
+from ..source.account import mask_key, password_of, tls_of
 from .inspect import emit
 
 MASK = "***"
@@ -86,6 +86,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
     for test in (
         config.check_supported,
         lambda: password_of(config.source),
+        lambda: mask_key(config.target),
         lambda: Layout.of(config.target),
     ):
         try:

@@ -232,7 +232,8 @@ class FirstCopy:
             behind.position if behind else 0,
             user_metadata(behind, self.control.channel) if behind else "{}",
         )
-        if table.definition != self.tracking.options.forms.apply(source.definition):
+        made = self.tracking.options.forms.apply(source.definition)
+        if table.definition != self.tracking.column_rules.shaped(made):
             raise _ChangedError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
                 " json_as, geometry_as), was changed during the copy", table=name,
@@ -244,7 +245,7 @@ class FirstCopy:
         config = self.config
         return CopyTask(
             config.source, table.definition, table.columns, table.folder, where,
-            config.target.zero_dates,
+            config.target.zero_dates, self.tracking.options.columns.key,
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:

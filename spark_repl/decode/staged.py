@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
+from ..ddl.column_rules import ColumnRules
 from ..ddl.rewrites import Rewrites
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
@@ -95,7 +96,8 @@ class StageTask:
     ``wider``: tables of which the target keeps more than the source has, as it has them.
     ``leftover``: tables that have rows which the source has not.
     ``left_out``: tables whose rows are not applied. ``rewrites``: which databases have other names
-    in the target, where everything but the log has those."""
+    in the target, where everything but the log has those. ``columns``: what is withheld or masked
+    of tables that the target hasn't yet, too."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -110,6 +112,14 @@ class StageTask:
     leftover: Container[str] = frozenset()
     left_out: Container[str] = frozenset()
     rewrites: Rewrites = field(default_factory=Rewrites)
+    columns: ColumnRules = field(default_factory=ColumnRules)
+
+    def target(self, logged: TableDefinition) -> TableDefinition | None:
+        """The target's table of ``logged``, where its rows are not as they are."""
+        known = self.wider.get(logged.name)
+        if known is None and self.columns.concern(logged.name):
+            return self.columns.shaped(logged)
+        return known
 
     def named(self) -> RenamedTables | None:
         """What gives the log's tables the target's names; None where they have them."""

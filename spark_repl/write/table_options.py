@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..binlog.types.forms import USUAL, Forms
+from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import Filters
 from ..ddl.lower_names import fold
 from ..ddl.policy import Policies, Policy
@@ -14,6 +15,7 @@ from ..ddl.table_rules import TableRules
 from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
 from ..delta.table_log import NewTable
+from ..source.account import mask_key
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -43,7 +45,7 @@ class TableOptions:
     policies: Policies = field(default_factory=Policies)
     online_tools: str = "follow"
     filters: Filters = field(default_factory=Filters)
-    rules: TableRules = field(default_factory=TableRules)
+    columns: ColumnRules = field(default_factory=ColumnRules)
 
     @classmethod
     def of(cls, config: Config) -> TableOptions:
@@ -63,7 +65,7 @@ class TableOptions:
             ),
             online_tools=config.ddl.online_tools,
             filters=Filters.of(config.filters),
-            rules=TableRules(config.tables),
+            columns=ColumnRules(TableRules(config.tables), mask_key(config.target)),
         )
 
     def policy(self, name: str, *, folds: bool) -> Policy:
@@ -73,7 +75,11 @@ class TableOptions:
 
     def rules_of(self, name: str, *, folds: bool) -> TableRule:
         """What the configuration's ``[[tables]]`` say of the table."""
-        return (self.rules.folded() if folds else self.rules).of_table(name)
+        return self.columns_of(folds=folds).rules.of_table(name)
+
+    def columns_of(self, *, folds: bool) -> ColumnRules:
+        """What is withheld or masked."""
+        return self.columns.folded() if folds else self.columns
 
     def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
         """The metadata of a table; ``own``: properties of its own. Raises SchemaError."""
