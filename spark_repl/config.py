@@ -16,6 +16,7 @@ from typing import Any
 
 from . import config_rules as rules
 from .config_faults import together
+from .config_tables import TableRule, read_tables, unsupported
 from .errors import ConfigError
 
 
@@ -90,6 +91,8 @@ class Target:
     on_foreign_change: str = _key(
         "stop", rules.choice("stop", "accept", "copy"), done=("stop", "accept")
     )
+    mask_key_env: str = _key("", rules.VARIABLE)
+    mask_key_file: str = _key("", rules.SECRET)
     every_cut_hours: int = _key(1, rules.integer(1, 876000))
     minute_cut_hours: int = _key(24, rules.integer(1, 876000))
     cut_retention_hours: int = _key(168, rules.integer(1, 876000))
@@ -146,6 +149,7 @@ class Filters:
     ignore_table: tuple[str, ...] = _key((), rules.tables)
     wild_do_table: tuple[str, ...] = _key((), rules.tables)
     wild_ignore_table: tuple[str, ...] = _key((), rules.tables)
+    rewrite_db: tuple[str, ...] = _key((), rules.rewrites)
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,8 @@ class Config:
     apply: Apply = field(default_factory=Apply)
     ddl: Ddl = field(default_factory=Ddl)
     filters: Filters = field(default_factory=Filters)
+    tables: tuple[TableRule, ...] = ()
+    """the first that fits a table counts"""
     observe: Observe = field(default_factory=Observe)
 
     @classmethod
@@ -186,11 +192,14 @@ class Config:
         for name, value in values.items():
             if name in _SECTIONS:
                 top[name] = _section(name, value, faults)
+            elif name == "tables":
+                top[name] = read_tables(value, faults)
             elif name in _TOP:
                 _take(top, _TOP[name], name, value, faults)
             else:
                 faults.append(_unknown(name))
-        faults += together({name: top.get(name, section()) for name, section in _SECTIONS.items()})
+        sections = {name: top.get(name, section()) for name, section in _SECTIONS.items()}
+        faults += together({**sections, "tables": top.get("tables", ())})
         if faults:
             raise _error("is not a valid configuration", faults, file)
         return cls(**top)
@@ -214,13 +223,16 @@ class Config:
     def check_supported(self) -> None:
         """Raises ConfigError naming every key whose value asks for what is not there yet."""
         faults = []
+        asked = unsupported(self.tables)
         for name, item in _KEYS.items():
-            key, value = name.rpartition(".")[2], value_of(self, name)
+            value = value_of(self, name)
             done = item.metadata["done"]
             if done is not None and value not in done:
-                shown = "" if key.startswith("password") else f" = {toml(value)}"
-                allowed = " or ".join(toml(choice) for choice in done)
-                faults.append(f"{name}{shown} is not supported by this version yet, only {allowed}")
+                asked.append((name, value, done))
+        for name, value, done in asked:
+            shown = "" if ".password" in name else f" = {toml(value)}"
+            allowed = " or ".join(toml(choice) for choice in done)
+            faults.append(f"{name}{shown} is not supported by this version yet, only {allowed}")
         if faults:
             raise _error("asks for what this version does not do", faults, None)
 
@@ -234,7 +246,7 @@ _SECTIONS: dict[str, type] = {
     "filters": Filters,
     "observe": Observe,
 }
-_TOP: dict[str, Field[Any]] = {f.name: f for f in fields(Config) if f.name not in _SECTIONS}
+_TOP: dict[str, Field[Any]] = {f.name: f for f in fields(Config) if f.metadata}
 # Every key by its dotted name.
 _KEYS: dict[str, Field[Any]] = _TOP | {
     f"{name}.{f.name}": f for name, section in _SECTIONS.items() for f in fields(section)
@@ -295,7 +307,8 @@ def _take(
 def _unknown(key: str, section: str = "") -> str:
     """Names the nearest key of the same section, else one so called in another, else any here."""
     name = f"{section}.{key}" if section else key
-    here = [k for k in _KEYS if k.rpartition(".")[0] == section] + ([] if section else [*_SECTIONS])
+    here = [k for k in _KEYS if k.rpartition(".")[0] == section]
+    here += [] if section else [*_SECTIONS, "tables"]
     elsewhere = {k.rpartition(".")[2]: k for k in _KEYS}
     near = (
         difflib.get_close_matches(name, here, 1, 0.75)
@@ -311,6 +324,8 @@ def toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return "[" + ", ".join(toml(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{toml(k)} = {toml(v)}" for k, v in value.items()) + "}"
     # JSON's escapes are TOML's, but for DEL, which TOML has escaped.
     return (
         json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

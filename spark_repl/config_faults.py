@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .config_rules import is_local
 
 if TYPE_CHECKING:
-    from .config import Filters, Source
+    from .config import Filters, Source, Target
+    from .config_tables import TableRule
 
 
 def together(config: Mapping[str, Any]) -> list[str]:
@@ -16,6 +17,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
     target, apply = config["target"], config["apply"]
     faults = _connecting(config["source"])
     faults += _contradicting(config["filters"])
+    faults += _rewritten(config["filters"], config["source"])
     if target.json_as == "variant" and apply.writer == "merge":
         faults.append('target.json_as = "variant" needs apply.writer = "direct"')
     hourly, latency = apply.max_commits_per_hour, apply.max_latency_ms
@@ -24,6 +26,9 @@ def together(config: Mapping[str, Any]) -> list[str]:
             f"apply.max_latency_ms = {latency} needs apply.max_commits_per_hour of"
             f" {-(-3600000 // latency)} at least"
         )
+    faults += _masking(target, config["tables"])
+    if apply.on_error == "quarantine":
+        faults += _shown_whole(config["tables"])
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
         faults.append("observe.listen on an address that is not local needs observe.token_file")
@@ -38,7 +43,49 @@ def _contradicting(filters: Filters) -> list[str]:
     for do, ignore in (("do_table", "ignore_table"), ("wild_do_table", "wild_ignore_table")):
         for entry in sorted({*getattr(filters, do)} & {*getattr(filters, ignore)}):
             faults.append(f"filters.{ignore} is never asked about {entry}: filters.{do} has it")
+    seen = set[str]()
+    for entry in filters.rewrite_db:
+        old, _, new = (part.strip() for part in entry.partition("->"))
+        if old in seen:
+            faults.append(f"filters.rewrite_db is never asked about {entry}: {old} has another")
+        if old == new:
+            faults.append(f"filters.rewrite_db has {entry}, which changes nothing")
+        seen.add(old)
     return faults
+
+
+def _rewritten(filters: Filters, source: Source) -> list[str]:
+    """Names that would be taken for those of a source that tells upper and lower case apart."""
+    if source.lower_case_table_names != -1:
+        return []
+    return [
+        f"filters.rewrite_db has {entry}: an upper-case letter needs source.lower_case_table_names"
+        for entry in filters.rewrite_db
+        if entry != entry.lower()
+    ]
+
+
+def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:
+    """What masks lack that need a secret key."""
+    if target.mask_key_env and target.mask_key_file:
+        return ["only one of target.mask_key_env, target.mask_key_file may be given"]
+    if target.mask_key_env or target.mask_key_file:
+        return []
+    return [
+        f"tables[{number}].mask: sha256 needs a secret key, target.mask_key_env or mask_key_file"
+        for number, rule in enumerate(tables, 1)
+        if any(mask == "sha256" for _, mask in rule.mask)
+    ]
+
+
+def _shown_whole(tables: Sequence[TableRule]) -> list[str]:
+    """Rules about columns whose values a quarantine would keep as the log has them."""
+    return [
+        f'tables[{number}] withholds values of columns: apply.on_error = "quarantine" would keep'
+        " them in the log's own bytes"
+        for number, rule in enumerate(tables, 1)
+        if rule.mask or rule.include or rule.exclude
+    ]
 
 
 def _connecting(source: Source) -> list[str]:

@@ -117,6 +117,19 @@ def databases(value: Any) -> str | None:
     return f"{wanted}, but holds {wrong[0]!r}" if wrong else None
 
 
+def rewrites(value: Any) -> str | None:
+    wanted = 'must be a list of "from->to", two databases\' names'
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    for entry in value:
+        old, _, new = (str(entry) if isinstance(entry, str) else "").partition("->")
+        if not old.strip() or not new.strip() or "->" in new:
+            return f"{wanted}, but holds {entry!r}"
+        if "mysql" in (old.strip(), new.strip()):
+            return f"{wanted}, and no schema of the server's own, but holds {entry!r}"
+    return None
+
+
 def partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
     """(table, columns) of "db.table(column, ...)"; None for anything else."""
     match = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..ddl.additive import additive
 from ..ddl.alteration import Altered, Kept
 from ..ddl.altered import alter
+from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
@@ -63,7 +64,7 @@ class Alterations:
         name, alteration = logged.statement.tables[0], logged.statement.alteration
         assert alteration is not None
         table, way = self._tracking.live(name), Way.NOTHING
-        policy = self._tracking.options.policies.of_table(name)
+        policy = self._policy(name)
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
@@ -89,7 +90,7 @@ class Alterations:
 
     def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:
         """Brings a table from what the source had to what ``made`` says that it has."""
-        cut, there, policy = logged.cut, table.at_place, self._policy(table)
+        cut, there, policy = logged.cut, table.at_place, self._policy(table.name)
         before = there.in_log
         made = replace(made, definition=self._forms.apply(made.definition))
         if self._forms.zero_dates == "null":
@@ -102,7 +103,16 @@ class Alterations:
                 hint=_STOP_HINT,
             )
         keeps = policy is Policy.ADDITIVE_ONLY
-        if keeps or before is not there:
+        columns = self._tracking.column_rules
+        if columns.concern(table.name):
+            if keeps:
+                raise SettingError(
+                    f"policy additive_only where columns are withheld or masked: {logged.text}",
+                    table=table.name,
+                    hint=_STOP_HINT,
+                )
+            made = ruled(there, made, columns)
+        elif keeps or before is not there:
             made = additive(there, made, keeps=keeps)
             if keeps and made.definition.in_log is not made.definition:
                 log.warning(
@@ -121,8 +131,8 @@ class Alterations:
         self._follow_columns(before, source, cut)
         return way
 
-    def _policy(self, table: Table) -> Policy:
-        return self._tracking.options.policies.of_table(table.name)
+    def _policy(self, name: str) -> Policy:
+        return self._tracking.options.policy(name, folds=self._tracking.names.folds)
 
     def _check_exchanged(self, alteration: Alteration, cut: Cut) -> None:
         """Raises StatementError where EXCHANGE PARTITION brings rows of another table, or takes
@@ -146,7 +156,7 @@ class Alterations:
         if other is None:
             raise _exchange_unknown(alteration)
         for one in (table, other):
-            policy, there = self._policy(one), one.at_place
+            policy, there = self._policy(one.name), one.at_place
             if policy is Policy.STOP:
                 raise refused_by_policy(logged, one.name)
             if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:

@@ -140,6 +140,8 @@ class Stager:
             leftover=self.tracking.leftover(),
             left_out=unapplied,
             quarantined=still.keys(),
+            rewrites=unapplied.filters.rewrites,
+            columns=self.tracking.column_rules,
         )
 
     def here(self, path: str) -> str:
@@ -155,16 +157,18 @@ class Stager:
         """What transactions that were kept of one table alone have of it, as a group of their own.
         Raises LogError, DecodeError, OSError."""
         folder, known = self._folder_name(), self.tracking.logged_definitions()
+        rewrites = self.tracking.filters.now.rewrites
         shares = np.array_split(np.arange(len(spans)), self.workers.count)
         tasks = [
             StageTask(
                 number, tuple(spans[i] for i in share), self.workers.count, folder,
                 idempotent=group.idempotent,
                 forms=self.tracking.options.forms,
-                known=Alone(name, known.get(name)),
+                known=Alone(name, known.get(name), rewrites),
                 wider=self.tracking.wider_definitions(),
                 leftover=self.tracking.leftover(),
                 left_out=AllBut(name),
+                rewrites=rewrites,
             )
             for number, share in enumerate(shares) if len(share)
         ]  # fmt: skip

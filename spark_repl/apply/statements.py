@@ -36,6 +36,7 @@ from .filtered import FilteredStatements
 from .logged import Done, Logged, before, shortened
 from .quarantining import check_quarantine
 from .read_logged import concerned, has_failed, read_query
+from .rewritten import RewrittenStatements
 from .tool_tables import ToolTables
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Statements:
         self._alterations = Alterations(tracking, changes)
         self._tools = ToolTables(tracking, self._alterations)
         self._filtered = FilteredStatements(tracking, copies=copies)
+        self._rewritten = RewrittenStatements(tracking)
 
     def apply(self, record: Any, cut: Cut) -> Done:
         """Carries out the one statement of an index record; ``cut`` is behind it. Of CREATE TABLE
@@ -94,6 +96,7 @@ class Statements:
         if has_failed(query, statement):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
             return Done(Way.NOTHING, shortened(query.text))
+        statement, query = self._rewritten.take(statement, query, cut)
         names = [*self._tracking.tables, *self._tracking.waiting]
         statement = self._tracking.names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
@@ -214,7 +217,7 @@ class Statements:
         return Way.NAMES if there else Way.NOTHING
 
     def _policy(self, name: str) -> Policy:
-        return self._tracking.options.policies.of_table(name)
+        return self._tracking.options.policy(name, folds=self._tracking.names.folds)
 
     def _check_copied(self, logged: Logged) -> None:
         """Raises StatementError for what changes a table that is catching up with its copy: it was

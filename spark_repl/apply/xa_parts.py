@@ -63,7 +63,8 @@ class XaParts:
         Raises TargetError when bytes are gone, FencedError when another one owns the target now,
         OSError when what shows that others have ended can't be made durable."""
         control, layout = tracking.control, tracking.layout
-        store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all)
+        plain = not tracking.column_rules.any
+        store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all, plain=plain)
         prepared = [
             Branch.of_json(branch, store.path(branch["position"]))
             for branch in (cut.prepared if cut else ())

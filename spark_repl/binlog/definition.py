@@ -14,7 +14,22 @@ import pyarrow as pa
 from ..errors import DecodeError
 from .charsets.charset import BINARY
 from .partitioning import Partitioning, partitioning_of
+from .table_keys import (
+    ForeignKey,
+    PlainIndex,
+    UniqueIndex,
+    foreign_keys_of,
+    plain_of,
+    unique_of,
+)
 from .table_name import table_name
+
+__all__ = [
+    "CHARACTER_TYPES", "DATE_TYPES", "DECIMAL128_DIGITS", "GEOMETRY_STRUCT", "LEFT_OUT",
+    "NUMERIC_TYPES", "OLD_MOMENTS", "SYSTEM_SCHEMAS", "TIME_TYPES", "UNREAD", "VARIANT_STRUCT",
+    "VECTOR_LIST", "Column", "ColumnType", "ForeignKey", "Form", "PlainIndex", "TableDefinition",
+    "UniqueIndex", "foreign_keys_of",
+]  # fmt: skip
 
 
 class ColumnType(IntEnum):
@@ -140,6 +155,8 @@ class Column:
     """whether the target alone has it: the source has dropped it, and later rows have NULL there"""
     logged: Column | None = None
     """what the log's rows have in its place, where the target keeps a wider column"""
+    mask: str = ""
+    """what the target has instead of the source's values, which are those of ``logged``"""
     compares: int = field(default=0, compare=False)
     """number of the very collation; 0: not known. ``collation`` may be another of its set"""
 
@@ -177,43 +194,6 @@ class Column:
         return _PLAIN.get(ColumnType(self.type))
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """A FOREIGN KEY, in the table that references ``parent`` (db.table). ``referenced``: columns
-    there (none: its primary key); ``on_delete``, ``on_update``: '' for RESTRICT and NO ACTION."""
-
-    name: str
-    columns: tuple[str, ...]
-    parent: str
-    referenced: tuple[str, ...]
-    on_delete: str
-    on_update: str
-    inline: bool = False
-    """REFERENCES in a column, which servers before 9.0 take no notice of"""
-
-
-@dataclass(frozen=True, slots=True)
-class UniqueIndex:
-    """A UNIQUE index. ``columns``: names in key order; ``whole``: no part of it is a prefix of a
-    column or an expression."""
-
-    name: str
-    columns: tuple[str, ...]
-    whole: bool = True
-    prefixes: tuple[int, ...] = ()
-    """beside ``columns``: how many characters or bytes, 0 for all; () where all are"""
-
-
-@dataclass(frozen=True, slots=True)
-class PlainIndex:
-    """An index that is not unique; what is kept of it is what names of others depend on.
-    ``generated``: made for a foreign key, and gone as soon as another one does."""
-
-    name: str
-    columns: tuple[str, ...]
-    generated: bool = False
-
-
 @dataclass(frozen=True)
 class TableDefinition:
     """A table as one TABLE_MAP describes it; ``primary_key`` holds column indexes in key order: in
@@ -239,6 +219,10 @@ class TableDefinition:
     """whether the target keeps rows that the source has removed by TRUNCATE"""
     partitioning: Partitioning | None = field(default=None, compare=False)
     """None: there are no partitions, or nothing is known of them"""
+    source_name: str = field(default="", compare=False)
+    """db.table on the source, where the target has it under another name"""
+    withheld: tuple[tuple[int, Column], ...] = ()
+    """columns that the source alone has, by their numbers there, ascending"""
 
     @property
     def name(self) -> str:
@@ -247,17 +231,25 @@ class TableDefinition:
     @cached_property
     def in_log(self) -> TableDefinition:
         """The table as the source has it, and the log's rows, where the target keeps more of it."""
-        columns = tuple(c.logged or c for c in self.columns if not c.kept)
-        if columns == self.columns:
+        columns = [c.logged or c for c in self.columns if not c.kept]
+        for number, column in self.withheld:
+            columns.insert(number, column)
+        if tuple(columns) == self.columns:
             return self
+        key = tuple(self.own.index(number) for number in self.primary_key)
+        return replace(self, columns=tuple(columns), primary_key=key, withheld=())
+
+    @cached_property
+    def own(self) -> tuple[int, ...]:
+        """For each column of the log's rows its number here; -1 where the target lacks it."""
         own = [number for number, column in enumerate(self.columns) if not column.kept]
-        key = tuple(own.index(number) for number in self.primary_key)
-        return replace(self, columns=columns, primary_key=key)
+        for number, _ in self.withheld:
+            own.insert(number, -1)
+        return tuple(own)
 
     def with_logged_key(self, key: tuple[int, ...]) -> TableDefinition:
         """The same with another key, in numbers of the columns that the log's rows have."""
-        own = [number for number, column in enumerate(self.columns) if not column.kept]
-        return replace(self, primary_key=tuple(own[number] for number in key))
+        return replace(self, primary_key=tuple(self.own[number] for number in key))
 
     @property
     def columns_compare(self) -> tuple[int, ...]:
@@ -281,9 +273,11 @@ class TableDefinition:
         keys = foreign_keys_of(fields.get("foreign_keys"))
         return cls(
             fields["database"], fields["table"], columns, key, keys,
-            fields.get("has_primary"), _unique_of(fields.get("unique")), fields.get("charset", ""),
-            _plain_of(fields.get("indexes")), fields.get("dropped", False),
+            fields.get("has_primary"), unique_of(fields.get("unique")), fields.get("charset", ""),
+            plain_of(fields.get("indexes")), fields.get("dropped", False),
             fields.get("truncated", False), partitioning_of(fields.get("partitioning")),
+            fields.get("source_name", ""),
+            tuple((number, _column_of(column)) for number, column in fields.get("withheld", ())),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:
@@ -318,26 +312,3 @@ def _column_of(listed: dict[str, Any]) -> Column:
     logged = listed.get("logged")
     own = {"literals": tuple(listed["literals"]), "form": Form(listed.get("form", ""))}
     return Column(**{**listed, **own, "logged": logged and _column_of(logged)})
-
-
-def _unique_of(listed: list[dict[str, Any]] | None) -> tuple[UniqueIndex, ...] | None:
-    if listed is None:
-        return None
-    return tuple(
-        UniqueIndex(u["name"], tuple(u["columns"]), u["whole"], tuple(u.get("prefixes", ())))
-        for u in listed
-    )
-
-
-def _plain_of(listed: list[dict[str, Any]] | None) -> tuple[PlainIndex, ...] | None:
-    if listed is None:
-        return None
-    return tuple(PlainIndex(i["name"], tuple(i["columns"]), i["generated"]) for i in listed)
-
-
-def foreign_keys_of(listed: list[dict[str, Any]] | None) -> tuple[ForeignKey, ...] | None:
-    """The foreign keys of what ``asdict`` and JSON have made of them."""
-    if listed is None:
-        return None
-    lists = ("columns", "referenced")
-    return tuple(ForeignKey(**{**key, **{n: tuple(key[n]) for n in lists}}) for key in listed)

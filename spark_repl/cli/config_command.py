@@ -9,18 +9,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from ..config import Config, Source, load, read_values, toml
+from ..config_tables import TableRule
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..ddl.filters import Filters
 from ..ddl.lower_names import fold
 from ..ddl.policy import Policies
+from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, SparkReplError
-from ..source.account import password_of, tls_of
+from ..source.account import mask_key, password_of, tls_of
 from .inspect import emit
 
 MASK = "***"
@@ -84,6 +86,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
     for test in (
         config.check_supported,
         lambda: password_of(config.source),
+        lambda: mask_key(config.target),
         lambda: Layout.of(config.target),
     ):
         try:
@@ -146,22 +149,28 @@ def show(options: argparse.Namespace) -> int:
 
 
 def explain(options: argparse.Namespace) -> int:
-    """Which rule decides whether a table's rows are applied, and what its statements may do.
-    Raises ConfigError for what is no table's name."""
+    """Which rule decides whether a table's rows are applied, what its statements may do, and what
+    ``[[tables]]`` makes of it. Raises ConfigError for what is no table's name."""
     if not all(options.table.partition(".")):
         raise ConfigError(f"{options.table!r} is no table", hint="give DATABASE.TABLE")
     config = load(options.config)
     folds = config.source.lower_case_table_names > 0
-    filters, table = Filters.of(config.filters), options.table
+    filters, rules, table = Filters.of(config.filters), TableRules(config.tables), options.table
     if folds:
-        filters, table = filters.folded(), fold(table)
-    fields = {
-        "table": table,
+        filters, rules, table = filters.folded(), rules.folded(), fold(table)
+    own = filters.rewrites.table(table)
+    written = {"table": table} if own == table else {"table": table, "rewritten": own}
+    table, rule = own, rules.of_table(own)
+    shown = {
+        **written,
         "applied": filters.keeps(table),
         "rule": filters.rule(table),
-        "policy": str(Policies.of(config.ddl.policy, folds=folds).of_table(table)),
+        "policy": rule.on_ddl or str(Policies.of(config.ddl.policy, folds=folds).of_table(table)),
+        "tables": rule.match or "no rule of [[tables]] fits it",
     }
-    emit(fields, options.json)
+    given = {key.name: getattr(rule, key.name) for key in fields(rule) if key.name != "match"}
+    shown |= {key: value for key, value in given.items() if value != getattr(TableRule(), key)}
+    emit(shown, options.json)
     return 0
 
 
@@ -169,6 +178,9 @@ def _origins(values: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tu
     """(key, "flag --x", "file" or "default") of every key there is."""
     for top in fields(Config):
         section = getattr(Config(), top.name)
+        if top.name == "tables":
+            yield from _origins_of_rules(values.get("tables", ()))
+            continue
         within = values.get(top.name, {}) if is_dataclass(section) else values
         for key in fields(section) if is_dataclass(section) else (top,):
             name = f"{top.name}.{key.name}" if is_dataclass(section) else top.name
@@ -178,9 +190,17 @@ def _origins(values: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tu
                 yield name, "file" if key.name in within else "default"
 
 
+def _origins_of_rules(rules: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for number, given in enumerate(rules, 1):
+        for key in fields(TableRule):
+            yield f"tables[{number}].{key.name}", "file" if key.name in given else "default"
+
+
 def _shown(config: Config, name: str, origin: str) -> tuple[Any, str]:
     """A key's effective value, masked where it is secret, and where it is from."""
     section, _, key = name.rpartition(".")
+    if section.startswith("tables["):
+        return getattr(config.tables[int(section[7:-1]) - 1], key), origin
     value = getattr(getattr(config, section) if section else config, key)
     source = config.source
     if name == "source.password" and source.password_env:

@@ -10,7 +10,10 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..binlog.table_name import database_of
 from ..ddl.filters import Filters
+from ..errors import SettingError
+from .table_paths import current_paths
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,10 +34,21 @@ def recorded(control: Control) -> tuple[Filters, datetime | None]:
 
 def record(control: Control, rules: Filters) -> None:
     """Writes the rules that hold from here on, where they are others than before; the caller owns
-    the target."""
-    text = rules.to_json()
-    if text != recorded(control)[0].to_json():
-        control.write(_KIND, detail=text)
+    the target. Raises SettingError where tables have names that are rewritten otherwise now."""
+    before, text = recorded(control)[0], rules.to_json()
+    if text == before.to_json():
+        return
+    changed = {*before.rewrites.pairs} ^ {*rules.rewrites.pairs}
+    named = {database for pair in changed for database in pair}
+    tables = sorted(name for name in current_paths(control) if database_of(name) in named)
+    if tables:
+        raise SettingError(
+            "filters.rewrite_db is another one than the table was made with: the log's names would"
+            " mean other tables of the target",
+            table=", ".join(tables),
+            hint="take the change back, or use an empty target",
+        )
+    control.write(_KIND, detail=text)
 
 
 class FilterRules:
@@ -43,6 +57,8 @@ class FilterRules:
     def __init__(self, control: Control, rules: Filters, names: NameCase) -> None:
         self._control, self._rules, self._names = control, rules, names
         self._earlier: tuple[Filters, ...] = ()
+        self.origins: dict[str, str] = {}
+        """the source's name of each table that has been seen, where databases are rewritten"""
 
     def load(self) -> None:
         """Takes in the rules of earlier times, and records those of now where they are others."""

@@ -35,8 +35,11 @@ _LATER = re.compile(r"\d+\.events(\d+)")
 class XaStore:
     """Keeps copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
-    def __init__(self, folder: str, here: str = "", *, keep_all: bool = False) -> None:
-        self.folder, self.here = folder, here or folder
+    def __init__(
+        self, folder: str, here: str = "", *, keep_all: bool = False, plain: bool = True
+    ) -> None:
+        """``plain``: whether the values of rows may be kept as they are in the log."""
+        self.folder, self.here, self._plain = folder, here or folder, plain
         self.keep_all = keep_all  # the applier will go back to an earlier cut
 
     def path(self, position: int) -> str:
@@ -44,7 +47,16 @@ class XaStore:
 
     def keep(self, branch: Branch) -> Branch:
         """Copies a branch's bytes, durably; returns the branch that lies there. Raises OSError, and
-        TargetError when the relay log ends before the branch does."""
+        TargetError when the relay log ends before the branch does, or its values may not be
+        kept."""
+        if not self._plain:
+            raise TargetError(
+                f"XA {branch.xid} stays prepared, and the target would have its rows as they are in"
+                " the log, where [[tables]] has columns masked or left out",
+                gtid=branch.gtid,
+                hint="end the branch on the source and start again; or apply such a source without"
+                " include, exclude and mask",
+            )
         if not os.path.isdir(self.here):
             make_folder(self.here)
             sync_above(self.here, os.path.dirname(os.path.dirname(self.here)))

@@ -19,7 +19,8 @@ from ..errors import SourceLostError, SparkReplError
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN
 from .source_tables import full_name
-from .text_rows import key_to_arrow, read_rows, select_list, to_arrow
+from .target_columns import copied_rows
+from .text_rows import read_rows, select_list
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -34,12 +35,15 @@ _FILE_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class CopyTask:
+    """``definition``: the target's; ``key``: of masks."""
+
     source: Source
     definition: TableDefinition
     columns: Columns
     folder: str
     where: str
     zero_dates: str
+    key: bytes = field(default=b"", repr=False)
 
 
 @dataclass
@@ -93,19 +97,13 @@ def patiently(source: Source, action: Callable[[], T], *, retries: int | None = 
 
 def copy_rows(task: CopyTask, connection: Any) -> Copied:
     """Copies the rows over an open connection, in its transaction if it has one."""
-    definition, out = task.definition, Copied()
+    definition, out = task.definition.in_log, Copied()
     statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
-    schema, parts, size = definition.arrow_schema(), list[pa.Table](), 0
+    parts, size = list[pa.Table](), 0
     try:
         stream = begin_query(connection, statement)
         for columns in read_rows(stream, len(definition.columns)):
-            arrays = [
-                (key_to_arrow if i in definition.primary_key else to_arrow)(
-                    definition.columns[i], values, task.zero_dates
-                )
-                for i, values in enumerate(columns)
-            ]
-            part = pa.Table.from_arrays(arrays, schema=schema)
+            part = copied_rows(task.definition, columns, task.zero_dates, task.key)
             out.rows += part.num_rows
             size += part.nbytes
             parts.append(part)

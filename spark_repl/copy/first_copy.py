@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy
 from ..control.layout import Layout
+from ..ddl.filters import Filters
 from ..delta.log_replay import last_user_metadata
 from ..delta.public_log import open_table_log
 from ..errors import (
@@ -110,6 +111,7 @@ class FirstCopy:
         self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config)
         delta, self.config = open_table_log(spark, config)
+        self._filters = Filters.of(config.filters)
         self.tracking = Tracking(self.layout, self.control, delta, options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0
@@ -170,7 +172,7 @@ class FirstCopy:
         left unfinished. Raises NoTableError where nobody looks for that statement."""
 
         def listed(source: DumpConnection) -> list[SourceTable]:
-            return list_tables(source.rows, tuple(names)) if names else []
+            return list_tables(source.rows, tuple(names), self._filters) if names else []
 
         while True:
             try:
@@ -230,7 +232,8 @@ class FirstCopy:
             behind.position if behind else 0,
             user_metadata(behind, self.control.channel) if behind else "{}",
         )
-        if table.definition != self.tracking.options.forms.apply(source.definition):
+        made = self.tracking.options.forms.apply(source.definition)
+        if table.definition != self.tracking.column_rules.shaped(made):
             raise _ChangedError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
                 " json_as, geometry_as), was changed during the copy", table=name,
@@ -242,7 +245,7 @@ class FirstCopy:
         config = self.config
         return CopyTask(
             config.source, table.definition, table.columns, table.folder, where,
-            config.target.zero_dates,
+            config.target.zero_dates, self.tracking.options.columns.key,
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
@@ -261,7 +264,7 @@ class FirstCopy:
             raise error
         if not isinstance(error, _ChangedError | NoTableError):
             try:
-                now = self._asked(lambda connection: list_tables(connection.rows, (name,)))
+                now = self._asked(lambda one: list_tables(one.rows, (name,), self._filters))
             except (NoTableError, SchemaError):
                 now = []  # or its definition is of a kind that is not understood
             if now and now[0].definition == source.definition:

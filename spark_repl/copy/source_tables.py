@@ -18,10 +18,11 @@ from ..binlog.definition import (
     ColumnType,
     TableDefinition,
 )
-from ..binlog.table_name import table_name
+from ..binlog.table_name import parts_of, table_name
 from ..ddl.effect import Effect, classify
 from ..ddl.filters import Filters
 from ..ddl.lower_names import fold, folded_definition
+from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SchemaError, SourceError
 
 Query = Callable[[str], list[tuple[Any, ...]]]
@@ -87,15 +88,17 @@ def quoted(name: str) -> str:
 
 
 def full_name(definition: TableDefinition) -> str:
-    return f"{quoted(definition.database)}.{quoted(definition.table)}"
+    """As statements on the source name the table."""
+    names = parts_of(definition.source_name or definition.name)
+    return ".".join(map(quoted, names))
 
 
 def list_tables(
     query: Query, only: tuple[str, ...] = (), filters: Filters = _NO_FILTERS
 ) -> list[SourceTable]:
-    """The users' tables that ``filters`` keep (``only`` those, if given), largest first. Raises
-    SchemaError for one that can't be copied, NoTableError when one is not there, or goes while they
-    are asked for."""
+    """The users' tables that ``filters`` keep (``only`` those, if given), largest first, under
+    their names in the target. Raises SchemaError for one that can't be copied, or has another's
+    name, NoTableError when one is not there, or goes while they are asked for."""
     listed = query(
         "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0),"
         " create_time"
@@ -106,13 +109,20 @@ def list_tables(
     wanted = set(map(fold, only) if folds else only)
     filters = filters.folded() if folds else filters
     tables = []
+    origins = dict[str, str]()
     for database, table, count, width, created in listed:
-        name = table_name(str(database), str(table))
-        name = fold(name) if folds else name
-        if filters.keeps(name) and (not only or name in wanted):
+        logged = table_name(str(database), str(table))
+        logged = fold(logged) if folds else logged
+        name = filters.rewrites.table(logged)
+        if not filters.keeps(name):
+            continue
+        claim(origins, name, logged)
+        if not only or name in wanted:
             definition = table_definition(query, str(database), str(table))
             if folds:
                 definition = folded_definition(definition)
+            if name != logged or definition.foreign_keys:
+                definition = filters.rewrites.definition(definition)
             tables.append(SourceTable(definition, int(count), int(width), str(created)))
     if missing := wanted - {table.definition.name for table in tables}:
         raise NoTableError(

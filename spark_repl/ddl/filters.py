@@ -8,14 +8,15 @@ rule names decides (rpl_filter.cc: ``db_ok``, ``tables_ok``, ``db_ok_with_wild_t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of, plain_name
+from ..wildcards import first_fitting
 from .lower_names import fold
+from .rewrites import Rewrites
 
 if TYPE_CHECKING:
     from ..config import Filters as Rules
@@ -32,6 +33,8 @@ class Filters:
     ignore_table: tuple[str, ...] = ()
     wild_do_table: tuple[str, ...] = ()
     wild_ignore_table: tuple[str, ...] = ()
+    rewrite_db: tuple[str, ...] = ()
+    """"from->to"; the other rules are asked about names that are rewritten"""
 
     @classmethod
     def of(cls, rules: Rules) -> Filters:
@@ -43,7 +46,8 @@ class Filters:
         return cls(**{name: tuple(listed) for name, listed in json.loads(text).items()})
 
     def to_json(self) -> str:
-        return json.dumps({k: sorted(set(v)) for k, v in self.entries()}, ensure_ascii=False)
+        held = {k: sorted(set(v)) for k, v in self.entries() if v or k != "rewrite_db"}
+        return json.dumps(held, ensure_ascii=False)
 
     def entries(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         """Each kind of rule with its entries."""
@@ -51,8 +55,12 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether there is a rule at all."""
-        return self != Filters()
+        """Whether there is a rule that leaves something out."""
+        return replace(self, rewrite_db=()) != Filters()
+
+    @cached_property
+    def rewrites(self) -> Rewrites:
+        return Rewrites.of(self.rewrite_db)
 
     def folded(self) -> Filters:
         """The same for a source whose names are in lower case."""
@@ -75,9 +83,9 @@ class Filters:
         if self.do_db or self.ignore_db:
             return self.keeps_default(database)
         name = f"{database}."
-        if _wild(self.wild_do_table, name):
+        if first_fitting(self.wild_do_table, name):
             return True
-        return not _wild(self.wild_ignore_table, name) and not self.wild_do_table
+        return not first_fitting(self.wild_ignore_table, name) and not self.wild_do_table
 
     def rule(self, table: str) -> str:
         """The rule that decides about a table's rows, as one reads it in the configuration."""
@@ -101,22 +109,10 @@ class Filters:
                 return True, f"do_table has {name}"
             if name in self.ignore_table:
                 return False, f"ignore_table has {name}"
-            if pattern := _wild(self.wild_do_table, name):
+            if pattern := first_fitting(self.wild_do_table, name):
                 return True, f"wild_do_table has {pattern}"
-            if pattern := _wild(self.wild_ignore_table, name):
+            if pattern := first_fitting(self.wild_ignore_table, name):
                 return False, f"wild_ignore_table has {pattern}"
         if asked and (self.do_table or self.wild_do_table):
             return False, "no do_table and no wild_do_table names it"
         return True, ""
-
-
-def _wild(patterns: Iterable[str], name: str) -> str:
-    """The first pattern that fits the whole name; "" for none."""
-    return next((pattern for pattern in patterns if _compiled(pattern).fullmatch(name)), "")
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    tokens = re.findall(r"\\.|.", pattern, re.DOTALL)
-    signs = {"%": ".*", "_": "."}
-    return re.compile("".join(signs.get(t) or re.escape(t[-1]) for t in tokens), re.DOTALL)

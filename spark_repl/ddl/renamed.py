@@ -28,7 +28,7 @@ def rename(definition: TableDefinition, name: str) -> TableDefinition:
             )
             for key in keys
         )
-    return replace(definition, database=database, table=table, foreign_keys=keys)
+    return replace(definition, database=database, table=table, foreign_keys=keys, source_name="")
 
 
 def like(definition: TableDefinition, name: str) -> TableDefinition:
@@ -39,5 +39,5 @@ def like(definition: TableDefinition, name: str) -> TableDefinition:
         indexes = tuple(replace(index, generated=False) for index in indexes)
     return replace(
         definition, database=database, table=table, foreign_keys=(), indexes=indexes,
-        truncated=False,
+        truncated=False, source_name="",
     )  # fmt: skip

@@ -136,13 +136,20 @@ def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> Changes:
 def _read(read: _Read, task: StageTask, begin: int) -> Longs:
     """Positions of the task's transactions."""
     places = np.zeros(sum(len(span) for span in task.spans), np.int64)
-    before = 0
+    before, named = 0, task.named()
     for span in task.spans:
         for first, last in slices(span):
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span, first, last, ordinal, known=task.known, forms=task.forms, pairs=True
+                    span,
+                    first,
+                    last,
+                    ordinal,
+                    known=task.known,
+                    forms=task.forms,
+                    pairs=True,
+                    named=named,
                 ):
                     places[ordinals] = positions
                     read.add(images, begin + ordinals, positions, task.forms.zero_dates)

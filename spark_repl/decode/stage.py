@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
+from ..ddl.column_rules import hidden_columns
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
@@ -41,20 +42,20 @@ _BATCH_ROWS = 1 << 17
 
 def stage(task: StageTask) -> Staged:
     """Runs a task. Raises DecodeError and LogError with file and position."""
-    out = _Output(task)
+    out, named = _Output(task), task.named()
     before = 0
     for span in task.spans:
         for first, last in slices(span):
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span, first, last, ordinal, known=task.known, forms=task.forms
+                    span, first, last, ordinal, known=task.known, forms=task.forms, named=named
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
                 raise error.at(file=span.path) from error
         before += len(span)
-    return out.close()
+    return replace(out.close(), origins=named.origins if named else {})
 
 
 class _Output:
@@ -188,17 +189,20 @@ class _Output:
     def _decode(self, images: RowImages, entries: Longs, positions: Longs) -> pa.RecordBatch:
         try:
             rows = images.decode(entries, self.task.forms.zero_dates)
-            wider = self.task.wider.get(images.definition.name)
-            return rows if wider is None else target_rows(rows, images.definition, wider)
+            target = self.task.target(images.definition)
+            if target is None:
+                return rows
+            return target_rows(rows, images.definition, target, self.task.columns.key)
         except DecodeError as error:
+            _hide(error, self.task.target(images.definition))
             if error.row is not None:
                 error.at(position=RelayPosition.unpack(int(positions[error.row])))
             raise
 
     def _held(self, images: RowImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
         held, diffs = images.held(entries)
-        wider = self.task.wider.get(images.definition.name)
-        return (held, diffs) if wider is None else target_gaps(held, diffs, wider)
+        target = self.task.target(images.definition)
+        return (held, diffs) if target is None else target_gaps(held, diffs, target)
 
     def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
         """(shard, indexes of its keys) in batches."""
@@ -241,6 +245,13 @@ class _Output:
             self.cascading,
             self.held,
         )
+
+
+def _hide(error: DecodeError, target: TableDefinition | None) -> None:
+    """Takes what nobody may see out of the error's text."""
+    for name in hidden_columns(target) if target else ():
+        if error.message.startswith(f"column {name}: "):
+            error.message = f"column {name}: a value that can't be decoded, and is masked"
 
 
 def _taken(values: pa.Array, rows: Longs) -> pa.Array:

@@ -11,9 +11,12 @@ import pyarrow as pa
 
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
+from ..ddl.column_rules import ColumnRules
+from ..ddl.rewrites import Rewrites
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
 from .cascades import Cascades
+from .renamed_tables import RenamedTables
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -93,7 +96,9 @@ class StageTask:
     ``wider``: tables of which the target keeps more than the source has, as it has them.
     ``leftover``: tables that have rows which the source has not.
     ``left_out``: tables whose rows are not applied; ``quarantined``: of them those of which it is
-    noted which transactions have some."""
+    noted which transactions have some. ``rewrites``: which databases have other names in the
+    target, where everything but the log has those. ``columns``: what is withheld or masked of
+    tables that the target hasn't yet, too."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -108,6 +113,19 @@ class StageTask:
     leftover: Container[str] = frozenset()
     left_out: Container[str] = frozenset()
     quarantined: Container[str] = frozenset()
+    rewrites: Rewrites = field(default_factory=Rewrites)
+    columns: ColumnRules = field(default_factory=ColumnRules)
+
+    def target(self, logged: TableDefinition) -> TableDefinition | None:
+        """The target's table of ``logged``, where its rows are not as they are."""
+        known = self.wider.get(logged.name)
+        if known is None and self.columns.concern(logged.name):
+            return self.columns.shaped(logged)
+        return known
+
+    def named(self) -> RenamedTables | None:
+        """What gives the log's tables the target's names; None where they have them."""
+        return RenamedTables(self.rewrites, self.left_out) if self.rewrites.pairs else None
 
 
 @dataclass(frozen=True)
@@ -143,7 +161,8 @@ class Staged:
     """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
     tables that foreign keys may reference -> position of the first change that may cascade;
     ``cascading``: of the first one that does, and is to be emulated. ``held``: tables in quarantine
-    -> positions of the transactions that change them."""
+    -> positions of the transactions that change them. ``origins``: the tables' names in the log,
+    where they may be others."""
 
     worker: int
     definitions: dict[str, TableDefinition]
@@ -154,6 +173,7 @@ class Staged:
     referred: dict[str, int] = field(default_factory=dict)
     cascading: dict[str, int] = field(default_factory=dict)
     held: dict[str, Longs] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

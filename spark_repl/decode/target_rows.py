@@ -1,5 +1,6 @@
-"""A logged table's rows as the target has them, where it keeps more of it (``ddl.additive``):
-columns that the source has dropped are NULL, values of narrower columns are made the wider ones."""
+"""A logged table's rows as the target has them, where that is not as they are: it keeps more
+(``ddl.additive``: columns that the source has dropped are NULL, values of narrower columns are made
+the wider ones), lacks columns, or has them masked (``ddl.column_rules``)."""
 
 from __future__ import annotations
 
@@ -10,27 +11,40 @@ import numpy as np
 import pyarrow as pa
 
 from ..binlog.json.diff import pending_diffs
+from ..ddl.column_rules import hidden_columns
 from ..ddl.conversion import convert
 from ..ddl.widening import UTC
+from ..errors import SchemaError
+from .masks import masked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..binlog.definition import Column, TableDefinition
 
 
 def target_rows(
-    rows: pa.RecordBatch, logged: TableDefinition, target: TableDefinition
+    rows: pa.RecordBatch, logged: TableDefinition, target: TableDefinition, key: bytes = b""
 ) -> pa.RecordBatch:
-    """``rows`` of the definition ``logged`` with the target's columns. Those of another definition
-    than the target knows are left as they are: who writes them refuses it."""
+    """``rows`` of the definition ``logged`` with the target's columns; ``key``: of masks. Those of
+    another definition than the target knows are left as they are: who writes them refuses it.
+    Raises SchemaError where they hold what the target may not."""
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
     if ours.names != theirs.names or ours.types != theirs.types:
+        if hidden_columns(target):
+            raise SchemaError(
+                "the logged rows have other columns than the table, some of which are masked",
+                table=logged.name,
+                hint="a statement that this log does not hold changed the table: copy it anew",
+            )
         return rows
-    own, arrays = iter(rows.columns), []
-    for column in target.columns:
-        if column.kept:
-            arrays.append(pa.nulls(len(rows), column.arrow_type))
-        else:
-            arrays.append(_widened(next(own), column))
+    arrays = [pa.nulls(len(rows), column.arrow_type) for column in target.columns]
+    for values, number in zip(rows.columns, target.own, strict=True):
+        if number >= 0:
+            column = target.columns[number]
+            arrays[number] = (
+                masked(values, column, key) if column.mask else _widened(values, column)
+            )
     return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
 
@@ -48,26 +62,28 @@ def target_gaps(
 ) -> tuple[pa.Array, pa.Array]:
     """``held`` and ``diffs`` of some images (``PartialImages.held``) in numbers of the target's
     columns. An image holds what the target alone has: NULL."""
-    own = [number for number, column in enumerate(target.columns) if not column.kept]
+    own = target.own
     return (
         pa.array([_bits(one, own, len(target.columns)) for one in held.to_pylist()], pa.binary()),
         pa.array([_diffs(one, own) for one in diffs.to_pylist()], pa.binary()),
     )
 
 
-def _bits(bitmap: bytes | None, own: list[int], columns: int) -> bytes | None:
+def _bits(bitmap: bytes | None, own: Sequence[int], columns: int) -> bytes | None:
     if bitmap is None:
         return None
-    out = np.ones(columns, np.uint8)
+    out = np.ones(columns + 1, np.uint8)  # the last for what the target lacks
     raw = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
-    out[own] = raw[: len(own)]
+    out[list(own)] = raw[: len(own)]
+    out = out[:columns]
     return np.packbits(out, bitorder="little").tobytes()
 
 
-def _diffs(packed: bytes | None, own: list[int]) -> bytes | None:
+def _diffs(packed: bytes | None, own: Sequence[int]) -> bytes | None:
     if packed is None:
         return None
     return b"".join(
         own[column].to_bytes(2, "little") + len(data).to_bytes(4, "little") + data
         for column, data in pending_diffs(packed)
+        if own[column] >= 0
     )

@@ -12,6 +12,7 @@ from ..ddl.lower_names import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
+    from ..ddl.rewrites import Rewrites
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Unapplied(Container[str]):
 
 
 class KnownTables(Mapping[str, "TableDefinition"]):
-    """Definitions by name; UNREAD of what filters leave out, but for ``parents``, by names in lower
-    case: which of their changes a foreign key carries on into what is kept has to be seen."""
+    """Definitions by the names in the log; UNREAD of what filters leave out, but for ``parents``,
+    by names in lower case: which of their changes a foreign key carries on into what is kept has
+    to be seen."""
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class KnownTables(Mapping[str, "TableDefinition"]):
         self._known, self._unapplied, self._parents = known, unapplied, parents
 
     def __getitem__(self, name: str) -> TableDefinition:
+        name = self._unapplied.filters.rewrites.table(name)
         if self._unapplied.filtered(name) and fold(name) not in self._parents:
             return UNREAD
         return self._known[name]
@@ -69,17 +72,22 @@ class AllBut(Container[str]):
 
 
 class Alone(Mapping[str, "TableDefinition"]):
-    """One table, of this definition where it is known; all others are UNREAD."""
+    """One table, by its name in the target, of this definition where it is known; all others,
+    by their names in the log, are UNREAD."""
 
-    def __init__(self, name: str, definition: TableDefinition | None) -> None:
-        self._name, self._definition = name, definition
+    def __init__(self, name: str, definition: TableDefinition | None, rewrites: Rewrites) -> None:
+        self._name, self._definition, self._rewrites = name, definition, rewrites
 
     def __getitem__(self, name: str) -> TableDefinition:
-        if name != self._name:
+        if not self.is_of(name):
             return UNREAD
         if self._definition is None:
             raise KeyError(name)
         return self._definition
+
+    def is_of(self, logged: str) -> bool:
+        """Whether that is the table's name in the log."""
+        return self._rewrites.table(logged) == self._name
 
     def __iter__(self) -> Iterator[str]:
         return iter([self._name])

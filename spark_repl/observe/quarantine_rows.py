@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..binlog.types.forms import Forms
 from ..control.definitions import Definitions
+from ..control.filter_rules import recorded
 from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
@@ -39,7 +40,8 @@ def kept_rows(
 ) -> Iterator[dict[str, Any]]:
     """A change each, in the log's order: what ``read_changes`` has of it, but for the table's name.
     A part that can't be decoded comes as ``error`` with its place. Raises TargetError, OSError."""
-    known = Alone(one.name, _definition(layout, control, one))
+    rewrites = recorded(control)[0].rewrites
+    known = Alone(one.name, _definition(layout, control, one), rewrites)
     for kept in store.kept(one.id):
         if is_remote(kept.path):
             raise TargetError(
@@ -47,7 +49,7 @@ def kept_rows(
                 hint="copy the folder to a disk, or read it as a part of a target there",
             )  # fmt: skip
         for span, first in kept.spans():
-            yield from _of_span(span, kept, first, one.name, known)
+            yield from _of_span(span, kept, first, known)
 
 
 def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefinition:
@@ -62,9 +64,7 @@ def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefin
     return rename(found.in_log, one.name)
 
 
-def _of_span(
-    span: Span, kept: Kept, first: int, name: str, known: Alone
-) -> Iterator[dict[str, Any]]:
+def _of_span(span: Span, kept: Kept, first: int, known: Alone) -> Iterator[dict[str, Any]]:
     records = np.zeros(len(span), RECORD)
     last = first + len(span)
     records["position"], records["commit_time"] = kept.at[first:last], kept.commit_times[first:last]
@@ -75,7 +75,7 @@ def _of_span(
             for images, ordinals, _ in read_images(
                 span, begin, end, np.arange(begin, end), known=known, forms=_FORMS, pairs=True
             ):
-                if images.definition.name != name:
+                if not known.is_of(images.definition.name):
                     continue
                 for batch in table_batches(images, records, gtids, ordinals, _FORMS.zero_dates):
                     changes += batch.select(list(_COLUMNS)).to_pylist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from ..copy.chunk import patiently
 from ..copy.source_tables import full_name
-from ..copy.text_rows import key_to_arrow, read_rows, select_list, to_arrow
+from ..copy.target_columns import copied_rows
+from ..copy.text_rows import read_rows, select_list
+from ..delta.columns import one_chunk
 from ..errors import SparkReplError
 from ..source.connection import begin_query, connect
 from .digest_files import save
@@ -31,8 +33,9 @@ SHOWN = 1000
 
 @dataclass(frozen=True)
 class RangeTask:
-    """``out``: the file for all digests; without it those of the keys ``keep`` (sorted) come home,
-    with their rows. ``rows_per_s``: 0 for as many as there are."""
+    """``definition``: the target's, ``mask_key``: of its masks. ``out``: the file for all digests;
+    without it those of the keys ``keep`` (sorted) come home, with their rows. ``rows_per_s``: 0 for
+    as many as there are."""
 
     source: Source
     definition: TableDefinition
@@ -41,6 +44,7 @@ class RangeTask:
     out: str = ""
     keep: npt.NDArray[np.uint64] | None = None
     rows_per_s: float = 0
+    mask_key: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True)
@@ -91,22 +95,19 @@ class _Line:
 
 def _digest(task: RangeTask, connection: Any) -> RangeRows:
     definition = task.definition
-    schema, key = definition.arrow_schema(), definition.primary_key
-    statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
+    logged, key = definition.in_log, definition.primary_key
+    statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     stream, began = begin_query(connection, statement), time.monotonic()
     parts, values, rows = [np.zeros((2, 0), np.uint64)], list[pa.Table](), 0
-    for columns in read_rows(stream, len(definition.columns)):
-        arrays = [
-            (key_to_arrow if i in key else to_arrow)(definition.columns[i], one, task.zero_dates)
-            for i, one in enumerate(columns)
-        ]
-        made = digests(arrays, key)
+    for columns in read_rows(stream, len(logged.columns)):
+        read = copied_rows(definition, columns, task.zero_dates, task.mask_key)
+        made = digests([one_chunk(column) for column in read.columns], key)
         rows += made.shape[1]
         if task.keep is not None:
             found = np.isin(made[0], task.keep)
             made = made[:, found]
             if found.any() and sum(part.num_rows for part in values) < SHOWN:
-                part = pa.Table.from_arrays(arrays, schema=schema).filter(pa.array(found))
+                part = read.filter(pa.array(found))
                 values.append(part.slice(0, SHOWN))
         parts.append(made)
         if task.rows_per_s:

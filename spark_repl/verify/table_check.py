@@ -22,6 +22,7 @@ import pyarrow as pa
 from ..binlog.charsets.charset import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..copy.source_tables import literal, quoted
+from ..source.account import mask_key
 from .compare import Keys, Sums, differing, sums
 from .digest_files import load
 from .source_range import RangeRows, RangeTask
@@ -110,7 +111,8 @@ class TableCheck:
     def _task(self, where: str, out: str, keep: Keys | None = None) -> RangeTask:
         zero_dates = self.config.target.zero_dates
         source = self.config.source
-        return RangeTask(source, self.definition, zero_dates, where, out, keep, self.rate)
+        key = mask_key(self.config.target)
+        return RangeTask(source, self.definition, zero_dates, where, out, keep, self.rate, key)
 
     def _out(self, number: int) -> str:
         return os.path.join(self.work, f"s-{number}.npy")

@@ -18,10 +18,13 @@ from ..binlog.types.forms import Forms
 from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..copy.chunk import patiently
-from ..copy.source_tables import chunk_ends, list_tables, quoted, wheres
+from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
+from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import Filters
+from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
 from ..gtid import GtidSet
+from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .differences import differences
 from .sample import Sample, sample_of
@@ -108,7 +111,11 @@ class Verifier:
         return self.found
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
+        rules = ColumnRules(TableRules(self.config.tables), mask_key(self.config.target))
+
         def plan(source: DumpConnection) -> list[tuple[SourceTable, Plan]]:
+            nonlocal rules
+            rules = rules.folded() if case_of_names(source.rows) > 0 else rules
             if source.server().variables.get("gtid_mode", "OFF") != "ON":
                 raise SourceError(
                     "the source has no GTIDs, by which a cut is known to hold what was read",
@@ -124,7 +131,7 @@ class Verifier:
         )  # fmt: skip
         checks = {}
         for table, planned in self._asked(plan):
-            definition = forms.apply(table.definition)
+            definition = rules.shaped(forms.apply(table.definition))
             folder, taken = work.of(definition, planned)
             rate = self._limits.rows_per_s / self._limits.connections
             sample = Sample.from_json(taken.sample) if taken.sample else None

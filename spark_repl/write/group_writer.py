@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ..crash_points import armed, reach
+from ..decode.renamed_tables import claim
 from ..decode.staged import Part, Staged, same_shape
 from ..delta.storage import remove_if_there
 from ..errors import FencedError, SchemaError, SparkReplError
@@ -190,6 +191,8 @@ class GroupWriter:
         """The tables that the group changes, by name, each held until the group has landed."""
         definitions: dict[str, TableDefinition] = {}
         for part in staged:
+            for name, logged in part.origins.items():
+                claim(self._tracking.filters.origins, name, logged)
             for name, definition in part.definitions.items():
                 first = definitions.setdefault(name, definition)
                 if not same_shape(first, definition):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import SchemaError
+from ..errors import SchemaError, SettingError
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
+    from ..ddl.column_rules import ColumnRules
     from .table import Table
 
 
@@ -47,6 +48,23 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
         table=table.name,
         hint=hint,
     )
+
+
+def check_columns(table: Table, rules: ColumnRules) -> None:
+    """Raises SettingError where columns are withheld or masked otherwise than the table was made
+    with."""
+    there = table.at_place
+    mine = bool(there.withheld) or any(column.mask for column in there.columns)
+    if not mine and not rules.concern(table.name):
+        return
+    want = rules.shaped(there.in_log)
+    now, then = ([(c.name, c.mask) for c in d.columns if not c.kept] for d in (want, there))
+    if now != then:
+        raise SettingError(
+            "include, exclude, mask or its key is another one than the table was made with",
+            table=table.name,
+            hint="take the change back, or use an empty target",
+        )
 
 
 def _fit(wanted: TableDefinition, logged: TableDefinition) -> bool:

@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..binlog.types.forms import USUAL, Forms
+from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import Filters
 from ..ddl.lower_names import fold
-from ..ddl.policy import Policies
+from ..ddl.policy import Policies, Policy
+from ..ddl.table_rules import TableRules
 from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
 from ..delta.table_log import NewTable
+from ..source.account import mask_key
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
+    from ..config_tables import TableRule
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class TableOptions:
     policies: Policies = field(default_factory=Policies)
     online_tools: str = "follow"
     filters: Filters = field(default_factory=Filters)
+    columns: ColumnRules = field(default_factory=ColumnRules)
 
     @classmethod
     def of(cls, config: Config) -> TableOptions:
@@ -60,7 +65,21 @@ class TableOptions:
             ),
             online_tools=config.ddl.online_tools,
             filters=Filters.of(config.filters),
+            columns=ColumnRules(TableRules(config.tables), mask_key(config.target)),
         )
+
+    def policy(self, name: str, *, folds: bool) -> Policy:
+        """What statements may do to the table; ``folds``: whether names are in lower case."""
+        given = self.rules_of(name, folds=folds).on_ddl
+        return Policy(given) if given else self.policies.of_table(name)
+
+    def rules_of(self, name: str, *, folds: bool) -> TableRule:
+        """What the configuration's ``[[tables]]`` say of the table."""
+        return self.columns_of(folds=folds).rules.of_table(name)
+
+    def columns_of(self, *, folds: bool) -> ColumnRules:
+        """What is withheld or masked."""
+        return self.columns.folded() if folds else self.columns
 
     def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
         """The metadata of a table; ``own``: properties of its own. Raises SchemaError."""

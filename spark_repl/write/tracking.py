@@ -21,12 +21,7 @@ from ..control.filter_rules import FilterRules
 from ..control.left_out import LeftOut
 from ..control.name_case import NameCase
 from ..control.settle import Settle
-from ..control.table_paths import (
-    MADE_BY_ROWS,
-    announce,
-    made_behind,
-    shown_paths,
-)
+from ..control.table_paths import MADE_BY_ROWS, announce, made_behind, shown_paths
 from ..ddl.lower_names import fold, folded_definition
 from ..ddl.renamed import rename
 from ..delta import features
@@ -35,6 +30,7 @@ from ..errors import TargetError
 from ..gtid import GtidSet
 from .ahead import Ahead
 from .key_index import KeyIndex
+from .logged_shape import check_columns
 from .new_paths import NewPaths
 from .own_metadata import COMPLETE, DEFINITION, created, definition_text, held_gtids
 from .quarantined_tables import QuarantinedTables
@@ -47,6 +43,7 @@ if TYPE_CHECKING:
     from ..control.control import Control
     from ..control.cut import Cut, Waiting
     from ..control.layout import Layout
+    from ..ddl.column_rules import ColumnRules
     from ..delta.table_log import Snapshot, TableLog
     from ..relay.source_place import SourcePlace
     from .ahead import Held
@@ -116,6 +113,7 @@ class Tracking:
                 continue  # the applier died between the announcement and the creation
             table = self._loaded(name, path, snapshot, cut)
             table.complete &= name not in changed
+            check_columns(table, self.column_rules)
             if made_by == MADE_BY_ROWS:
                 self.tables[table.name] = table
             else:
@@ -140,6 +138,10 @@ class Tracking:
             now = self.definitions.at(path, table.position, held)
             table.definition = self._named(name, now or created(snapshot))
         return table
+
+    @property
+    def column_rules(self) -> ColumnRules:
+        return self.options.columns_of(folds=self.names.folds)
 
     def all_tables(self) -> list[Table]:
         """Also those that no statement has made again yet."""
@@ -303,7 +305,7 @@ class Tracking:
     ) -> Table:
         """Makes the table, position in the same commit, or finds what was made of it before a
         crash. ``complete``: from CREATE TABLE; ``made_by``: that statement. Raises TargetError."""
-        definition = self.options.forms.apply(definition)
+        definition = self.column_rules.shaped(self.options.forms.apply(definition))
         self._set_aside(definition.name)
         begun = self._begun.pop((definition.name, made_by), None)
         if begun is None:
@@ -318,7 +320,7 @@ class Tracking:
         self, definition: TableDefinition, path: str, position: int, user_metadata: str
     ) -> Table:
         """Makes the table of a copy, whose path the control table names already."""
-        definition = self.options.forms.apply(definition)
+        definition = self.column_rules.shaped(self.options.forms.apply(definition))
         if self.delta.snapshot(self.layout.table(path)) is None:
             self._make(definition, path, position, user_metadata, _COPIED)
         table = self._opened(definition.name, path)

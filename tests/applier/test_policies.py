@@ -65,6 +65,20 @@ def test_additive_only_keeps_columns(
     assert kept == {"t.a": [(None, 2, "y", 2.5), (7, 3, None, 9.0), (8, 1, None, 3.0)]}
 
 
+def test_a_rule_of_tables_goes_before(source: Twice, tmp_path: Path) -> None:
+    source.ddl("CREATE DATABASE t", A.create)
+    source.transaction(insert(A, (1, "x", 1.5)))
+    source.ddl("TRUNCATE TABLE t.a")
+    log, stop, keep = source.logs[0].folder, {"policy": "stop"}, "ignore_drop"
+    tables = [{"match": "t.a", "on_ddl": keep}, {"match": "t._%", "on_ddl": "apply"}]
+    assert run(log, tmp_path / "kept", ddl=stop, tables=tables)
+    assert last(tmp_path / "kept") == {"t.a": [(1, "x", 1.5)]}
+    assert run(log, tmp_path / "gone", ddl=stop, tables=[{"match": "t._", "on_ddl": "apply"}])
+    assert last(tmp_path / "gone") == {"t.a": []}
+    error = stopped(log, tmp_path / "stop", ddl=stop, tables=[{"match": "t.b", "on_ddl": "apply"}])
+    assert "stop" in str(error)
+
+
 def test_what_comes_again_keeps_its_values(source: Twice, tmp_path: Path) -> None:
     narrowed(source)
     source.ddl("ALTER TABLE t.a ADD v VARCHAR(20) DEFAULT 'q'")

@@ -18,13 +18,27 @@ from tests.support.local_delta import at_cut, cuts, run
 from .server import Server
 
 _DATABASES, _NAMES = ("a", "ab", "b"), ("t", "t1", "tx", "u_1")
+_TARGETS = ("z", "zz")  # what databases are rewritten to
 _WAIT_S = 60.0
 _RULES = {
     "do_db": "REPLICATE_DO_DB", "ignore_db": "REPLICATE_IGNORE_DB",
     "do_table": "REPLICATE_DO_TABLE", "ignore_table": "REPLICATE_IGNORE_TABLE",
     "wild_do_table": "REPLICATE_WILD_DO_TABLE", "wild_ignore_table": "REPLICATE_WILD_IGNORE_TABLE",
+    "rewrite_db": "REPLICATE_REWRITE_DB",
 }  # fmt: skip
 Shown = dict[str, list[tuple[Any, ...]]]
+
+
+def _unqualified(rng: random.Random, steps: int) -> Iterator[list[str]]:
+    """The same, where statements but for rows name tables without their database, and none drops
+    one: MySQL's replica rewrites no other."""
+    for statements in _history(rng, steps):
+        use, *others = statements
+        database = use.removeprefix("USE ")
+        if others and use.startswith("USE ") and others[0] != "BEGIN":
+            yield [use, *(one.replace(f"{database}.", "") for one in others)]
+        elif not use.startswith("DROP"):
+            yield statements
 
 
 def _history(rng: random.Random, steps: int) -> Iterator[list[str]]:
@@ -61,17 +75,21 @@ def _history(rng: random.Random, steps: int) -> Iterator[list[str]]:
             yield [f"DROP DATABASE {database}", f"CREATE DATABASE {database}"]
 
 
-def _rules(rng: random.Random) -> dict[str, list[str]]:
+def _rules(rng: random.Random, *, rewritten: bool = False) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    tables = [f"{database}.{name}" for database in _DATABASES for name in _NAMES]
+    databases = [*_DATABASES, *_TARGETS] if rewritten else list(_DATABASES)
+    tables = [f"{database}.{name}" for database in databases for name in _NAMES]
     if rng.random() < 0.4:
-        found[rng.choice(("do_db", "ignore_db"))] = rng.sample(_DATABASES, rng.choice((1, 2)))
+        found[rng.choice(("do_db", "ignore_db"))] = rng.sample(databases, rng.choice((1, 2)))
     for kind in ("do_table", "ignore_table"):
         if rng.random() < 0.35:
             mine = rng.sample(tables, rng.choice((1, 2, 4)))
             tables = [name for name in tables if name not in mine]
             found[kind] = mine
-    wild = ["a.%", "a%.t%", "%.t_", "b.%", r"%.u\_%", "ab.t1", "%.%", "_.t"]
+    renamed = [name for name in _DATABASES if rewritten and rng.random() < 0.5]
+    if renamed:
+        found["rewrite_db"] = [f"{name}->{rng.choice(_TARGETS)}" for name in renamed]
+    wild = ["a.%", "a%.t%", "%.t_", "b.%", r"%.u\_%", "ab.t1", "%.%", "_.t", "z%.t%", "z.%"]
     for kind in ("wild_do_table", "wild_ignore_table"):
         if rng.random() < 0.35:
             found[kind] = [wild.pop(rng.randrange(len(wild))) for _ in range(rng.choice((1, 2)))]
@@ -92,8 +110,9 @@ class Replica:
     def applied(self, rules: dict[str, list[str]], executed: str) -> Shown | None:
         """The tables that it has in the end; None where the rules make it stop."""
         server = self.server
-        drops = [f"DROP DATABASE IF EXISTS {database}" for database in _DATABASES]
-        server.query("STOP REPLICA", *drops, "RESET BINARY LOGS AND GTIDS", "RESET REPLICA")
+        drops = [f"DROP DATABASE IF EXISTS {database}" for database in (*_DATABASES, *_TARGETS)]
+        made = [f"CREATE DATABASE {database}" for database in _TARGETS]
+        server.query("STOP REPLICA", *drops, *made, "RESET BINARY LOGS AND GTIDS", "RESET REPLICA")
         lists = [f"{name} = ({_listed(key, rules.get(key, []))})" for key, name in _RULES.items()]
         server.query(f"CHANGE REPLICATION FILTER {', '.join(lists)}", "START REPLICA")
         until = time.monotonic() + _WAIT_S
@@ -102,7 +121,7 @@ class Replica:
             if server.query(stopped) == (("OFF",),):
                 return None
             assert time.monotonic() < until, rules
-        listed = "', '".join(_DATABASES)
+        listed = "', '".join((*_DATABASES, *_TARGETS))
         names = server.query(
             "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables"
             f" WHERE table_schema IN ('{listed}')"
@@ -111,16 +130,20 @@ class Replica:
 
 
 def _listed(key: str, entries: list[str]) -> str:
+    if key == "rewrite_db":
+        return ", ".join("(" + entry.replace("->", ", ") + ")" for entry in entries)
     if "wild" in key:
         return ", ".join("'" + entry.replace("\\", "\\\\") + "'" for entry in entries)
     return ", ".join(entries)
 
 
-def _compare(source: Server, replica: Server, folder: Path, *, seed: int, sets: int) -> int:
+def _compare(
+    source: Server, replica: Server, folder: Path, *, seed: int, sets: int, rewritten: bool = False
+) -> int:
     """Compares so many sets of rules; returns how many of them the replica came through with."""
     rng, log = random.Random(seed), folder / "log"
     source.query("RESET BINARY LOGS AND GTIDS")
-    for statements in _history(rng, 60):
+    for statements in (_unqualified if rewritten else _history)(rng, 60):
         source.query(*statements)
     executed = source.executed
     log.mkdir(parents=True)
@@ -128,7 +151,7 @@ def _compare(source: Server, replica: Server, folder: Path, *, seed: int, sets: 
         shutil.copy(path, log)
     other, compared = Replica(replica, source), 0
     for number in range(sets):
-        rules, target = _rules(rng), folder / f"lake{number}"
+        rules, target = _rules(rng, rewritten=rewritten), folder / f"lake{number}"
         want = other.applied(rules, executed)
         if want is None:
             continue
@@ -148,6 +171,11 @@ def test_the_same_tables_as_on_a_replica(
 ) -> None:
     source, replica = make_server(), make_server()
     assert _compare(source, replica, tmp_path, seed=1, sets=8) >= 6
+
+
+def test_databases_under_other_names(make_server: Callable[..., Server], tmp_path: Path) -> None:
+    source, replica = make_server(), make_server()
+    assert _compare(source, replica, tmp_path, seed=4, sets=6, rewritten=True) >= 3
 
 
 @pytest.mark.soak

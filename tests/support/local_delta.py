@@ -207,19 +207,20 @@ def without_spark() -> Iterator[None]:
 def applier(
     log: Path, target: Path | str, *, vectors: bool = True, feed: bool = False,
     partition_by: Sequence[str] = (), keys: Mapping[str, Any] = {}, source: Mapping[str, Any] = {},
-    ddl: Mapping[str, Any] = {}, filters: Mapping[str, Any] = {}, take_over: bool = False,
+    ddl: Mapping[str, Any] = {}, filters: Mapping[str, Any] = {},
+    tables: Sequence[Mapping[str, Any]] = (), take_over: bool = False,
     until: Until | None = None, on_group: OnGroup | None = None, copies: bool = False, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
-    """A started Replica without a stream; ``apply``, ``source``, ``ddl`` and
-    ``filters`` are keys of these sections, ``keys`` more of [target]; new tables have deletion
-    ``vectors``, Delta's change data ``feed`` and partitions; ``copies``: somebody copies the tables
-    that wait for it."""
+    """A started Replica without a stream; ``apply``, ``source``, ``ddl`` and ``filters`` are keys
+    of these sections, ``tables`` those of each ``[[tables]]``, ``keys`` more of [target]; new
+    tables have deletion ``vectors``, Delta's change data ``feed`` and partitions; ``copies``:
+    somebody copies the tables that wait for it."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
     aim |= keys
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
-    values |= {"ddl": dict(ddl), "filters": dict(filters)}
+    values |= {"ddl": dict(ddl), "filters": dict(filters), "tables": list(tables)}
     config = Config.from_mapping(values)
     made = Replica(
         MagicMock(), config, on_group, take_over=take_over, until=until, copies=copies, parts=HERE

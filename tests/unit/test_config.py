@@ -26,7 +26,9 @@ def test_example_shows_every_key_with_its_default() -> None:
     assert load(EXAMPLE) == Config()
     shown = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
     assert {k: list(v) if isinstance(v, dict) else v for k, v in shown.items()} == {
-        k: list(v) if isinstance(v, dict) else v for k, v in Config().to_mapping().items()
+        k: list(v) if isinstance(v, dict) else v
+        for k, v in Config().to_mapping().items()
+        if k != "tables"
     }
 
 
@@ -59,6 +61,11 @@ def test_round_trip() -> None:
         ({"workers": 4}, "unknown key workers; the nearest is apply.workers"),
         ({"aply": {"workers": 4}}, "unknown key aply; the nearest is apply"),
         ({"relay": {"zzz": 1}}, "unknown key relay.zzz; the nearest is relay."),
+        ({"table": []}, "unknown key table; the nearest is tables"),
+        (
+            {"tables": [{"match": "a.b", "masc": {}}]},
+            "tables[1].masc; the nearest is tables[1].mask",
+        ),
     ],
 )
 def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> None:
@@ -122,6 +129,10 @@ def test_all_faults_are_reported_together() -> None:
     ("values", "named"),
     [
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
+        (
+            {"tables": [{"match": "a.b", "mode": "history", "on_error": "stop"}]},
+            ["tables[1].mode", "tables[1].on_error"],
+        ),
     ],
 )
 def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None:
@@ -129,6 +140,43 @@ def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None
     with pytest.raises(ConfigError) as caught:
         config.check_supported()
     assert all(part in str(caught.value) for part in named)
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ({}, "tables[1] has no match"),
+        ({"match": "shop"}, 'tables[1].match must be "db.table"'),
+        ({"mask": {"a": "sha-256"}}, "a has 'sha-256'; the nearest is sha256"),
+        ({"mask": {"a": "truncate:x"}}, "a has 'truncate:x'; the nearest is truncate:N"),
+        ({"mask": "null"}, "tables[1].mask must be a table"),
+        ({"mask": {"a": "null", "A": "null"}}, "names a twice"),
+        ({"include": ["a"], "exclude": ["b"]}, "exclude is never asked where include is given"),
+        ({"exclude": ["A"], "mask": {"a": "null"}}, "never asked about a: exclude has it"),
+        ({"include": ["b"], "mask": {"a": "null"}}, "never asked about a: include lacks it"),
+        ({"include": ["b", "B"]}, "names b twice"),
+        ({"exclude": "b"}, "tables[1].exclude must be a list of columns' names"),
+        ({"extra_columns": ["gtids"]}, "the nearest is gtid"),
+        ({"on_ddl": "ignore"}, "tables[1].on_ddl must be one of"),
+        ({"to": "x"}, "tables[1].to must be"),
+    ],
+)
+def test_what_a_rule_of_tables_may_be(rule: dict[str, Any], says: str) -> None:
+    assert says in fault_of({"tables": [{"match": "shop.%", **rule} if rule else {}]})
+
+
+def test_a_rule_that_is_never_asked() -> None:
+    given = ["shop.a%", "shop.ab", r"shop.a\_%", "shop.b", "%._", "shop.%", "x.y", "%.%", "a.b"]
+    said = fault_of({"tables": [{"match": match} for match in given]})
+    assert [n for n in range(1, 10) if f"tables[{n}] is never" in said] == [2, 3, 7, 9]
+    assert "shop.a% before it fits all that shop.ab fits" in said
+
+
+def test_rules_of_tables_go_round() -> None:
+    given = {"match": "a.b", "mask": {"x": "constant:"}, "include": ["x", "y"]}
+    config = Config.from_mapping({"tables": [given]})
+    assert config.tables[0].mask == (("x", "constant:"),)
+    assert config.override({"apply.workers": 3}).tables == config.tables
 
 
 def test_password_is_never_shown() -> None:

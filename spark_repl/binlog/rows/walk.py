@@ -64,6 +64,7 @@ def walk(
     known: Mapping[str, TableDefinition] | None = None,
     forms: Forms = USUAL,
     pairs: bool = False,
+    named: Callable[[TableDefinition], TableDefinition] | None = None,
 ) -> list[RowImages]:
     """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
 
@@ -71,6 +72,7 @@ def walk(
     verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
     definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). forms:
     how values are kept. pairs: every UPDATE is two entries, 1 and 2, the second with MOVED set.
+    named: gives tables the names that they have elsewhere.
     DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
@@ -84,7 +86,8 @@ def walk(
     for i, (begin, end) in enumerate(maps):
         try:
             logged = parse_table_map(bytes(8) + data[begin:end].tobytes(), known)
-        except DecodeError as error:
+            logged = logged if named is None else named(logged)
+        except SparkReplError as error:
             first = events[np.argmax(events[:, kernels.MAP] == i)] if len(events) else None
             place = None if first is None else positions[first[kernels.TRANSACTION]]
             raise error.at(position=_position(place)) from error

@@ -140,7 +140,31 @@ def test_a_rule_is_explained(
     )
     code, _, found = run(capsys, "config", "explain", table, "--config", str(file))
     assert code == 0
-    assert found == {"table": table, "applied": applied, "rule": rule, "policy": policy}
+    none = "no rule of [[tables]] fits it"
+    want = {"table": table, "applied": applied, "rule": rule, "policy": policy, "tables": none}
+    assert found == want
+
+
+def test_rules_are_asked_about_what_was_rewritten(file: Path, capsys: Any) -> None:
+    file.write_text('[filters]\ndo_db = ["b"]\nrewrite_db = ["a->b"]\n')
+    _, _, found = run(capsys, "config", "explain", "a.t", "--config", str(file))
+    assert (found["table"], found["rewritten"], found["rule"]) == ("a.t", "b.t", "do_db has b")
+
+
+def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> None:
+    file.write_text(
+        '[[tables]]\nmatch = "shop.log\\\\_%"\non_ddl = "stop"\n[[tables]]\nmatch = "shop.%"\n'
+        'mask = { mail = "sha256" }\n'
+    )
+    _, _, found = run(capsys, "config", "explain", "shop.log_1", "--config", str(file))
+    assert (found["tables"], found["policy"], found["on_ddl"]) == (r"shop.log\_%", "stop", "stop")
+    _, _, found = run(capsys, "config", "explain", "shop.logs", "--config", str(file))
+    assert (found["tables"], found["policy"]) == ("shop.%", "apply")
+    assert found["mask"] == [["mail", "sha256"]]
+    _, _, found = run(capsys, "config", "show", "--config", str(file))
+    keys = found["keys"]
+    assert keys["tables[1].on_ddl"] == {"value": "stop", "from": "file"}
+    assert keys["tables[2].mode"] == {"value": "mirror", "from": "default"}
 
 
 def test_what_is_no_table_is_not_explained(file: Path, capsys: Any) -> None:

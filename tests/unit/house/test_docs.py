@@ -11,6 +11,7 @@ import pytest
 
 from spark_repl.cli.main import _RUN
 from spark_repl.config import Config
+from spark_repl.config_tables import TableRule
 from tests.support.sources import functions
 
 ROOT = Path(__file__).parents[3]
@@ -95,7 +96,7 @@ def keys() -> dict[str, object]:
     """Every key of the configuration, with its default."""
     found: dict[str, object] = {}
     for top in fields(Config):
-        value = getattr(Config(), top.name)
+        value = TableRule() if top.name == "tables" else getattr(Config(), top.name)
         if is_dataclass(value):
             found |= {f"{top.name}.{key.name}": getattr(value, key.name) for key in fields(value)}
         else:
@@ -120,7 +121,7 @@ def test_the_page_has_every_key_and_no_other() -> None:
     named = {key for found, _, _ in rows() for key in found}
     assert named - keys().keys() == set()
     text = dict.fromkeys(
-        ("", "source", "relay", "target", "apply", "ddl", "filters", "observe"), ""
+        ("", "source", "relay", "target", "apply", "ddl", "filters", "tables", "observe"), ""
     )
     for found, _, line in rows():
         text[found[0].rpartition(".")[0]] += line

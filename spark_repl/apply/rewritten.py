@@ -1,0 +1,90 @@
+"""Statements where databases have other names in the target (filters.rewrite_db)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.table_name import database_of
+from ..ddl.statement import Effect
+from ..decode.renamed_tables import SHARED, claim
+from ..errors import SchemaError, SettingError
+
+if TYPE_CHECKING:
+    from ..binlog.events.event import Query
+    from ..control.cut import Cut
+    from ..ddl.rewrites import Rewrites
+    from ..ddl.statement import Statement
+    from ..write.tracking import Tracking
+
+log = logging.getLogger(__name__)
+
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
+_HINT = "leave the statement out (spark-repl skip --gtid), and drop what is meant by hand"
+
+
+class RewrittenStatements:
+    """Gives each statement the target's names before all others look at it. No two tables of the
+    source share one in the target; what shows that is refused before anything is done."""
+
+    def __init__(self, tracking: Tracking) -> None:
+        self._tracking, self._origins = tracking, tracking.filters.origins
+
+    def take(self, statement: Statement, query: Query, cut: Cut) -> tuple[Statement, Query]:
+        """The statement, and its query, whose database the rules of filters are asked about. Raises
+        SchemaError, SettingError."""
+        rewrites = self._tracking.filters.now.rewrites
+        if not rewrites.pairs:
+            return statement, query
+        own = rewrites.statement(statement)
+        query = replace(query, database=rewrites.database(query.database))
+        if statement.effect is Effect.DROP_DATABASE:
+            self._dropped(statement.database, rewrites)
+        elif statement.effect is not Effect.NO_EFFECT or statement.alteration:
+            logged = dict(zip(own.tables, statement.tables, strict=True))
+            if any(map(self._tracking.filters.now.keeps, own.tables)):
+                self._claim(own, logged, query, cut)
+        return own, query
+
+    def _dropped(self, database: str, rewrites: Rewrites) -> None:
+        tables = [name for name in self._tracking.tables if database_of(name) == database]
+        if tables and any(new == database for _, new in rewrites.pairs):
+            raise SettingError(
+                f"DROP DATABASE {database}: the target has tables of other databases there"
+                " (filters.rewrite_db)",
+                table=", ".join(sorted(tables)),
+                hint=_HINT,
+            )
+        if (new := rewrites.database(database)) != database:
+            log.warning(
+                "DROP DATABASE %s: its tables stay in %s, as filters.rewrite_db is not about"
+                " databases themselves", database, new,
+            )  # fmt: skip
+
+    def _claim(self, own: Statement, logged: dict[str, str], query: Query, cut: Cut) -> None:
+        for name in own.tables:
+            if (other := self._origins.get(name, logged[name])) != logged[name]:
+                claim({name: other}, name, logged[name])
+        if own.effect in _CREATES and not own.made_nothing(query):
+            name = own.tables[0]
+            known = self._tracking.live(name)
+            unclaimed = name not in self._origins and not own.if_not_exists
+            if known is not None and known.position < cut.position and unclaimed:
+                raise SchemaError(
+                    f"Table '{name}' already exists, as a table of the source's {logged[name]} or"
+                    " of another name",
+                    table=name, number=1050, hint=SHARED,
+                )  # fmt: skip
+            self._origins[name] = logged[name]
+        if own.effect is Effect.DROP_TABLE:
+            for name in own.tables:
+                self._origins.pop(name, None)
+        gone = {old for old, _ in own.renames}
+        for old, new in own.renames:
+            there = self._tracking.live(new)
+            if there is not None and new not in gone and there.position < cut.position:
+                claim({new: "of that name"}, new, logged[new])
+            self._origins.pop(old, None)
+        for _, new in own.renames:
+            self._origins[new] = logged[new]

@@ -1,0 +1,168 @@
+"""``[[tables]]``: what is made of the tables that a pattern fits; the first that fits counts."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from . import config_rules as rules
+from .wildcards import covers
+
+MODES = ("mirror", "history", "changelog", "append")
+EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted")
+MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
+_MASK = re.compile(r"sha256|null|constant:.*|(truncate|keep_last):\d{1,9}", re.DOTALL)
+
+
+def is_mask(text: object) -> bool:
+    """Whether that is one of MASKS, with a number or a text in the place of N or X."""
+    return isinstance(text, str) and _MASK.fullmatch(text) is not None
+
+
+def _columns(value: Any) -> str | None:
+    wanted = "must be a list of columns' names, each once"
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    wrong = [entry for entry in value if not isinstance(entry, str) or not entry]
+    if wrong:
+        return f"{wanted}, but holds {wrong[0]!r}"
+    names = [entry.lower() for entry in value]
+    return f"{wanted}, but names {_twice(names)} twice" if _twice(names) else None
+
+
+def _masks(value: Any) -> str | None:
+    named = ", ".join(MASKS)
+    wanted = f"must be a table of columns and masks ({named})"
+    if isinstance(value, Mapping):
+        value = tuple(value.items())
+    elif not isinstance(value, tuple):  # a tuple is what one was read as
+        return f"{wanted}, not {value!r}"
+    for name, mask in value:
+        if not is_mask(mask):
+            return f"{wanted}, but {name} has {mask!r}{_near(mask, MASKS)}"
+    names = [name.lower() for name, _ in value]
+    return f"{wanted}, but names {_twice(names)} twice" if _twice(names) else None
+
+
+def _extra(value: Any) -> str | None:
+    wanted = f"must be a list of {', '.join(EXTRA_COLUMNS)}"
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    for entry in value:
+        if entry not in EXTRA_COLUMNS:
+            return f"{wanted}, but holds {entry!r}{_near(entry, EXTRA_COLUMNS)}"
+    return f"{wanted}, but names {_twice(value)} twice" if _twice(value) else None
+
+
+def _pattern(value: Any) -> str | None:
+    wanted = 'must be "db.table", with % and _'
+    parts = value.partition(".") if isinstance(value, str) else ("",)
+    return None if all(parts) else f"{wanted}, not {value!r}"
+
+
+def _target(value: Any) -> str | None:
+    wanted = 'must be "db.table", or "" for the same name'
+    named = isinstance(value, str) and (not value or all(value.partition(".")))
+    return None if named else f"{wanted}, not {value!r}"
+
+
+def _twice(names: Any) -> str:
+    names = list(names)
+    return next((name for name in names if names.count(name) > 1), "")
+
+
+def _near(word: object, words: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(str(word), words, 1, 0.5)
+    return f"; the nearest is {near[0]}" if near else ""
+
+
+def _key(default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None) -> Any:
+    return field(default=default, metadata={"rule": rule, "done": done})
+
+
+@dataclass(frozen=True)
+class TableRule:
+    """One ``[[tables]]``. ``TableRule()`` is what holds where none fits: a table as it is."""
+
+    match: str = _key("", _pattern)
+    to: str = _key("", _target, done=("",))
+    key_prefix: str = _key("", rules.ANY, done=("",))
+    mode: str = _key("mirror", rules.choice(*MODES), done=("mirror",))
+    include: tuple[str, ...] = _key((), _columns)
+    exclude: tuple[str, ...] = _key((), _columns)
+    mask: tuple[tuple[str, str], ...] = _key((), _masks)
+    """(column, mask) pairs"""
+    row_filter: str = _key("", rules.ANY, done=("",))
+    extra_columns: tuple[str, ...] = _key((), _extra, done=((),))
+    on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
+    on_error: str = _key("", rules.choice("", "stop", "quarantine"), done=("",))
+
+
+_KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}
+
+
+def read_tables(value: Any, faults: list[str]) -> tuple[TableRule, ...]:
+    """The rules of a file's ``[[tables]]``, in order; what is wrong with them goes to ``faults``,
+    by the number that counts them from one."""
+    if not isinstance(value, list | tuple) or not all(isinstance(e, Mapping) for e in value):
+        faults.append("tables must be a list of tables: write each one's keys under [[tables]]")
+        return ()
+    found = [_rule(f"tables[{number}]", entry, faults) for number, entry in enumerate(value, 1)]
+    for number, rule in enumerate(found):
+        earlier = next((o for o in found[:number] if covers(o.match, rule.match)), None)
+        if earlier is not None and earlier.match and rule.match:
+            faults.append(
+                f"tables[{number + 1}] is never asked: {earlier.match} before it fits all that"
+                f" {rule.match} fits"
+            )
+    return tuple(found)
+
+
+def _rule(name: str, entry: Mapping[str, Any], faults: list[str]) -> TableRule:
+    taken: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, [*_KEYS], 1, 0.0)
+            faults.append(f"unknown key {name}.{key}; the nearest is {name}.{near[0]}")
+        elif fault := _KEYS[key].metadata["rule"](value):
+            faults.append(f"{name}.{key} {fault}")
+        elif isinstance(value, Mapping):
+            taken[key] = tuple(value.items())
+        else:
+            taken[key] = _frozen(value)
+    if "match" not in entry:
+        faults.append(f"{name} has no match: which tables it is about")
+    rule = TableRule(**taken)
+    faults += (f"{name}.{fault}" for fault in _contradicting(rule))
+    return rule
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _contradicting(rule: TableRule) -> list[str]:
+    """Keys of one rule that keep each other from ever being asked."""
+    faults = []
+    if rule.include and rule.exclude:
+        faults.append("exclude is never asked where include is given: what it lacks is left out")
+    excluded, included = ({n.lower() for n in names} for names in (rule.exclude, rule.include))
+    for column, _ in rule.mask:
+        if column.lower() in excluded:
+            faults.append(f"mask is never asked about {column}: exclude has it")
+        elif included and column.lower() not in included:
+            faults.append(f"mask is never asked about {column}: include lacks it")
+    return faults
+
+
+def unsupported(tables: tuple[TableRule, ...]) -> list[tuple[str, Any, tuple[Any, ...]]]:
+    """(key, value, what is accepted) of what this version does not do yet."""
+    return [
+        (f"tables[{number}].{name}", value, declared.metadata["done"])
+        for number, rule in enumerate(tables, 1)
+        for name, declared in _KEYS.items()
+        if (value := getattr(rule, name)) not in (declared.metadata["done"] or (value,))
+    ]

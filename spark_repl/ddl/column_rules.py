@@ -1,0 +1,200 @@
+"""Columns that the target lacks, or has masked: what ``[[tables]]`` makes of a table's definition,
+and of a statement that changes it.
+
+The target's definition says by itself what it lacks (``withheld``) and what is masked (``mask``),
+so that rows are told apart from those of other rules; a rule goes by the columns' names.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..binlog.charsets.charset import BINARY
+from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..errors import SettingError, StatementError
+from ..wildcards import is_plain
+from .alteration import Altered, Filled, Kept, Unknown
+from .table_rules import TableRules
+
+if TYPE_CHECKING:
+    from ..config_tables import TableRule
+    from .alteration import Origin
+
+_T = ColumnType
+_ASCII = 11
+_DIGITS = 64
+# Of what others there is no text by which two values are the same.
+_HASHED = CHARACTER_TYPES | {
+    _T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.DECIMAL, _T.DATE, _T.DATETIME,
+    _T.TIMESTAMP, _T.TIME, _T.YEAR, _T.ENUM, _T.SET, _T.BIT, _T.DATETIME_OLD, _T.TIMESTAMP_OLD,
+    _T.TIME_OLD,
+}  # fmt: skip
+_HINT = "change include, exclude or mask of the table's [[tables]]"
+_COPY = "copy the table anew (spark-repl snapshot --table), as run does by itself"
+
+
+@dataclass(frozen=True)
+class ColumnRules:
+    """``rules`` of all tables; ``key``: the secret one of sha256, 64 bytes at most."""
+
+    rules: TableRules = field(default_factory=TableRules)
+    key: bytes = field(default=b"", repr=False)
+
+    @property
+    def any(self) -> bool:
+        return any(rule.include or rule.exclude or rule.mask for rule in self.rules.rules)
+
+    def folded(self) -> ColumnRules:
+        """The same for a source whose names are in lower case."""
+        return replace(self, rules=self.rules.folded())
+
+    def concern(self, name: str) -> bool:
+        """Whether the table ``name`` has columns that are withheld or masked."""
+        if not self.rules.rules:
+            return False
+        rule = self.rules.of_table(name)
+        return bool(rule.include or rule.exclude or rule.mask)
+
+    def shaped(self, logged: TableDefinition) -> TableDefinition:
+        """The target's table of the source's ``logged``. Raises SettingError for a rule that the
+        table has no room for."""
+        if not self.concern(logged.name):
+            return logged
+        rule = self.rules.of_table(logged.name)
+        _check(logged, rule)
+        masks = {name.lower(): mask for name, mask in rule.mask}
+        columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
+        for number, column in enumerate(logged.columns):
+            if _is_withheld(column.name, rule):
+                withheld.append((number, column))
+                continue
+            key[number] = len(columns)
+            mask = masks.get(column.name.lower(), "")
+            columns.append(self._masked(column, mask, logged) if mask else column)
+        return replace(
+            logged,
+            columns=tuple(columns),
+            withheld=tuple(withheld),
+            primary_key=tuple(key[number] for number in logged.primary_key),
+        )
+
+    def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
+        default = "NULL" if column.default == "NULL" or mask == "null" else None
+        plain = replace(
+            column, mask=mask, logged=column, default=default, generated="", auto_increment=False
+        )
+        text = column.type in CHARACTER_TYPES
+        verb, _, value = mask.partition(":")
+        if mask == "null":
+            return replace(plain, nullable=True)
+        if mask == "sha256" and (column.type in _HASHED or column.form == "text"):
+            made = Column(
+                column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII, default=default
+            )
+            seen = hmac.new(self.key, b"spark_repl", "sha256").hexdigest()[:8]
+            return replace(made, visible=column.visible, mask=f"sha256:{seen}", logged=column)
+        if (verb == "truncate" and text) or (
+            verb == "keep_last" and text and column.collation != BINARY
+        ):
+            return plain
+        if verb == "constant" and text and column.collation != BINARY:
+            return replace(plain, meta=max(column.meta, 4 * len(value)), default=None)
+        raise SettingError(
+            f"mask {mask} has no meaning for column {column.name}, of type {column.type_name}",
+            table=table.name, hint=_HINT,
+        )  # fmt: skip
+
+
+def _is_withheld(name: str, rule: TableRule) -> bool:
+    included = {one.lower() for one in rule.include}
+    return bool(included and name.lower() not in included) or name.lower() in {
+        one.lower() for one in rule.exclude
+    }
+
+
+def _check(logged: TableDefinition, rule: TableRule) -> None:
+    def refused(reason: str) -> SettingError:
+        return SettingError(f"[[tables]] {rule.match}: {reason}", table=logged.name, hint=_HINT)
+
+    names = [column.name.lower() for column in logged.columns]
+    said = [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
+    if is_plain(rule.match) and (unknown := [one for one in said if one.lower() not in names]):
+        raise refused(f"the table has no column {', '.join(unknown)}")
+    masked = {name.lower() for name, _ in rule.mask}
+    hidden = {name for name in names if _is_withheld(name, rule) or name in masked}
+    if not hidden:
+        return
+    if not logged.primary_key:
+        raise refused("the table has no key, so all its columns tell its rows apart")
+    if of_key := [names[n] for n in logged.primary_key if names[n] in hidden]:
+        raise refused(f"column {of_key[0]} is of the key, which tells rows apart")
+    for foreign in logged.foreign_keys or ():
+        if any(one.lower() in hidden for one in foreign.columns):
+            raise refused(f"foreign key {foreign.name} is of a column that is withheld or masked")
+    if logged.in_log is not logged:
+        raise refused("the target keeps columns that the source has dropped")
+
+
+def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
+    """What the target's table ``there`` becomes where the source's does what ``made`` says.
+
+    Raises SettingError where a column is shown, or otherwise masked, by another name, and
+    StatementError where what the target has of rows does not say what becomes of them.
+    """
+    target = rules.shaped(made.definition)
+    if made.gone:
+        raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
+    origins: list[Origin] = []
+    for origin, number in zip(made.origins, target.own, strict=True):
+        if number >= 0:
+            origins.append(_origin(there, target.columns[number], origin))
+    return replace(made, definition=target, origins=tuple(origins))
+
+
+def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
+    """Where the target's column comes from, whose source's comes from ``origin``."""
+    if isinstance(origin, Unknown):
+        return origin
+    if isinstance(origin, Kept):
+        number = there.own[origin.number]
+        old = there.columns[number] if number >= 0 else None
+        if old is None or old.mask != column.mask:
+            raise SettingError(
+                f"column {column.name} was {'withheld' if old is None else 'masked otherwise'}"
+                " under another name",
+                table=there.name,
+                hint=f"{_HINT}, so that both names are treated alike",
+            )
+        if not column.mask:
+            return Kept(number, origin.written)
+        if column.mask == "null" or _is_same(old, column):
+            return Kept(number)
+        raise _unknown(there, f"column {column.name}, which is masked, becomes another type")
+    if column.mask:
+        if origin == Filled("NULL") and not column.mask.startswith("constant"):
+            return origin
+        raise _unknown(there, f"column {column.name} is new and masked")
+    if not isinstance(origin, Filled) and there.in_log is not there:
+        raise _unknown(there, f"column {column.name} is new, and not of one value")
+    return origin
+
+
+def _is_same(old: Column, new: Column) -> bool:
+    """Whether masked values stay what they are: the source's have the same type."""
+    assert old.logged is not None and new.logged is not None
+    one, other = old.logged, new.logged
+    return replace(one, name=other.name, visible=other.visible, nullable=other.nullable) == other
+
+
+def _unknown(there: TableDefinition, reason: str) -> StatementError:
+    return StatementError(reason, table=there.name, hint=_COPY)
+
+
+def hidden_columns(target: TableDefinition) -> Sequence[str]:
+    """Columns of which no value may be seen."""
+    withheld = [column.name for _, column in target.withheld]
+    return [*withheld, *(column.logged.name for column in target.columns
+                         if column.mask and column.logged)]  # fmt: skip

@@ -1,0 +1,61 @@
+"""Masked columns: what the target has in the place of a column's values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.kernels.sha256 import hmac_sha256
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column
+
+
+def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
+    """The source's ``values`` as the target's ``column`` has them. NULL stays NULL, but for a
+    constant. ``key``: of sha256."""
+    verb, _, value = column.mask.partition(":")
+    match verb:
+        case "null":
+            return pa.nulls(len(values), column.arrow_type)
+        case "constant":
+            return pa.repeat(pa.scalar(value, column.arrow_type), len(values))
+        case "truncate" if pa.types.is_binary(values.type):
+            return pc.binary_slice(values, 0, int(value))
+        case "truncate":
+            return pc.utf8_slice_codeunits(values, 0, int(value))
+        case "keep_last":
+            return _kept_last(values, int(value))
+        case "sha256":
+            return _hashed(values, key)
+    raise AssertionError(column.mask)
+
+
+def _kept_last(values: pa.Array, count: int) -> pa.Array:
+    """The last ``count`` characters behind asterisks; asterisks alone where there are no more."""
+    length = pc.utf8_length(values)
+    shown = pc.greater(length, count)
+    stars = pc.if_else(shown, pc.subtract(length, count), length)
+    last = pc.utf8_slice_codeunits(values, -count, None) if count else pc.replace_with_mask(
+        values, pc.is_valid(values), pa.scalar("", values.type)
+    )  # fmt: skip
+    last = pc.if_else(shown, last, pa.scalar("", values.type))
+    repeated = pc.binary_repeat(pa.array(["*"] * len(values), values.type), stars)
+    return pc.binary_join_element_wise(repeated, last, "")
+
+
+def _hashed(values: pa.Array, key: bytes) -> pa.Array:
+    """Hexadecimal digits of each value's text, or bytes."""
+    binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+    texts = values if binary else values.cast(pa.string())
+    texts = pc.fill_null(texts.cast(pa.large_binary()), b"")
+    data = texts.buffers()[2]
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+    raw = np.frombuffer(data, np.uint8) if data is not None and len(data) else np.zeros(0, np.uint8)
+    digits = hmac_sha256(key, raw, np.ascontiguousarray(offsets))
+    ends = np.arange(len(texts) + 1, dtype=np.int32) * 64
+    made = pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(digits))
+    return pc.if_else(pc.is_valid(values), made, pa.scalar(None, pa.string()))

@@ -1,0 +1,51 @@
+"""Tables of a log under the names that they have in the target, where those are others."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import SYSTEM_SCHEMAS
+from ..errors import SchemaError
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..ddl.rewrites import Rewrites
+
+SHARED = (
+    "leave one of the two out (filters.ignore_table has names as they are in the target), or give"
+    " their databases different names in filters.rewrite_db"
+)
+
+
+@dataclass
+class RenamedTables:
+    """Asked about the definition of each TABLE_MAP. ``origins``: the name in the log of each table
+    that was asked about, by its name in the target."""
+
+    rewrites: Rewrites
+    left_out: Container[str] = ()
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, logged: TableDefinition) -> TableDefinition:
+        """The definition under its name in the target. Raises SchemaError where another table has
+        that name too."""
+        if logged.database in SYSTEM_SCHEMAS:
+            return logged
+        own = self.rewrites.definition(logged)
+        if own.name not in self.left_out:
+            claim(self.origins, own.name, logged.name)
+        return own
+
+
+def claim(origins: dict[str, str], name: str, logged: str) -> None:
+    """Notes that the table ``name`` is the log's ``logged``. Raises SchemaError where it is
+    another one."""
+    other = origins.setdefault(name, logged)
+    if other != logged:
+        raise SchemaError(
+            f"the source's tables {other} and {logged} would share {name} in the target",
+            table=name,
+            hint=SHARED,
+        )
