@@ -173,6 +173,7 @@ class Pipeline:
             raise
         except SparkReplError as error:
             self._order.fail(group.slot)
+            self._show_before(error)
             raise self._named(error, group) from error
         except BaseException as error:
             self._order.fail(group.slot)
@@ -183,6 +184,13 @@ class Pipeline:
             dispatched.writing.set()
             self._retries.ways.end(group.slot)
         self._order.done(group.slot)
+
+    def _show_before(self, error: SparkReplError) -> None:
+        """Publishes the cuts of the statements before the one that failed."""
+        try:
+            self.mark.publish_held_back()
+        except (SparkReplError, OSError) as unshown:  # the next start does those statements again
+            log.warning("no cut behind %s: %s", self.mark.executed, unshown)
 
     def _named(self, error: SparkReplError, group: Group) -> SparkReplError:
         """Names the transaction: its GTID, file and position; or the owner that fences us off."""
