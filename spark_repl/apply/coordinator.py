@@ -148,6 +148,7 @@ class Coordinator:
                 group = self._planner.group(batch, group.last)
             for landing in under_way:
                 landing.result()
+            self._pipeline.mark.publish_held_back()
         except Stopped:
             self.stopping.set()
         finally:
@@ -202,6 +203,7 @@ class Coordinator:
         stop() came first."""
         left = due_in(group.records, self._apply.delay_s)
         if left > 0:
+            self._pipeline.mark.publish_held_back()
             self._status.state(DELAYED, str(group.gtids))
             if self.stopping.wait(left):
                 return False

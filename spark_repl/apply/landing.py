@@ -18,6 +18,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
+from ..ddl.way import Way
 from ..errors import GivenUpError, LogError, SparkReplError
 from ..observe.worker_status import APPLYING, STAGING
 from ..relay.record import Kind
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from .xa_parts import XaParts
 
 log = logging.getLogger(__name__)
+
+# What statements are done again at no cost behind a crash: their cuts may come together.
+_SHOWN_LATER = (Way.NOTHING, Way.NAMES, Way.DEFINITION, Way.METADATA)
 
 
 def _nothing() -> None:
@@ -132,9 +136,10 @@ class Landing:
         self._say_done(done, str(group.gtids), time.perf_counter() - began)
         reach("after_statement")
         self._status.count(statements=1)
+        self._writer.tend(done.names)
         if record["kind"] == Kind.DDL_ROWS:
             self._count(self._write(group.of_rows()))
-        self._publish(group, cut)
+        self._publish(group, cut, more=group.in_a_row and done.way in _SHOWN_LATER)
 
     def _say_done(self, done: Done, gtid: str, seconds: float) -> None:
         of = f" {done.tables}" if done.tables else ""
@@ -248,12 +253,18 @@ class Landing:
         self._status.changed(staged.changes_by_table, self._writer.seconds)
 
     def _publish(
-        self, group: Group, cut: Cut, *, already: int = 0, transactions: int | None = None
+        self,
+        group: Group,
+        cut: Cut,
+        *,
+        already: int = 0,
+        transactions: int | None = None,
+        more: bool = False,
     ) -> None:
         if transactions is None:
             transactions = self._mark.count(group)
         with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
-            is_cut = self._mark.advance(group, cut, transactions, still=still)
+            is_cut = self._mark.advance(group, cut, transactions, still=still, more=more)
         self._status.count(
             transactions=transactions, groups=1, already=already, waves=group.waves, cuts=is_cut
         )

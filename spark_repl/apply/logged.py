@@ -42,11 +42,15 @@ class Logged:
 
 @dataclass(frozen=True)
 class Done:
-    """What a statement has come to. ``tables``: those it concerns, '' for none."""
+    """What a statement has come to. ``names``: of the tables it concerns."""
 
     way: Way
     text: str
-    tables: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> str:
+        return ", ".join(self.names)
 
 
 def shortened(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 # XA branches ended by hand at one place: fewer than any transaction has bytes.
 _BY_HAND_MAX = 50
+# Cuts of statements that follow each other are held back for so many seconds, and so many of them.
+_HELD_BACK_S, _HELD_BACK_MOST = 0.25, 50
 
 
 class LowWaterMark:
@@ -50,6 +53,7 @@ class LowWaterMark:
         self._shown = point.shown
         # Another log may have brought them, also where a cut was published in this one since.
         self._before = point.executed
+        self._held_back, self._published = 0, 0.0
         self._replayed_to, self._by_hand = point.replayed_to, point.by_hand
         self._ended: list[Branch] = []  # since the last cut
         self.cut_before = point.cut
@@ -102,10 +106,13 @@ class LowWaterMark:
             begin=self._log.source_before(group.start),
         )
 
-    def advance(self, group: Group, cut: Cut, transactions: int, *, still: bool) -> bool:
+    def advance(
+        self, group: Group, cut: Cut, transactions: int, *, still: bool, more: bool = False
+    ) -> bool:
         """Whether there is a cut behind the group: the tables are all of one state of the source.
 
-        ``still``: no table is being written. Raises what publishing a cut does.
+        ``still``: no table is being written; ``more``: a statement follows at once, whose cut, or
+        ``publish_held_back``, may publish this one too. Raises what publishing a cut does.
         """
         self.executed, self.position = self.executed.union(group.gtids), cut.position
         self._ended += group.xa.ended
@@ -128,17 +135,37 @@ class LowWaterMark:
             "by_hand": self._by_hand,
         }
         versions = {name: table.version() for name, table in tables}
-        # A cut whose answer was lost is found, not written twice (``Control.write``); without it
-        # the tables have their positions themselves, and the next group's shows them.
-        reach("before_cut")
         waiting = dict(self._tracking.waiting)
         marks = self._tracking.quarantine.marks(self._tracking.tables)
         cut = replace(cut, tables=versions, counts=counts, waiting=waiting, quarantined=marks)
+        if more and self._may_hold_back():
+            self._tracking.control.hold_back(cut)
+            self._held_back += 1
+            self.cut_before, self.behind_cut = cut, []
+            return True
+        # A cut whose answer was lost is found, not written twice (``Control.write``); without it
+        # the tables have their positions themselves, and the next group's shows them.
+        reach("before_cut")
         self._publish(cut, group.slot)
         self.cut_before, self.behind_cut = cut, []
         self._forget()
         reach("after_cut")
         return True
+
+    def _may_hold_back(self) -> bool:
+        """Whether the cut behind a statement may come with that of the next one."""
+        fresh = time.monotonic() - self._published < _HELD_BACK_S
+        needed = self._ended or self._replayed_to or self._catch_up.active(self.executed)
+        return fresh and self._held_back < _HELD_BACK_MOST and not needed
+
+    def publish_held_back(self) -> None:
+        """Publishes the cuts that were held back. Raises what publishing a cut does."""
+        if self._held_back:
+            reach("before_cut")
+            self._log.hold(self.position)
+            self._retries.run(self._tracking.control.write_held_back)
+            self._held_back, self._published = 0, time.monotonic()
+            reach("after_cut")
 
     def lacking(self, tables: Iterable[str], position: int) -> list[str]:
         """Those of the tables that have not what lies before the packed position."""
@@ -164,4 +191,5 @@ class LowWaterMark:
             self._store.keep_all, self._replayed_to = False, 0
         self._log.hold(cut.position)
         self._retries.run(lambda: self._tracking.control.publish(cut), slot=slot)
+        self._held_back, self._published = 0, time.monotonic()
         self._catch_up.cut_published(self._tracking.control)

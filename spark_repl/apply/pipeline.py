@@ -175,6 +175,7 @@ class Pipeline:
         except SparkReplError as error:
             self._faults += [error] if group.with_rows else []
             self._order.fail(group.slot)
+            self._show_before(error)
             raise self._named(error, group) from error
         except BaseException as error:
             self._order.fail(group.slot)
@@ -191,6 +192,13 @@ class Pipeline:
         a statement's may not."""
         quarantining = self._stager.quarantining
         return error in self._faults and quarantining.takes(error, self.mark.executed)
+
+    def _show_before(self, error: SparkReplError) -> None:
+        """Publishes the cuts of the statements before the one that failed."""
+        try:
+            self.mark.publish_held_back()
+        except (SparkReplError, OSError) as unshown:  # the next start does those statements again
+            log.warning("no cut behind %s: %s", self.mark.executed, unshown)
 
     def _named(self, error: SparkReplError, group: Group) -> SparkReplError:
         """Names the transaction: its GTID, file and position; or the owner that fences us off."""

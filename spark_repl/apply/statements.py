@@ -105,7 +105,7 @@ class Statements:
         if way is None:
             self._check_copied(left)
             way = self._way(left)
-        return Done(way, logged.text, ", ".join(statement.tables))
+        return Done(way, logged.text, tuple(statement.tables))
 
     def _session(self, query: Query) -> Session:
         """The session of a statement; what SYSTEM is on the source is asked where it counts."""

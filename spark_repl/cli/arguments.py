@@ -43,7 +43,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "quarantine": "changes that could not be applied: list, show, replay, drop",
     },
     "How fast is it here": {
-        "bench": "decode, apply, receive, snapshot, latency",
+        "bench": "decode, apply, ddl, receive, snapshot, latency",
     },
 }
 _HELP = {name: text for group in _GROUPS.values() for name, text in group.items()}
@@ -284,6 +284,15 @@ def _bench(commands: Commands) -> None:
     latency = kinds.add("latency", "from the source's commit to the cut, under its own load")
     _options(latency, ("--config",), required=True)
     latency.add_argument("--seconds", type=int, default=60, metavar="N", help="for so long")
+    ddl = kinds.add("ddl", "what statements cost, on a log that is made for it")
+    ddl.add_argument(
+        "--statements", type=int, default=1000, metavar="N", help="so many (default: 1000)"
+    )
+    ddl.add_argument("--tables", type=int, default=10, metavar="N", help="over so many tables")
+    ddl.add_argument(
+        "--rows", type=int, default=0, metavar="N", help="and a table of N rows written anew"
+    )
+    _options(ddl, ("--workers",), default=Apply().workers)
     endurance = kinds.add("endurance", "a group's cost on a target that is hours or weeks old")
     _options(endurance, ("--relay",), required=True)
     _options(endurance, ("--workers",), default=Apply().workers)

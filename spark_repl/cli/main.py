@@ -289,6 +289,16 @@ def _bench_endurance(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bench_ddl(options: argparse.Namespace) -> int:
+    from ..bench.ddl import bench_ddl
+
+    if min(options.statements, options.tables) < 1:
+        raise ConfigError("--statements and --tables must be at least 1")
+    figures = bench_ddl(options.statements, options.tables, options.rows, options.workers)
+    inspect.emit(figures, options.json)
+    return 0
+
+
 def _bench_apply(options: argparse.Namespace) -> int:
     from ..bench.recorded import bench_apply
     from ..schedule.stops import Until
@@ -342,6 +352,7 @@ _RUN = {
     "bench snapshot": _bench_snapshot,
     "bench latency": _bench_latency,
     "bench endurance": _bench_endurance,
+    "bench ddl": _bench_ddl,
     "bench apply": _bench_apply,
 }
 

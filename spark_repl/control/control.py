@@ -73,6 +73,7 @@ class Control:
         self._claim = ""  # in the mark of each commit that is made under it
         self._handle: DeltaTable | None = None
         self._read = HeldRows()
+        self._held_back: list[tuple[dict[str, Any], str]] = []  # rows with their details
         self._pruned = 0  # the version
         self._lock = threading.Lock()
 
@@ -216,17 +217,31 @@ class Control:
         may pass, TargetError for what storage said otherwise.
         """
         row = self._row(kind, position, gtid_executed, detail)
-        content = f"{kind} {position} {gtid_executed} {detail}"
         with self._lock:
-            read = self._read
-            for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
-                with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                    self._commit(pa.Table.from_pylist([row], schema=_SCHEMA), content, "append")
-                    break
-            if self._handle is not None and self._handle.version() == read.version + 1:
-                self._read = read.behind({**row, "detail": detail})
-            assert self._handle is not None
-            checkpoint_if_due(self._handle)
+            self._append([*self._held_back, (row, detail)])
+
+    def write_held_back(self) -> None:
+        """Appends the rows that were held back, in one commit. Raises as ``write``."""
+        with self._lock:
+            if self._held_back:
+                self._append(list(self._held_back))
+
+    def _append(self, rows: list[tuple[dict[str, Any], str]]) -> None:
+        """Appends rows, those that were held back first, in one commit. The lock is held."""
+        read, table = self._read, pa.Table.from_pylist([row for row, _ in rows], schema=_SCHEMA)
+        content = "".join(
+            f"{row['kind']} {row['position']} {row['gtid_executed']} {detail}"
+            for row, detail in rows
+        )
+        for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
+            with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
+                self._commit(table, content, "append")
+                break
+        self._held_back.clear()
+        if self._handle is not None and self._handle.version() == read.version + 1:
+            self._read = read.behind(*({**row, "detail": detail} for row, detail in rows))
+        assert self._handle is not None
+        checkpoint_if_due(self._handle)
 
     def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> dict[str, Any]:
         row = {"kind": kind, "epoch": self.epoch, "at": datetime.now(UTC), "position": position}
@@ -343,3 +358,10 @@ class Control:
         """Publishes a cut, after the last table of its group has landed."""
         detail, executed = cut.to_detail(), cut.gtid_executed
         self.write("cut", position=cut.position, gtid_executed=executed, detail=detail)
+
+    def hold_back(self, cut: Cut) -> None:
+        """Publishes a cut with the next row that is written, in the same commit."""
+        detail = cut.to_detail()
+        row = self._row("cut", cut.position, cut.gtid_executed, detail)
+        with self._lock:
+            self._held_back.append((row, detail))

@@ -40,13 +40,13 @@ class HeldRows:
         cuts = rows.filter(is_cut)
         return cls(version, tuple(_plain(row, known) for row in others), cuts, (), known)
 
-    def behind(self, row: Row) -> HeldRows:
-        """The same at the next version, which appends ``row``."""
-        others, newer = self.others, self.newer
-        if row["kind"] == CUT:
-            newer = (*newer, row)
-        else:
-            others = tuple(sorted((*others, row), key=_by_time))
+    def behind(self, *rows: Row) -> HeldRows:
+        """The same at the next version, which appends ``rows``."""
+        newer = (*self.newer, *(row for row in rows if row["kind"] == CUT))
+        more = [row for row in rows if row["kind"] != CUT]
+        others = (*self.others, *more)
+        if more and self.others and _by_time(more[0]) < _by_time(self.others[-1]):
+            others = tuple(sorted(others, key=_by_time))
         return HeldRows(self.version + 1, others, self.cuts, newer, self.known)
 
     def rows(self, kind: str) -> list[Row]:

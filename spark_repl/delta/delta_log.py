@@ -29,12 +29,17 @@ from pyspark.sql import DataFrame, SparkSession
 from ..errors import ConcurrentChangeError, SetupError, TargetError
 from ..runtime.object_store import is_remote
 from . import checkpoint, log_replay, s3a
+from .java_calls import JavaCalls
 from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
 
 if TYPE_CHECKING:
     from .log_replay import Action
 
 KNOWN_DELTA = ("4.4.",)
+
+_NO_FILES_IN_CHECKSUM = ("spark.databricks.delta.allFilesInCrc.enabled", "false")
+"""A session's setting: the checksum of a version doesn't list its files. To find out that a new
+table has none is a Spark job for Delta, 0.1 s of a core."""
 
 
 class UnknownDeltaError(SetupError):
@@ -57,8 +62,10 @@ class DeltaLog(TableLog):
         self._classes: dict[str, Any] = {}  # Java's, of each kind of action
         # Delta takes its settings from the thread's active session.
         self._alone = spark.newSession()._jsparkSession
-        self._alone.conf().set(*ALONE)
+        for setting in (ALONE, _NO_FILES_IN_CHECKSUM):
+            self._alone.conf().set(*setting)
         self._to_list = jvm.scala.jdk.javaapi.CollectionConverters
+        self._calls = JavaCalls(jvm)
 
     def _log(self, folder: str) -> Any:
         if is_remote(folder) and not self._ready:
@@ -81,8 +88,10 @@ class DeltaLog(TableLog):
             java = self._at(folder, version)
         except Py4JJavaError as error:
             raise translate(error, folder) from error
-        if java.version() < 0:
-            return None
+        return None if java.version() < 0 else self._read(folder, java)
+
+    @staticmethod
+    def _read(folder: str, java: Any) -> Snapshot:
         metadata = json.loads(java.metadata().json())["metaData"]
         protocol = json.loads(java.protocol().json())["protocol"]
         listed = protocol.get("readerFeatures", []) + protocol.get("writerFeatures", [])
@@ -105,14 +114,21 @@ class DeltaLog(TableLog):
             return next((int(v) for name, v in versions.items() if name == app), None)
 
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        return replace(previous, version=version, java=self._behind(previous, version))
+
+    def altered(self, previous: Snapshot, version: int) -> Snapshot:
+        return self._read(previous.folder, self._behind(previous, version))
+
+    def _behind(self, previous: Snapshot, version: int) -> Any:
+        """Delta's snapshot of a commit of ours on ``previous``."""
         # Delta knows the snapshot behind its own commit without listing the log.
-        log = self._log(previous.folder)
+        log = previous.java.deltaLog()
         java = log.unsafeVolatileSnapshot()
         if java.version() != version:
             java = self._at(previous.folder, version)
         elif version % checkpoint.EVERY == 0:
             java = self._upon_checkpoint(log, java)
-        return replace(previous, version=version, java=java)
+        return java
 
     def _upon_checkpoint(self, log: Any, java: Any) -> Any:
         """The same snapshot, standing on the checkpoint that was written meanwhile: else it would
@@ -210,8 +226,8 @@ class DeltaLog(TableLog):
 
     def _begin(self, planned: Snapshot, app: str) -> Any:
         """A transaction on a snapshot, which fails when ``app`` has committed behind it."""
-        log = self._log(planned.folder)
-        transaction = log.startTransaction(self._none, self._jvm.scala.Option.apply(planned.java))
+        some = self._calls.option.apply(planned.java)
+        transaction = planned.java.deltaLog().startTransaction(self._none, some)
         transaction.readTxn().addOne(app)
         return transaction
 
@@ -225,18 +241,15 @@ class DeltaLog(TableLog):
         user_metadata: str,
     ) -> int:
         txn = {"appId": app, "version": position, "lastUpdated": int(time.time() * 1000)}
-        operation = getattr(self._package, "DeltaOperations$StreamingUpdate")(
-            self._jvm.org.apache.spark.sql.streaming.OutputMode.Update(),
-            app,
-            position,
-            self._jvm.scala.Option.apply(user_metadata),
-        )
+        calls = self._calls
+        said = calls.option.apply(user_metadata)
+        operation = calls.streaming_update(calls.update_mode, app, position, said)
         return self._send(folder, transaction, [*actions, {"txn": txn}], operation)
 
     def _send(self, folder: str, transaction: Any, actions: list[Action], operation: Any) -> int:
         java = self._actions(actions)
-        sequence = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(java)
-        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._alone)
+        sequence = self._calls.to_sequence(java)
+        self._calls.set_active(self._alone)
         try:
             return int(transaction.commit(sequence, operation))
         except Py4JJavaError as error:
@@ -249,17 +262,16 @@ class DeltaLog(TableLog):
         for action in actions:
             ((kind, fields),) = action.items()
             by_kind.setdefault(kind, []).append(fields)
-        java_actions = self._jvm.java.util.ArrayList()
-        mapper = self._package.util.JsonUtils.mapper()
+        java_actions = self._calls.new_list()
         for kind, same_kind in by_kind.items():
             if kind not in self._classes:
                 self._classes[kind] = self._action({kind: same_kind[0]}).getClass()
-            reader = mapper.readerFor(self._classes[kind])
+            reader = self._calls.mapper.readerFor(self._classes[kind])
             java_actions.addAll(reader.readValues("\n".join(map(json.dumps, same_kind))).readAll())
         return java_actions
 
     def _action(self, action: Action) -> Any:
-        return self._package.actions.Action.fromJson(json.dumps(action))
+        return self._calls.from_json(json.dumps(action))
 
 
 def metadata_action(new: NewTable, identity: str) -> Action:

@@ -105,6 +105,12 @@ class TableLog(ABC):
         """The snapshot of ``version``, a commit of ours on ``previous`` that changes no
         metadata; others may have committed behind it."""
 
+    def altered(self, previous: Snapshot, version: int) -> Snapshot:
+        """The snapshot of ``version``, a commit of ours on ``previous``, with its own metadata."""
+        snapshot = self.snapshot(previous.folder, version)
+        assert snapshot is not None
+        return snapshot
+
     @abstractmethod
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
         """The ``add`` actions that are live in a snapshot, by path."""

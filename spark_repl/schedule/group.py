@@ -39,7 +39,8 @@ class Group:
 
     ``last``: the index, in its batch, of the transaction behind the group; ``slot``: its place in
     the commit order; ``executed``: all before the group; ``idempotent``: tables where missing rows
-    and duplicate keys are no errors; ``cascades``: what was known of foreign keys.
+    and duplicate keys are no errors; ``cascades``: what was known of foreign keys; ``in_a_row``:
+    it is a statement, and another one follows in the batch.
     """
 
     records: Records
@@ -51,6 +52,7 @@ class Group:
     idempotent: Container[str] = frozenset()
     xa: XaGroup = field(default_factory=XaGroup)
     cascades: Cascades = field(default_factory=Cascades)
+    in_a_row: bool = False
 
     @classmethod
     def of(cls, records: Records, wave: npt.NDArray[np.int32], last: int) -> Group:

@@ -57,7 +57,8 @@ class Planner:
         barrier, sizes = batch.barrier[most], batch.records["uncompressed"][most]
         rows = self._estimate.rows(sizes)
         last = first + first_group(barrier, sizes, rows, self._limits)
-        return Group.of(batch.records[first:last], batch.wave[first:last], last)
+        group = Group.of(batch.records[first:last], batch.wave[first:last], last)
+        return replace(group, in_a_row=bool(batch.barrier[first : last + 1].sum() > 1))
 
     def observe(self, group: Group, changes: int) -> None:
         """Corrects the estimate by the row changes that a group was found to hold."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..crash_points import armed, reach
 from ..decode.renamed_tables import claim
 from ..decode.staged import Part, Staged, same_shape
+from ..delta.checkpoint import EVERY
 from ..delta.storage import remove_if_there
 from ..errors import FencedError, SchemaError, SparkReplError
 from ..runtime.retry import temporary
@@ -56,6 +57,7 @@ class GroupWriter:
         self._writer = _writer(tracking, workers, direct=direct)
         self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
         self._write_seconds = self._commit_seconds = 0.0
+        self._statements = 0
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit
         self.seconds: dict[str, float] = {}
         """for how long each table was written: its tasks and its commits"""
@@ -137,6 +139,15 @@ class GroupWriter:
                 raise
             log.warning("a commit landed whose answer was lost: %s", error)
         self._commit_seconds += time.perf_counter() - began
+
+    def tend(self, names: Sequence[str]) -> None:
+        """Has the upkeep look at tables that a statement has changed, each time that their logs or
+        the control table have grown enough to need it."""
+        self._statements += 1
+        tables = [t for t in map(self._tracking.tables.get, names) if t is not None]
+        due = [t.name for t in tables if t.snapshot.version % EVERY == 0 and t.snapshot.version]
+        if due or self._statements % EVERY == 0:
+            self._upkeep.look(due or [t.name for t in tables] or [""])
 
     def phases(self) -> dict[str, float]:
         """Seconds: writing files, committing; the median and the longest of the tables' commits."""

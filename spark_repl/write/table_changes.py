@@ -260,9 +260,9 @@ class TableChanges:
         if not self._direct:
             commits.merged(table, position)
             return
-        snapshot = commits.delta.snapshot(table.folder, version)
-        assert snapshot is not None
-        table.take(snapshot, position)
+        # Of another origin: what was planned on the columns before must not land.
+        files = replace(commits.live(table).behind(change.actions), origin=object())
+        table.take(commits.delta.altered(planned, version), position, files)
 
     def _send(self, table: Table, cut: Cut, change: _Change) -> int:
         delta, planned, app = self._tracking.delta, table.snapshot, self._tracking.commits.app

@@ -75,3 +75,11 @@ def test_an_old_target(spark, begun, capsys):
     for target in ("new", "old", "new_again", "old_again"):
         assert found[target].keys() == names and all(value > 0 for value in found[target].values())
     assert "warm_up" not in found
+
+
+def test_statements(spark, capsys):
+    found = bench(capsys, "ddl", "--statements", "10", "--tables", "1", "--rows", "9")
+    assert found["statements"] == 11
+    assert sum(way["statements"] for way in found["ways"].values()) == 11
+    assert {"metadata only, ALTER", "names, RENAME"} <= found["ways"].keys()
+    assert found["rewrite_rows_per_s"] > 0

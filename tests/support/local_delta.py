@@ -75,6 +75,11 @@ class LocalDelta(DeltaLog):
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
         return replace(previous, version=version)
 
+    def altered(self, previous: Snapshot, version: int) -> Snapshot:
+        snapshot = self.snapshot(previous.folder, version)
+        assert snapshot is not None
+        return snapshot
+
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
         return log_replay.live_files(snapshot.folder, snapshot.version) or {}
 

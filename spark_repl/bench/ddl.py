@@ -1,0 +1,158 @@
+"""``bench ddl``: what statements cost, each way that they go, on a log that is made for it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ..config import Config
+from ..ddl.way import Way
+from .made_log import ROWS_COLUMNS, MadeLog
+from .memory import Memory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_INSERT = 20_000  # rows a transaction
+_WARM = 60  # statements
+_SMALL = (
+    "CREATE TABLE {t}_n (id INT PRIMARY KEY, v VARCHAR(40))",
+    "ALTER TABLE {t} ADD COLUMN c INT",
+    "ALTER TABLE {t} RENAME COLUMN c TO d",
+    "RENAME TABLE {t} TO {t}_x",
+    "ALTER TABLE {t}_x DROP COLUMN d",
+    "RENAME TABLE {t}_x TO {t}",
+    "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT 'x'",
+    "CREATE INDEX k ON {t} (v)",
+    "DROP INDEX k ON {t}",
+    "DROP TABLE {t}_n",
+)
+
+
+@dataclass(frozen=True)
+class _Did:
+    """A statement: when it was done, how it went, for how many seconds, and its text."""
+
+    at: float
+    way: str
+    seconds: float
+    text: str
+
+
+def bench_ddl(statements: int, tables: int, rows: int, workers: int) -> dict[str, Any]:
+    """Applies a log of so many small ``statements`` over so many ``tables``, and of a table of
+    ``rows`` rows that is written anew, behind a small one of the same kind for a warm session.
+
+    ``per_s``: the small statements, from the first to the last, cuts and all that is between them
+    included; ``ways``: of each way how many, and the seconds of one; ``processor_s``: of this
+    process and the JVM together, for the small statements.
+    """
+    from ..runtime.session import build_session
+
+    spark = build_session(master=f"local[{workers}]")
+    with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
+        _apply(spark, os.path.join(folder, "warm"), _WARM, 2, min(rows, _INSERT))
+        did = _apply(spark, os.path.join(folder, "timed"), statements, tables, rows)
+        return {**_figures(did, rows), "peak_pss_mib": memory.peak_mib}
+
+
+def _apply(
+    spark: SparkSession, folder: str, statements: int, tables: int, rows: int
+) -> list[tuple[_Did, float]]:
+    """What was done, each with the processor seconds up to then."""
+    from ..apply.replica import Replica
+
+    log, target = Path(folder, "log"), os.path.join(folder, "target")
+    _make(log, statements, tables, rows)
+    config = Config.from_mapping({"relay": {"path": str(log)}, "target": {"path": target}})
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    with _listening(jvm) as did, Replica(spark, config) as replica:
+        replica.apply()
+    return did
+
+
+def _make(folder: Path, statements: int, tables: int, rows: int) -> None:
+    log = MadeLog(folder)
+    for number in range(tables):
+        log.statement(f"CREATE TABLE t{number} (id INT PRIMARY KEY, v VARCHAR(40))")
+    rounds = itertools.cycle(range(tables))
+    small = (text.format(t=f"t{number}") for number in rounds for text in _SMALL)
+    for text in itertools.islice(small, statements):
+        log.statement(text)
+    if rows:
+        log.statement(f"CREATE TABLE filled ({ROWS_COLUMNS})")
+        for first in range(0, rows, _INSERT):
+            log.insert("filled", first, min(_INSERT, rows - first))
+        log.statement("ALTER TABLE filled MODIFY a BIGINT NOT NULL")
+    log.close()
+
+
+class _Listener(logging.Handler):
+    """Hears what the applier says of each statement."""
+
+    def __init__(self, jvm: int) -> None:
+        super().__init__(logging.INFO)
+        self.did: list[tuple[_Did, float]] = []
+        self._jvm = jvm
+
+    def emit(self, record: logging.LogRecord) -> None:
+        args = record.args
+        if isinstance(args, tuple) and len(args) == 5 and isinstance(args[2], Way):
+            _, _, way, seconds, text = args
+            did = _Did(record.created, str(way), float(str(seconds)), str(text))
+            self.did.append((did, time.process_time() + _processor_s(self._jvm)))
+
+
+@contextmanager
+def _listening(jvm: int) -> Iterator[list[tuple[_Did, float]]]:
+    logger, listener = logging.getLogger("spark_repl.apply.landing"), _Listener(jvm)
+    level, propagates = logger.level, logger.propagate
+    logger.addHandler(listener)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield listener.did
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(level)
+        logger.propagate = propagates
+
+
+def _processor_s(process: int) -> float:
+    """Seconds of a core that a process has used; 0 where the system doesn't say."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _figures(did: list[tuple[_Did, float]], rows: int) -> dict[str, Any]:
+    filled = [one for one in did if " filled " in one[0].text]
+    small = [one for one in did if one not in filled]
+    (first, used), (last, used_last) = small[0], small[-1]
+    ways: dict[str, list[float]] = {}
+    for one, _ in small:
+        ways.setdefault(f"{one.way}, {one.text.split()[0]}", []).append(one.seconds)
+    figures: dict[str, Any] = {
+        "statements": len(small),
+        "per_s": round((len(small) - 1) / max(last.at - first.at, 1e-6), 1),
+        "processor_s": round(used_last - used, 2),
+        "ways": {
+            way: {"statements": len(s), "median_s": round(median(s), 4), "max_s": round(max(s), 3)}
+            for way, s in ways.items()
+        },
+    }
+    if rows:
+        seconds = filled[-1][0].seconds
+        figures |= {"rewrite_s": round(seconds, 3), "rewrite_rows_per_s": round(rows / seconds)}
+    return figures
