@@ -23,6 +23,7 @@ import tempfile
 import time
 import tomllib
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,13 @@ def main() -> int:
     named = tomllib.loads(_SURVIVORS.read_text("utf-8")) if _SURVIVORS.exists() else {}
     drawn, survivors = 0, list[Mutant]()
     for name, room in rooms.items():
-        chosen = draw(room, arguments.count or room.count, arguments.seed, arguments.key)
+        known = [m for m in mutants_of(room) if (arguments.key or "") in m.key]
+        chosen = draw(known, arguments.count or room.count, arguments.seed)
         drawn += len(chosen)
         began = time.monotonic()
-        verdicts = forked(partial(_run, room, chosen, verbose=arguments.verbose))
-        assert not isinstance(verdicts, Ended), verdicts
+        found = forked(partial(_run, room, known, chosen, verbose=arguments.verbose))
+        assert not isinstance(found, Ended), found
+        verdicts, unreached = found
         alive = [one for one in verdicts if not one.by]
         took = time.monotonic() - began
         print(f"{name}: {len(chosen)} mutants, {len(alive)} alive, {took:.0f} s", flush=True)
@@ -58,6 +61,9 @@ def main() -> int:
         for one in alive:
             reason = named.get(one.mutant.key, "NOT NAMED in survivors.toml")
             print(f"  {one}: {reason}", flush=True)
+        for module, lines in groupby(unreached, lambda mutant: mutant.module):
+            numbers = sorted({mutant.line for mutant in lines})
+            print(f"  of {module} no test reaches {', '.join(map(str, numbers))}", flush=True)
         survivors += [one.mutant for one in alive]
     unnamed = [mutant for mutant in survivors if mutant.key not in named]
     print(f"{drawn} mutants, {len(survivors)} alive, {len(unnamed)} of them not named")
@@ -66,19 +72,23 @@ def main() -> int:
     return int(bool(unnamed) or too_few or len(survivors) > max(1, drawn * _SURVIVORS_MAX))
 
 
-def draw(room: Room, count: int, seed: int, key: str | None) -> list[Mutant]:
-    """``count`` mutants of a room, or those whose key has ``key`` in it."""
-    found = [
+def mutants_of(room: Room) -> list[Mutant]:
+    return [
         mutant
         for module in room.modules
         for mutant in mutants(module, (ROOT / PACKAGE / module).read_bytes())
-        if key is None or key in mutant.key
     ]
-    chosen = sorted(found, key=lambda mutant: mutant.drawn(seed))
+
+
+def draw(known: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    chosen = sorted(known, key=lambda mutant: mutant.drawn(seed))
     return sorted(chosen[:count], key=lambda mutant: (mutant.module, mutant.line))
 
 
-def _run(room: Room, chosen: list[Mutant], *, verbose: bool) -> list[Verdict]:
+def _run(
+    room: Room, known: list[Mutant], chosen: list[Mutant], *, verbose: bool
+) -> tuple[list[Verdict], list[Mutant]]:
+    """How the chosen ones end, and which of all known ones no test reaches."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = f"{folder}/hypothesis"
 
@@ -93,7 +103,7 @@ def _run(room: Room, chosen: list[Mutant], *, verbose: bool) -> list[Verdict]:
         options += ["--basetemp", f"{folder}/tests"]
         pytest.main([*options, *(f"tests/{test}" for test in room.tests)], plugins=[warm])
         assert len(warm.verdicts) == len(chosen), "pytest ended early; see above"
-        return warm.verdicts
+        return warm.verdicts, warm.unreached(known)
 
 
 def _arguments() -> argparse.Namespace:

@@ -130,17 +130,29 @@ class Warm:
         for name, signature in found.kernels:
             kernels[name].compile(signature)
 
-    def _verdict(self, mutant: Mutant, loaded: Loaded, items: dict[str, pytest.Item]) -> Verdict:
+    def unreached(self, mutants: list[Mutant]) -> list[Mutant]:
+        """Those that no test would run."""
+        loaded = Loaded(self._package)
+        return [one for one in mutants if self._tests(one, loaded) == []]
+
+    def _tests(self, mutant: Mutant, loaded: Loaded) -> list[str] | None:
+        """Those that reach it, the quickest first; None: it takes effect at import."""
         try:
             callers = loaded.callers(mutant)
         except NotSwappable:
-            return self._verdict_of_cold(mutant)
+            return None
         lines = {(str(self._package / mutant.module), line) for line in mutant.lines}
         if lines & self._imported.lines:
+            return None
+        return self._quickest(lambda r: bool(r.lines & lines or r.functions & callers))
+
+    def _verdict(self, mutant: Mutant, loaded: Loaded, items: dict[str, pytest.Item]) -> Verdict:
+        tests = self._tests(mutant, loaded)
+        if tests is None:
             return self._verdict_of_cold(mutant)
-        tests = self._quickest(lambda r: bool(r.lines & lines or r.functions & callers))
         if not tests:
             return Verdict(mutant, "", 0)
+        callers = loaded.callers(mutant)
         limits = [
             _Limit.of(self._reached[test], _COMPILING_S if callers else 0.0) for test in tests
         ]
