@@ -73,7 +73,7 @@ def _gone(
     if not alone:
         raise StatementError("other actions are beside it")
     if action.verb == "TRUNCATE" and not action.names:
-        return PartitionRows(action.verb, now or Partitioning(), frozenset(), all_rows=True)
+        return PartitionRows(action.verb, Partitioning(), frozenset(), all_rows=True)
     if now is None or now.unknown:
         raise StatementError(now.unknown if now else _NOT_KNOWN)
     if action.verb == "REORGANIZE":

@@ -20,6 +20,7 @@ from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
 from spark_repl.service.following import applied_file
+from spark_repl.write import upkeep as upkeep_module
 from spark_repl.write.promised import files_of
 from spark_repl.write.upkeep import Upkeep
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -31,7 +32,8 @@ KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
 A, OTHER = Table("a"), Table("c")
 LONG_AGO_S = 50 * 3600
 KEPT_FOR_A_TIME = ("_repl/control/*.parquet", "_repl/control/_delta_log/*", "T/_delta_log/*.json")
-MOST = {"T/part-*.parquet": 12, "keys/T/*/*.npy": 12, "rows: owner": 4}
+CHECKPOINTS = "T/_delta_log/*.checkpoint.parquet"
+MOST = {"T/part-*.parquet": 12, "keys/T/*/*.npy": 12, "rows: owner": 4, CHECKPOINTS: 4}
 """of each other kind two: one in use, and one before it"""
 
 
@@ -73,8 +75,10 @@ def vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done every hundred commits is done at each; only the last cut is promised."""
+    """What is done every hundred commits, or five hundred, is done at each; only the last cut is
+    promised."""
     monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
+    monkeypatch.setattr(upkeep_module, "_CLEAN_EVERY", 0)
     monkeypatch.setattr(Retention, "of", lambda _: Retention(0, 0, 0))
     monkeypatch.setattr(LocalDelta, "vacuum", vacuum, raising=False)
 

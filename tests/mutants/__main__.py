@@ -1,8 +1,8 @@
 """``make mutants``: does a test fail when a guard is taken out?
 
-Draws mutants (tests/mutants/mutate.py) of every room, runs the room's tests on a copy of the tree
-with one mutant in it at a time, and says which survive. Kernels of a changed source are compiled
-anew: their cache's folder is a digest of all sources (binlog/kernels/cache.py).
+Draws mutants (tests/mutants/mutate.py) of every room, runs those of the room's tests that reach it
+with one mutant in the package at a time (tests/mutants/warm.py), and says which survive. A mutant
+that lies in no function is run in a copy of the tree, which takes longer.
 
 Neither mutmut nor cosmic-ray serves here: the first replaces functions by trampolines, which
 neither numba nor pickled tasks of executors survive, the second has one test command for
@@ -18,45 +18,53 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
 from pathlib import Path
-from queue import SimpleQueue
 
+import pytest
+
+from .copied import PACKAGE, ROOT, copied, passes
+from .forked import Ended, forked
 from .mutate import Mutant, mutants
 from .rooms import ROOMS, Room
+from .warm import Verdict, Warm
 
-_ROOT = Path(__file__).parents[2]
-_PACKAGE = "spark_repl"
 _SURVIVORS = Path(__file__).with_name("survivors.toml")
 _SURVIVORS_MAX, _DRAWN_MIN = 0.05, 200
-_TIMEOUT_S = 600.0
 
 
 def main() -> int:
     arguments = _arguments()
+    os.chdir(ROOT)
     rooms = {name: room for name, room in ROOMS.items() if arguments.room in (None, name)}
     named = tomllib.loads(_SURVIVORS.read_text("utf-8")) if _SURVIVORS.exists() else {}
     drawn, survivors = 0, list[Mutant]()
-    with _copies(arguments.jobs) as copies:  # whose kernels are compiled once, for all rooms
-        for name, room in rooms.items():
-            chosen = draw(room, arguments.count or room.count, arguments.seed, arguments.key)
-            drawn += len(chosen)
-            began = time.monotonic()
-            alive = _survivors(room, chosen, copies)
-            survivors += alive
-            took = time.monotonic() - began
-            print(f"{name}: {len(chosen)} mutants, {len(alive)} alive, {took:.0f} s", flush=True)
-            for mutant in alive:
-                reason = named.get(mutant.key, "NOT NAMED in survivors.toml")
-                print(f"  {mutant.key}  (line {mutant.line}): {reason}", flush=True)
+    for name, room in rooms.items():
+        known = [m for m in mutants_of(room) if (arguments.key or "") in m.key]
+        chosen = draw(known, arguments.count or room.count, arguments.seed)
+        drawn += len(chosen)
+        began = time.monotonic()
+        found = forked(partial(_run, room, known, chosen, verbose=arguments.verbose))
+        assert not isinstance(found, Ended), found
+        verdicts, unreached = found
+        alive = [one for one in verdicts if not one.by]
+        took = time.monotonic() - began
+        print(f"{name}: {len(chosen)} mutants, {len(alive)} alive, {took:.0f} s", flush=True)
+        for one in verdicts:
+            if one.by in {ended.value for ended in Ended}:
+                print(f"  {one}", flush=True)
+        for one in alive:
+            reason = named.get(one.mutant.key, "NOT NAMED in survivors.toml")
+            print(f"  {one}: {reason}", flush=True)
+        for module, lines in groupby(unreached, lambda mutant: mutant.module):
+            numbers = sorted({mutant.line for mutant in lines})
+            print(f"  of {module} no test reaches {', '.join(map(str, numbers))}", flush=True)
+        survivors += [one.mutant for one in alive]
     unnamed = [mutant for mutant in survivors if mutant.key not in named]
     print(f"{drawn} mutants, {len(survivors)} alive, {len(unnamed)} of them not named")
     whole = arguments.room is None and arguments.count is None and arguments.key is None
@@ -64,76 +72,38 @@ def main() -> int:
     return int(bool(unnamed) or too_few or len(survivors) > max(1, drawn * _SURVIVORS_MAX))
 
 
-def draw(room: Room, count: int, seed: int, key: str | None) -> list[Mutant]:
-    """``count`` mutants of a room, or those whose key has ``key`` in it."""
-    found = [
+def mutants_of(room: Room) -> list[Mutant]:
+    return [
         mutant
         for module in room.modules
-        for mutant in mutants(module, (_ROOT / _PACKAGE / module).read_bytes())
-        if key is None or key in mutant.key
+        for mutant in mutants(module, (ROOT / PACKAGE / module).read_bytes())
     ]
-    chosen = sorted(found, key=lambda mutant: mutant.drawn(seed))
+
+
+def draw(known: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    chosen = sorted(known, key=lambda mutant: mutant.drawn(seed))
     return sorted(chosen[:count], key=lambda mutant: (mutant.module, mutant.line))
 
 
-def _survivors(room: Room, chosen: list[Mutant], copies: list[Path]) -> list[Mutant]:
-    free: SimpleQueue[Path] = SimpleQueue()
-    for copy in copies:
-        free.put(copy)
-    assert _passes(copies[0], room), f"{room.tests} fail without any mutant"
-
-    def survives(mutant: Mutant) -> bool:
-        copy = free.get()
-        path = copy / _PACKAGE / mutant.module
-        source = path.read_bytes()
-        try:
-            path.write_bytes(mutant.of(source))
-            return _passes(copy, room)
-        finally:
-            path.write_bytes(source)
-            free.put(copy)
-
-    with ThreadPoolExecutor(len(copies)) as pool:
-        alive = list(pool.map(survives, chosen))
-    return [mutant for mutant, lives in zip(chosen, alive, strict=True) if lives]
-
-
-@contextmanager
-def _copies(count: int) -> Iterator[list[Path]]:
+def _run(
+    room: Room, known: list[Mutant], chosen: list[Mutant], *, verbose: bool
+) -> tuple[list[Verdict], list[Mutant]]:
+    """How the chosen ones end, and which of all known ones no test reaches."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copies = [Path(folder) / str(number) for number in range(count)]
-        for copy in copies:
-            copy.mkdir()
-            for name in (_PACKAGE, "tests", "jobs", "docs"):
-                if (_ROOT / name).exists():
-                    ignored = shutil.ignore_patterns("__pycache__")
-                    shutil.copytree(_ROOT / name, copy / name, ignore=ignored)
-            for path in (*_ROOT.glob("*.toml"), *_ROOT.glob("*.md")):
-                shutil.copy(path, copy)
-        yield copies
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = f"{folder}/hypothesis"
 
+        def cold(mutant: Mutant, tests: list[str]) -> str:
+            with copied() as copy:
+                path = copy / PACKAGE / mutant.module
+                path.write_bytes(mutant.of(path.read_bytes()))
+                return "" if passes(copy, tests) else "killed in a copy"
 
-def _passes(copy: Path, room: Room) -> bool:
-    """Whether all of a room's tests pass; the first that fails is enough, and so is one that
-    doesn't end. Raises RuntimeError when pytest itself could not run."""
-    tests = [f"tests/{test}" for test in room.tests]
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not soak"]
-    command = [sys.executable, "-m", "pytest", *options, *tests]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(copy),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / "hypothesis"),
-    }
-    try:
-        done = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, timeout=_TIMEOUT_S
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    if done.returncode > 2:
-        raise RuntimeError(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])
-    return done.returncode == 0
+        warm = Warm(ROOT / PACKAGE, room.modules, chosen, cold, verbose=verbose)
+        options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-m", "not soak"]
+        options += ["--basetemp", f"{folder}/tests"]
+        pytest.main([*options, *(f"tests/{test}" for test in room.tests)], plugins=[warm])
+        assert len(warm.verdicts) == len(chosen), "pytest ended early; see above"
+        return warm.verdicts, warm.unreached(known)
 
 
 def _arguments() -> argparse.Namespace:
@@ -142,7 +112,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="mutants of a room, instead of its own number")
     parser.add_argument("--key", help="only mutants whose key has this text in it")
     parser.add_argument("--seed", type=int, default=1, help="which are drawn")
-    parser.add_argument("--jobs", type=int, default=2, help="at once")
+    parser.add_argument("--verbose", action="store_true", help="how each mutant ended")
     return parser.parse_args()
 
 

@@ -37,6 +37,8 @@ class Mutant:
     start: int
     end: int
     """bytes of the source"""
+    lines: range
+    """of the statement it lies in, without those below it"""
 
     @property
     def key(self) -> str:
@@ -71,6 +73,8 @@ class _Walk:
         self._lines = [0]
         for line in source.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
+        nodes = ast.walk(ast.parse(source))
+        self._statements = [_lines_of(node) for node in nodes if isinstance(node, ast.stmt)]
 
     def function(self, name: str, node: ast.AST) -> Iterator[Mutant]:
         """What lies in one function or class, and in those inside it."""
@@ -127,7 +131,8 @@ class _Walk:
         start, end = self._span(node)
         old = " ".join(self.source[start:end].decode().split())
         line = self.source.count(b"\n", 0, start) + 1
-        return Mutant(self.module, name, line, old, " ".join(new.split()), start, end)
+        within = min((s for s in self._statements if line in s), key=len)
+        return Mutant(self.module, name, line, old, " ".join(new.split()), start, end, within)
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
         assert isinstance(node, ast.expr | ast.stmt)
@@ -138,6 +143,20 @@ class _Walk:
     def _text(self, node: ast.AST) -> str:
         start, end = self._span(node)
         return self.source[start:end].decode()
+
+
+def _lines_of(node: ast.stmt) -> range:
+    """The statement's own: of ``if`` those of its test."""
+    below = getattr(node, "body", None) or getattr(node, "cases", None)
+    assert node.end_lineno is not None
+    match below:
+        case [ast.stmt() as first, *_]:
+            end = first.lineno
+        case [ast.match_case(pattern=pattern), *_]:
+            end = pattern.lineno
+        case _:
+            end = node.end_lineno + 1
+    return range(node.lineno, max(end, node.lineno + 1))
 
 
 def _is_strict(node: ast.AST) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from spark_repl import Config
 from spark_repl.apply import stager
@@ -29,7 +30,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.crash_points import listening
-from spark_repl.delta import log_replay, storage
+from spark_repl.delta import checkpoint, log_replay, storage
 from spark_repl.delta.delta_log import DeltaLog, metadata_action
 from spark_repl.delta.log_replay import Action, read_commit
 from spark_repl.delta.new_file import new_file
@@ -51,7 +52,7 @@ class LocalDelta(DeltaLog):
         pass
 
     def version(self, folder: str) -> int:
-        for version in itertools.count():
+        for version in itertools.count(checkpoint.last(folder)):
             if not storage.exists(_path(folder, version)):
                 return version - 1
         raise AssertionError
@@ -59,7 +60,7 @@ class LocalDelta(DeltaLog):
     def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
         version = self.version(folder) if version is None else version
         for number in range(version, -1, -1):
-            for action in read_commit(folder, number) or []:
+            for action in [*(read_commit(folder, number) or []), *_checkpointed(folder, number)]:
                 if "metaData" in action:
                     found = action["metaData"]
                     return Snapshot(
@@ -70,7 +71,12 @@ class LocalDelta(DeltaLog):
         return None
 
     def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
-        return log_replay.last_txn(snapshot.folder, snapshot.version, app)
+        try:
+            return log_replay.last_txn(snapshot.folder, snapshot.version, app)
+        except LookupError:  # its commits are cleaned up
+            kept = _checkpointed(snapshot.folder, checkpoint.last(snapshot.folder))
+            txns = (action["txn"] for action in kept if "txn" in action)
+            return next((txn["version"] for txn in txns if txn["appId"] == app), None)
 
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
         return replace(previous, version=version)
@@ -130,6 +136,18 @@ def _numbered(new: NewTable) -> NewTable:
     schema["fields"] = [ids.given(field) for field in schema["fields"]]
     ids.keep(configuration)
     return replace(new, schema_string=json.dumps(schema), configuration=configuration)
+
+
+def _checkpointed(folder: str, version: int) -> list[Action]:
+    """What a version's checkpoint has beside files, if there is one."""
+    path = _path(folder, version).replace(".json", ".checkpoint.parquet")
+    if not storage.exists(path):
+        return []
+    found = pq.read_table(path, columns=["metaData", "txn"]).to_pylist()
+    for action in found:
+        if action["metaData"]:
+            action["metaData"]["configuration"] = dict(action["metaData"]["configuration"])
+    return [{kind: one for kind, one in action.items() if one} for action in found]
 
 
 def _path(folder: str, version: int) -> str:

@@ -138,6 +138,7 @@ def test_convert_widens_text() -> None:
     assert [c.meta for c in back.columns[1:3]] == [10, 3]
     new = altered("DEFAULT CHARSET latin1, ADD x CHAR(3)").definition
     assert (new.charset, new.columns[-1].meta) == ("latin1", 3)
+    assert table(options="CHARSET=DEFAULT").charset == table().charset == "utf8mb4_0900_ai_ci"
 
 
 @pytest.mark.parametrize(

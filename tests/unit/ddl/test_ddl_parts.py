@@ -133,6 +133,10 @@ SAID: list[tuple[str, dict[str, Any]]] = [
     # table options
     ("ALTER TABLE t DEFAULT COLLATE = utf8mb4_bin, DATA DIRECTORY = '/x' INDEX DIRECTORY '/y'",
      {"alteration": Alteration("d.t", (SetCharset("utf8mb4_bin"),))}),
+    ("ALTER TABLE t CHARSET latin1 COLLATE latin1_bin",
+     {"alteration": Alteration("d.t", (SetCharset("latin1_bin"),))}),
+    ("ALTER TABLE t COLLATE latin1_bin CHARSET latin1",
+     {"alteration": Alteration("d.t", (SetCharset("latin1_bin"),))}),
     ("ALTER TABLE t DEFAULT COMMENT 'x'", {"effect": Effect.UNSUPPORTED}),
     ("ALTER TABLE t COMMENT = (1)", {"effect": Effect.UNSUPPORTED}),
     ("ALTER TABLE t CHARSET = (1)", {"effect": Effect.UNSUPPORTED}),

@@ -259,6 +259,23 @@ def test_rows(clause: str, values: list[object], kind: str, wanted: str) -> None
     assert "".join("FT"[int(one)] for one in found) == wanted
 
 
+@pytest.mark.parametrize(
+    ("clause", "wanted"),
+    [
+        ("RANGE COLUMNS (id, d) (PARTITION b VALUES LESS THAN (1, '2026-01-01'), PARTITION a VALUES"
+         " LESS THAN (1, MAXVALUE), PARTITION c VALUES LESS THAN (MAXVALUE, MAXVALUE))", "FFTTFF"),
+        ("LIST COLUMNS (id, d) (PARTITION a VALUES IN ((1, '2026-01-01'), (NULL, '2026-01-01'),"
+         " (9, '2026-01-01')), PARTITION b VALUES IN ((1, '2025-12-31'), (1, '2026-01-02'),"
+         " (2, NULL)))", "TFTFTF"),
+    ],
+)  # fmt: skip
+def test_rows_by_several_columns(clause: str, wanted: str) -> None:
+    days = [DAY, *(DAY + datetime.timedelta(n) for n in (-1, 0, 1, 0)), None]
+    arrays = [pa.array([None, 1, 1, 1, 9, 2], pa.int32()), pa.array(days, pa.date32())]
+    found = rows(clause, "a").of_rows(arrays, len(days))
+    assert "".join("FT"[int(one)] for one in found) == wanted
+
+
 def test_a_row_of_no_partition_is_an_error() -> None:
     """What is known of the partitions is not what they are."""
     listed = "LIST (id) (PARTITION a VALUES IN (1), PARTITION b VALUES IN (2))"

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.mutate import mutants
+from spark_repl.errors import ConfigError
+from spark_repl.schedule.waves import GroupLimits, waves
+from tests.mutants.forked import Ended, forked
+from tests.mutants.mutate import Mutant, mutants
+from tests.mutants.reach import Reach, Recorder
 from tests.mutants.rooms import ROOMS
+from tests.mutants.swap import Loaded, NotSwappable
 
 TESTS = Path(__file__).parents[2]
 PACKAGE = TESTS.parent / "spark_repl"
@@ -51,6 +60,74 @@ def test_a_mutant_is_the_source_with_one_change() -> None:
     guard = next(m for m in mutants("m.py", SOURCE) if m.new == "False")
     assert guard.of(SOURCE) == SOURCE.replace(b"a < 0 and not done", b"False")
     assert (guard.module, guard.function, guard.line) == ("m.py", "first", 6)
+
+
+def test_a_mutant_knows_the_lines_of_its_statement() -> None:
+    source = b"def f(a):\n    while (\n        a < 7\n    ):\n        a = max(\n            a, 3)\n"
+    found = {mutant.old: mutant.lines for mutant in mutants("m.py", source)}
+    assert found == {"a < 7": range(2, 5), "7": range(2, 5), "max": range(5, 7), "3": range(5, 7)}
+
+
+def _wave(text: str) -> Mutant:
+    source = (PACKAGE / "schedule/waves.py").read_bytes()
+    return next(m for m in mutants("schedule/waves.py", source) if text in m.key)
+
+
+def _bound_of_0() -> str:
+    try:
+        return f"{GroupLimits(0, 1, 1).transactions} transactions"
+    except ConfigError:
+        return "refused"
+
+
+def _two_waves() -> list[int]:
+    return waves([1, 2], [0, 0], [1, 1])[0].tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("text", "run", "before", "after"),
+    [
+        ("__post_init__: raise", _bound_of_0, "refused", "0 transactions"),
+        ("_waves: current += 1 -> pass", _two_waves, [0, 1], [-1, -1]),
+    ],
+)
+def test_a_mutant_is_put_into_functions_and_kernels(
+    text: str, run: Callable[[], object], before: object, after: object
+) -> None:
+    def mutated() -> object:
+        Loaded(PACKAGE).swap(_wave(text))
+        return run()
+
+    assert (run(), forked(mutated), run()) == (before, after, before)
+
+
+def test_a_mutant_of_no_function_is_not_put_in() -> None:
+    with pytest.raises(NotSwappable):
+        Loaded(PACKAGE).swap(_wave("RowEstimate: 200 -> 201"))
+
+
+def test_who_calls_a_kernel_reaches_it() -> None:
+    names = {name for _, name in Loaded(PACKAGE).callers(_wave("_place: False -> True"))}
+    assert {"assign", "_assign"} <= names
+
+
+def test_how_a_fork_ends() -> None:
+    assert forked(lambda: {"a": 1}) == {"a": 1}
+    for sent, ended in ((signal.SIGKILL, Ended.CRASHED), (signal.SIGPROF, Ended.LATE)):
+        assert forked(partial(signal.raise_signal, sent)) is ended
+    with pytest.raises(RuntimeError, match="raised"):
+        forked(lambda: 1 // 0)
+
+
+def test_lines_of_all_threads_are_reached() -> None:
+    path = str(PACKAGE / "schedule" / "waves.py")
+    reach, recorder = Reach(), Recorder(str(PACKAGE), frozenset([path]))
+    with recorder.recording(reach):
+        thread = threading.Thread(target=_bound_of_0)
+        thread.start()
+        thread.join()
+    assert {(path, _wave("__post_init__: raise").line)} <= reach.lines
+    assert (path, "GroupLimits.__post_init__") in reach.functions
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import struct
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from spark_repl.binlog.event_types import EventType
 from spark_repl.errors import LogError
 from spark_repl.position import MAX_FILE_NO, RelayPosition
 from spark_repl.receiver import writer
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
-from spark_repl.receiver.recovery import numbers_in
+from spark_repl.receiver.recovery import _controls, numbers_in, recover
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay import index_file
 from spark_repl.relay.index import build_index
@@ -238,10 +241,21 @@ def test_what_was_not_published_may_be_damaged(folder: Path, source: list[Path])
     data = last.read_bytes()
     assert len(data) < before.stat().st_size
     last.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    recovered = recover(folder)
+    assert recovered is not None and last.stat().st_size == recovered.size < len(data)
     with opened(folder, 2000) as relay:
         assert relay.lost is None and 0 < relay.received.count() < COUNT
         receive(relay, source)
     assert count_in(folder) == COUNT
+
+
+def test_an_event_that_says_no_place_hides_none() -> None:
+    def event(kind: int, end_log_pos: int) -> bytes:
+        return struct.pack("<IBIIIH", 0, kind, 7, 19, end_log_pos, 0)
+
+    for places, found in (((0, 0), 0), ((200, 300), 300), ((200, 0), 200)):
+        data = bytes(4) + b"".join(event(EventType.XID, place) for place in places)
+        assert _controls(np.frombuffer(data, np.uint8), len(data))[1] == found
 
 
 def test_a_log_without_checksums(tmp_path: Path) -> None:

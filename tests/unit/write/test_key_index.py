@@ -124,6 +124,12 @@ def test_a_folder_that_goes_while_a_file_is_indexed(
     assert index.missing(["f.parquet"]) == []
 
 
+def test_a_file_that_can_not_be_made_though_the_folder_is_there(tmp_path: Path) -> None:
+    index = KeyIndex(str(tmp_path), str(tmp_path), ["k"])
+    with pytest.raises(FileNotFoundError):
+        index._opened(str(tmp_path / "absent" / "f.part"))
+
+
 def test_every_pair_of_many_equal_keys(tmp_path: Path) -> None:
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
     index.add("f", np.full(40, 7))
