@@ -18,8 +18,8 @@ from ..crash_points import reach
 from ..errors import CommitOrderError
 from ..observe.applier_status import DELAYED, PACED, WAITING_FOR_WORK, ApplierStatus
 from ..runtime.retry import Stopped
+from ..schedule.due import due_in, left_out
 from ..schedule.planner import Planner
-from ..schedule.stops import Until, due_in, left_out
 from .pace import Pace
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..gtid import GtidSet
     from ..relay.index import TransactionIndex
     from ..schedule.group import Group, Records
+    from ..schedule.stops import Until
     from .applied_log import AppliedLog
     from .gaps import Gaps
     from .landing import Dispatched

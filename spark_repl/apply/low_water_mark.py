@@ -13,7 +13,7 @@ import numpy as np
 from ..control.cut import Cut
 from ..crash_points import reach
 from ..relay.source_place import SourcePlace
-from ..schedule.stops import copied, left_out
+from ..schedule.due import copied, left_out
 
 if TYPE_CHECKING:
     from ..control.copies import CatchUp

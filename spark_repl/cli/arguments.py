@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import __version__
 from ..config import Apply
 from . import cut_arguments, quarantine_arguments, setup_arguments, verify_arguments
-
-Run = Callable[[argparse.Namespace], int | None]
 
 _ABOUT = "Keeps Delta Lake tables equal to a MySQL server's, from its binary log."
 # The commands as --help lists them.
@@ -63,7 +61,7 @@ spark-repl COMMAND --help says what a command takes.
 Exit code 0: done; 1: stopped by an error of log, target or data; 2: bad usage or configuration."""
 
 
-def parser(run: Mapping[str, Run]) -> argparse.ArgumentParser:
+def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     """The parser; ``run``: what carries out each command, by its words ("cut list")."""
     lines = [""]
     for title, group in _GROUPS.items():
@@ -89,7 +87,7 @@ class Commands:
     """Commands of one parser; ``words`` are those before them."""
 
     def __init__(
-        self, parent: argparse.ArgumentParser, run: Mapping[str, Run], words: str = ""
+        self, parent: argparse.ArgumentParser, run: Mapping[str, str], words: str = ""
     ) -> None:
         self._run, self._words = run, words
         self._parsers = parent.add_subparsers(

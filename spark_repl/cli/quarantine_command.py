@@ -96,11 +96,3 @@ def replay(options: argparse.Namespace) -> int:
 def drop(options: argparse.Namespace) -> int:
     """Has what is kept of a table forgotten: it lacks these changes from there on."""
     return _ask(options, DROP)
-
-
-RUN = {
-    "quarantine list": show_list,
-    "quarantine show": show,
-    "quarantine replay": replay,
-    "quarantine drop": drop,
-}

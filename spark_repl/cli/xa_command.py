@@ -63,6 +63,3 @@ def end_by_hand(options: argparse.Namespace) -> int:
     decide(control, XA, detail, position=position)
     emit({"xid": str(xid), "action": action, "when": "at the applier's next start"}, options.json)
     return 0
-
-
-RUN = {"xa list": show, "xa commit": end_by_hand, "xa rollback": end_by_hand}

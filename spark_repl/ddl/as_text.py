@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import ColumnType, Form
+from .decimals import plain_text
 from .exact import exact
 from .moments import moment_text, read_moments, read_times, time_text
-from .number_text import plain_text, real_text
+from .number_text import real_text
 from .to_text import store_raw, store_text
 from .type_change import Converted, Kind, TypeChange, kind_of
 

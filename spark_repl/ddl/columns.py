@@ -9,7 +9,7 @@ from ..binlog.charsets.charset import BINARY, charset_of
 from ..binlog.charsets.collations import number_of
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..errors import StatementError
-from . import column_type
+from . import charsets, column_type
 
 if TYPE_CHECKING:
     from .column_clause import ColumnClause
@@ -31,7 +31,7 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
     kind, collation, meta, compares = clause.type, 0, clause.type.meta, 0
     code = kind.code
     if code in CHARACTER_TYPES:
-        collation, longest = column_type.collation(clause.charset or charset)
+        collation, longest = charsets.collation(clause.charset or charset)
         meta = column_type.meta(kind, longest)
         if not clause.binary:
             compares = number_of(clause.charset or charset, session.utf8mb4_collation)
@@ -92,8 +92,8 @@ def in_charset(column: Column, charset: str, session: Session, table: str) -> Co
         _check_members(column, {name.lower().partition("_")[0] for name in (charset, table)})
     if column.type not in CHARACTER_TYPES or column.collation == BINARY:
         return column
-    before = column_type.collation(charset_of(column.collation))[1]
-    number, longest = column_type.collation(charset)
+    before = charsets.collation(charset_of(column.collation))[1]
+    number, longest = charsets.collation(charset)
     column = replace(column, compares=number_of(charset, session.utf8mb4_collation))
     if column.type == _T.BLOB:
         meta = min(4, column.meta + (longest > before))
@@ -120,7 +120,7 @@ def characters(column: Column) -> int:
         return 0
     if column.collation in (0, BINARY):
         return column.meta
-    return column.meta // column_type.collation(charset_of(column.collation))[1]
+    return column.meta // charsets.collation(charset_of(column.collation))[1]
 
 
 def same_type(before: Column, after: Column) -> bool:

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .decimals import INTEGRAL
 from .members import numbers_of
-from .to_number import INTEGRAL
 from .type_change import Kind, TypeChange, kind_of
 
 

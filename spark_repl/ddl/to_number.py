@@ -14,18 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import DECIMAL128_DIGITS, Column, ColumnType
-from .number_text import plain_text
+from .decimals import DIGITS, INTEGRAL, plain_text
 from .type_change import Converted, TypeChange, by_distinct, either
 
 _T = ColumnType
-_DIGITS = 76
 _BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLONG: 64}
 _LONGLONG = (-(1 << 63), (1 << 63) - 1)
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 _DOUBLE_MAX = float(np.finfo(np.float64).max)
 _WIDE = Context(prec=400)
 _DECIMAL_SCALE_MAX = 30
-INTEGRAL = pa.decimal256(_DIGITS, 0)
 _OF_64_BITS = pa.decimal256(22, 0)
 
 
@@ -95,7 +93,7 @@ def rounded(number: pa.Array, scale: int) -> pa.Array:
     """decimal256(76, scale); the digits in front of the point must have room."""
     if scale < number.type.scale:
         number = pc.round(number, scale, "half_towards_infinity")
-    return number.cast(pa.decimal256(_DIGITS, scale))
+    return number.cast(pa.decimal256(DIGITS, scale))
 
 
 def _limit(value: Decimal | int, kind: pa.DataType) -> pa.Scalar:
@@ -158,7 +156,7 @@ def _to_decimal(number: pa.Array, after: Column) -> Converted:
     least = Decimal(0) if after.unsigned else most.copy_negate()
     cut = rounded(number, min(scale, number.type.scale))
     under = over = None
-    if whole + cut.type.scale < _DIGITS:
+    if whole + cut.type.scale < DIGITS:
         edge = _limit(10**whole, cut.type)
         over = pc.greater_equal(cut, edge)
         under = pc.less_equal(cut, _limit(-(10**whole), cut.type))
@@ -167,7 +165,7 @@ def _to_decimal(number: pa.Array, after: Column) -> Converted:
     unfit = either(under, over)
     if unfit is not None:
         cut = pc.if_else(unfit, _limit(0, cut.type), cut)
-    stored = cut.cast(pa.decimal256(_DIGITS, scale))
+    stored = cut.cast(pa.decimal256(DIGITS, scale))
     if over is not None:
         stored = pc.if_else(over, _limit(most, stored.type), stored)
     if under is not None:

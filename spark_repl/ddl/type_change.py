@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..binlog.charsets.charset import BINARY, charset_of
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
 from ..errors import Unconvertible
-from .column_type import collation
+from .charsets import collation
 
 if TYPE_CHECKING:
     from .session import Session

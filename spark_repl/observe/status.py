@@ -49,17 +49,12 @@ def status(
     own log is looked at, too.
     """
     receiver = read_report(relay) if relay else None
-    if control is None:
-        control = Control(Layout(target).control) if receiver else Control.existing(target)
+    control = control or _control(target, received=receiver is not None)
     last = control.last_cut()
     held = control.owner()
     running = held is not None and not held[1].is_dead
-    live = read(Layout(target, state_path).status) or {}
-    if running and held and live.get("epoch", held[0]) < held[0]:
-        live = {}  # the one that runs has said nothing yet, or one that slept spoke last
-    live = {"retries": 0, "coordinator": {}, "workers": [], **live}
+    live = _live(Layout(target, state_path), held[0] if held and running else 0)
     channel = _channel(held and held[1], live, receiver)
-    by_rows = shown_by_rows(control)
     pid = held[1].pid if held and running else None
     rated = live.get("rates", {})
     found: dict[str, Any] = {
@@ -88,8 +83,21 @@ def status(
     }
     if last:
         stands = _positions(Layout(target), last, channel, each_table)
-        found["tables"] = _tables(last, stands, by_rows, rated, running=running)
+        found["tables"] = _tables(last, stands, shown_by_rows(control), rated, running=running)
     return {**found, "problems": [asdict(problem) for problem in problems(found)]}
+
+
+def _control(target: str, *, received: bool) -> Control:
+    """The control table; raises TargetError where there is none, nor a receiver's log."""
+    return Control(Layout(target).control) if received else Control.existing(target)
+
+
+def _live(layout: Layout, epoch: int) -> dict[str, Any]:
+    """What the applier says of itself; ``epoch``: that of the one that runs, 0 for none."""
+    live = read(layout.status) or {}
+    if live.get("epoch", epoch) < epoch:
+        live = {}  # the one that runs has said nothing yet, or one that slept spoke last
+    return {"retries": 0, "coordinator": {}, "workers": [], **live}
 
 
 def _xa_recover(last: Cut | None, limit: int) -> list[dict[str, Any]]:

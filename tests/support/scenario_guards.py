@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 _XA, _ORDER, _RETRY = "apply/xa_parts.py", "apply/commit_order.py", "runtime/retry.py"
 _LANDING, _PIPELINE = "apply/landing.py", "apply/pipeline.py"
-_WAVES, _STOPS, _MARK = "schedule/waves.py", "schedule/stops.py", "apply/low_water_mark.py"
+_WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/low_water_mark.py"
 _RECOVERY, _WRITER, _HISTORY = "receiver/recovery.py", "receiver/writer.py", "control/history.py"
 _BRANCHES = "schedule/branches.py"
 
@@ -60,7 +60,7 @@ GUARDS: dict[int, Guard] = {
               "schedule/group.py", "WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK,",
               "WITHOUT_ROWS = (Kind.ROLLBACK,"),
     26: Guard("a filtered transaction between others waits for its turn, and is recorded",
-              _STOPS, "records[\"kind\"][hits] = Kind.EMPTY", "records = records[~hits]"),
+              _DUE, "records[\"kind\"][hits] = Kind.EMPTY", "records = records[~hits]"),
     31: Guard("XA COMMIT's worker is turned away: 3197, and the branch stays in XA RECOVER",
               _ORDER, "return CommitOrderError(_XA_RETRY, number=3197)",
               "return CommitOrderError(_TURNED_AWAY, number=3030)"),
@@ -151,7 +151,7 @@ GUARDS |= {
               "present, renewed=False)"),
     56: _like(57, "relay logs cut in DDL, DML, XA and payloads: the tail ends at a boundary"),
     63: Guard("SOURCE_DELAY: nothing is applied before its time",
-              _STOPS, "/ 1e6 + delay_s - time.time())", "/ 1e6 - time.time())"),
+              _DUE, "/ 1e6 + delay_s - time.time())", "/ 1e6 - time.time())"),
     64: Guard("replica_exec_mode=IDEMPOTENT: duplicate keys and missing rows pass",
               _PIPELINE, "return EveryTable(copied) if ", "return copied if "),
     65: _like(66, "interleaved branches, clients disconnect, the server restarts"),

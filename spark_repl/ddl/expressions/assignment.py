@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from ...binlog.charsets.charset import BINARY
 from ...binlog.definition import Column, ColumnType, Form
-from ..column_type import collation
-from ..to_number import INTEGRAL, decimal_array, integer_range, rounded
+from ..charsets import collation
+from ..decimals import INTEGRAL
+from ..to_number import decimal_array, integer_range, rounded
 from ..type_change import Kind, kind_of
 from .encoding import encoded
 from .json_paths import number_of

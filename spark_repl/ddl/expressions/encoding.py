@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...binlog.charsets.charset import BINARY, UTF8
 from ...binlog.definition import Column, ColumnType
-from ..column_type import collation
+from ..charsets import collation
 from ..session import Session
 from ..to_text import store_text
 from ..type_change import TypeChange, by_distinct

@@ -15,7 +15,8 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Kind
-from spark_repl.schedule.stops import Until, copied, due_in, left_out
+from spark_repl.schedule.due import copied, due_in, left_out
+from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.dump_stream import receive
 

@@ -1,0 +1,88 @@
+"""``spark-repl bench``: figures of this machine."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..config import load
+from ..errors import ConfigError
+from . import inspect
+
+
+def decode(options: argparse.Namespace) -> int:
+    from ..bench.recorded import bench_decode
+
+    inspect.emit(bench_decode(options.files), options.json)
+    return 0
+
+
+def receive(options: argparse.Namespace) -> int:
+    from ..bench.live import bench_receive, bench_steady
+
+    config = load(options.config)
+    if options.steady:
+        figures = bench_steady(config, options.config, options.steady, options.readers)
+    else:
+        figures = bench_receive(config, options.mysqlbinlog, options.runs, options.readers)
+    inspect.emit(figures, options.json)
+    return 0
+
+
+def snapshot(options: argparse.Namespace) -> int:
+    from ..bench.live import bench_snapshot
+
+    config = load(options.config)
+    config.check_supported()
+    inspect.emit(bench_snapshot(config, options.runs), options.json)
+    return 0
+
+
+def latency(options: argparse.Namespace) -> int:
+    from ..bench.live import bench_latency
+
+    config = load(options.config)
+    config.check_supported()
+    inspect.emit(bench_latency(config, options.config, options.seconds), options.json)
+    return 0
+
+
+def endurance(options: argparse.Namespace) -> int:
+    from ..bench.endurance import bench_endurance
+    from ..schedule.stops import Until
+
+    settings = {"workers": options.workers, "group_max_transactions": options.group_transactions}
+    prepared = Until.parse(options.prepared)
+    figures = bench_endurance(options.relay, settings, prepared, options.hours, options.rate)
+    inspect.emit(figures, options.json)
+    return 0
+
+
+def ddl(options: argparse.Namespace) -> int:
+    from ..bench.ddl import bench_ddl
+
+    if min(options.statements, options.tables) < 1:
+        raise ConfigError("--statements and --tables must be at least 1")
+    figures = bench_ddl(options.statements, options.tables, options.rows, options.workers)
+    inspect.emit(figures, options.json)
+    return 0
+
+
+def apply(options: argparse.Namespace) -> int:
+    from ..bench.recorded import bench_apply
+    from ..schedule.stops import Until
+
+    if options.fresh_index and not options.prepared:
+        raise ConfigError("--fresh-index needs --prepared: a new target has no index")
+    settings = {
+        "workers": options.workers,
+        "writer": options.writer,
+        "group_max_rows": options.group_rows,
+        "group_max_transactions": options.group_transactions,
+        "group_max_bytes": options.group_bytes,
+    }
+    prepared = Until.parse(options.prepared) if options.prepared else None
+    figures = bench_apply(
+        options.relay, settings, options.runs, prepared, fresh_index=options.fresh_index
+    )
+    inspect.emit(figures, options.json)
+    return 0
