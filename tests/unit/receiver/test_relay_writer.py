@@ -368,43 +368,6 @@ def test_renewed_log_is_another_history(source: list[Path], tmp_path: Path) -> N
     check(folder, source, tmp_path)
 
 
-def test_no_file_is_ended_before_it_is_full(tmp_path: Path) -> None:
-    """However many are filled by what arrives at once."""
-    log = LogWriter(tmp_path / "source")
-    for key in range(40):
-        log.transaction(insert(_TABLE, (key, "x" * 40)))
-    with opened(tmp_path / "relay", 2000) as relay:
-        receive(relay, [log.path])
-    *full, _ = (path.stat().st_size for path in sorted((tmp_path / "relay").glob("relay.0*")))
-    assert len(full) > 2 and min(full) >= 2000
-
-
-def test_the_sources_place_is_told_in_a_large_file(tmp_path: Path) -> None:
-    """Events say 32 bits of it; the rest is that of the place before, however large our file is."""
-    log = LogWriter(tmp_path / "source")
-    log.transaction(insert(_TABLE, (1, "x")))
-    with opened(tmp_path / "relay", 1 << 40) as relay:
-        intake, begun = Intake(relay), list(dump([log.path]))
-        feed(intake, packets(begun))
-        relay.source_position += 5 << 32
-        relay.size = relay.whole = 3 << 30
-        log.transaction(insert(_TABLE, (2, "x")))
-        more = list(dump([log.path]))[len(begun) :]
-        feed(intake, packets(more, sequence=1 + len(begun)))
-        assert relay.source_position == (5 << 32) + log.path.stat().st_size
-
-
-def test_a_sync_beside_follows_one_that_is_done(source: list[Path], tmp_path: Path) -> None:
-    with opened(tmp_path / "relay") as relay:
-        feed(Intake(relay), packets(list(dump(source[:1]))))
-        relay.sync_beside()
-        first = relay._syncing
-        assert first is not None
-        first.result()
-        relay.sync_beside()
-        assert relay._syncing is not first
-
-
 def test_one_writer_only(source: list[Path], tmp_path: Path) -> None:
     folder = tmp_path / "relay"
     with opened(folder) as relay:
