@@ -85,7 +85,7 @@ class _Walk:
             elif isinstance(child, ast.AnnAssign):
                 if name and child.value:
                     yield from self.function(name, ast.Expr(child.value))
-            elif not (isinstance(child, ast.Import | ast.ImportFrom) or _is_strict(child)):
+            elif not (isinstance(child, ast.Import | ast.ImportFrom) or _is_same(node, child)):
                 yield from self._node(name, child)
                 yield from self.function(name, child)
 
@@ -159,9 +159,15 @@ def _lines_of(node: ast.stmt) -> range:
     return range(node.lineno, max(end, node.lineno + 1))
 
 
-def _is_strict(node: ast.AST) -> bool:
-    """Of ``zip(..., strict=True)``: an assertion, that nothing depends on."""
-    return isinstance(node, ast.keyword) and node.arg == "strict"
+def _is_same(node: ast.AST, child: ast.AST) -> bool:
+    """Of ``zip(..., strict=True)``: an assertion, that nothing depends on; and of ``reshape(-1)``:
+    numpy takes any negative size for the one that is left."""
+    if isinstance(child, ast.keyword):
+        return child.arg == "strict"
+    match node:
+        case ast.Call(func=ast.Attribute(attr="reshape")):
+            return isinstance(child, ast.UnaryOp)
+    return False
 
 
 class _Body(ast.Module):

@@ -101,7 +101,8 @@ ROOMS: dict[str, Room] = {
     "relay recovery": Room(
         ("receiver/recovery.py", "relay/published.py", "receiver/purge.py", "receiver/writer.py"),
         ("unit/receiver/test_relay_end.py", "unit/receiver/test_relay_recovery.py",
-         "unit/receiver/test_relay_writer.py", "unit/relay/test_relay_log.py",
+         "unit/receiver/test_relay_writer.py", "unit/receiver/test_relay_files.py",
+         "unit/relay/test_relay_log.py",
          "unit/relay/test_relay_index.py", "unit/relay/test_relay_verify.py",
          "unit/apply/test_stream_places.py", "unit/receiver/test_dump.py"),
     ),

@@ -30,7 +30,7 @@ def first(a: int = 7) -> int:
         raise ValueError("no")
     log.info("%s", a)
     close(a)
-    known: str | None = zip(a == 4, strict=True)
+    known: str | None = zip(a == 4, strict=True).reshape(-1)
     return min(a + 1, True)
 '''
 

@@ -358,8 +358,10 @@ def test_renewed_log_is_another_history(source: list[Path], tmp_path: Path) -> N
     folder = tmp_path / "relay"
     with opened(folder, 4096) as relay:
         receive(relay, source)
-        before = open_log(str(folder))
+        before, given_up = open_log(str(folder)), relay._fd
         relay.renew(GtidSet())
+        with pytest.raises(OSError):
+            os.fstat(given_up)
         receive(relay, source)
         assert relay.log_id != before.log_id
         assert open_log(str(folder)).files[0].number > before.files[-1].number
