@@ -15,7 +15,7 @@ import numpy as np
 
 from ..binlog.event_types import type_name
 from ..binlog.events.scan import OUTSIDE, STATE_CHECKSUM
-from ..binlog.events.transaction import COLUMNS, END, GNO, START
+from ..binlog.events.transaction import END, GNO, START, Transactions
 from ..errors import SourceLostError
 from .packet_kernel import (
     AT_ACK,
@@ -101,9 +101,7 @@ class PacketSplitter:
         self._state = np.zeros(ENTRIES, np.int64)
         self._state[AT_SEMI_SYNC] = semi_sync
         self._state[AT_SEQUENCE] = sequence
-        self._numbers = np.zeros((_TRANSACTIONS + 1, COLUMNS), np.int64)
-        self._uuids = np.zeros((_TRANSACTIONS + 1, 16), np.uint8)
-        self._tags = np.zeros((_TRANSACTIONS + 1, 32), np.uint8)
+        self._found = Transactions.room(_TRANSACTIONS + 1)
 
     @property
     def checksum(self) -> bool:
@@ -141,9 +139,7 @@ class PacketSplitter:
         broken."""
         state = self._state
         while True:
-            code = split(
-                self._input, self._have, self._out, state, self._numbers, self._uuids, self._tags
-            )
+            code = split(self._input, self._have, self._out, state, self._found)
             held = bool(state[AT_INSIDE]) and not is_streamed(int(state[AT_TYPE]))
             whole = int(state[AT_START]) if held or code == SPECIAL else int(state[AT_OUT])
             if whole:
@@ -167,19 +163,18 @@ class PacketSplitter:
         """The first ``whole`` bytes of the output; what is held stays, at the front of the next."""
         state, out = self._state, self._out
         count = int(state[AT_COUNT])
-        numbers = self._numbers[: count + 1]
+        numbers, uuids, tags = (column[:count] for column in self._found)
         batch = Batch(
-            out.data[:whole], numbers[:count, END].copy(), self._uuids[:count].copy(),
-            numbers[:count, GNO].copy(), self._tags[:count].copy().view("S32").reshape(-1),
-            numbers[:count, START].copy(), bool(state[AT_ACK]),
+            out.data[:whole], numbers[:, END].copy(), uuids.copy(), numbers[:, GNO].copy(),
+            tags.copy().view("S32").reshape(-1), numbers[:, START].copy(), bool(state[AT_ACK]),
         )  # fmt: skip
         rest = int(state[AT_OUT]) - whole
         if len(self._spare) < len(out):
             self._spare = np.zeros_like(out)
         self._spare[:rest] = out[whole : whole + rest]
         self._out, self._spare = self._spare, out
-        for array in (self._numbers, self._uuids, self._tags):
-            array[0] = array[count].copy()
+        for column in self._found:
+            column[0] = column[count].copy()
         state[AT_START] -= whole
         state[AT_OUT], state[AT_COUNT], state[AT_ACK] = rest, 0, 0
         return batch

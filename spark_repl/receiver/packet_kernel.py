@@ -17,7 +17,7 @@ from ..binlog.events.scan import (
     open_row,
     step,
 )
-from ..binlog.events.transaction import END, START
+from ..binlog.events.transaction import END, START, Transactions
 from ..binlog.kernels.crc import crc32_update
 from ..binlog.kernels.jit import jit
 from ..binlog.kernels.loads import copy
@@ -71,17 +71,11 @@ def _is_special(kind: int) -> bool:
 
 @jit
 def split(
-    data: np.ndarray,
-    have: int,
-    out: np.ndarray,
-    state: np.ndarray,
-    numbers: np.ndarray,
-    uuids: np.ndarray,
-    tags: np.ndarray,
+    data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray, found: Transactions
 ) -> int:
     while True:
         if not state[AT_INSIDE] and (
-            state[AT_COUNT] == numbers.shape[0] - 1 or out.size - state[AT_OUT] < _HEADER
+            state[AT_COUNT] == found.numbers.shape[0] - 1 or out.size - state[AT_OUT] < _HEADER
         ):
             return FULL
         if state[AT_PACKET_LEFT] == 0 and (not state[AT_INSIDE] or state[AT_MORE]):
@@ -93,7 +87,7 @@ def split(
             return code
         if state[AT_EVENT_LEFT] == 0 and not state[AT_MORE]:
             state[AT_INSIDE] = 0
-            code = _finish_event(out, state, numbers, uuids, tags)
+            code = _finish_event(out, state, found)
             if code != OK:
                 return code
 
@@ -181,9 +175,7 @@ def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> in
 
 
 @jit
-def _finish_event(
-    out: np.ndarray, state: np.ndarray, numbers: np.ndarray, uuids: np.ndarray, tags: np.ndarray
-) -> int:
+def _finish_event(out: np.ndarray, state: np.ndarray, found: Transactions) -> int:
     kind = state[AT_TYPE]
     if _is_special(kind):  # made on the way, it may differ in checksums: see source.dump
         return SPECIAL
@@ -201,16 +193,16 @@ def _finish_event(
             return BAD_GRAMMAR
         opens = begins or kind == EventType.QUERY or kind == EventType.INCIDENT
         if phase == OUTSIDE and opens:
-            if not open_row(out, start, end, state, numbers[n], uuids[n], tags[n]):
+            if not open_row(out, start, end, state, found, n):
                 return BAD_GRAMMAR
             phase = HEADED
         if not begins:
-            phase = step(out, start, end, state[AT_OUT] - start, phase, state, numbers[n])
+            phase = step(out, start, end, state[AT_OUT] - start, phase, state, found.numbers[n])
     if phase < 0:
         return BAD_GRAMMAR
     if phase == DONE:
-        numbers[n, END] = state[AT_OUT]
-        numbers[n, START] = state[AT_END_LOG_POS]
+        found.numbers[n, END] = state[AT_OUT]
+        found.numbers[n, START] = state[AT_END_LOG_POS]
         state[AT_COUNT] += 1
         phase = OUTSIDE
     state[AT_PHASE] = phase

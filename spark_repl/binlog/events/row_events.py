@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
@@ -44,13 +46,23 @@ _EVENT_BYTES = 256
 _IGNORABLE = int(EventFlag.IGNORABLE)  # numba knows no IntFlag
 
 
+class Found(NamedTuple):
+    """Room for what is found, and where the table ids of a transaction are looked up."""
+
+    maps: Ints
+    """int64[m, 2]: begin and end of the bytes behind id and flags of each distinct table map"""
+    slots: Ints
+    """int64[2**k, 4]: table id, transaction that noted it, index of its map, its flags. What an
+    earlier transaction noted is free, and a guess: ids seldom change their map"""
+    events: Ints
+    """int64[e, 8]: columns BEGIN (the column count) to FLAGS (QUERY -1: no text), in the log's
+    order"""
+
+
 @jit
 def slot_of(slots: Ints, transaction: Int, table: Int) -> Int:
-    """The slot of a table id in this transaction: its own, else a free one, -1 when all are taken.
-
-    slots int64[2**k, 4]: table id, transaction that noted it, index of its map, its flags. What an
-    earlier transaction noted is free, and a guess: ids seldom change their map.
-    """
+    """The slot of a table id in this transaction: its own, else a free one, -1 when all are
+    taken."""
     mask = slots.shape[0] - 1
     i: Int = table & mask
     for _ in range(slots.shape[0]):
@@ -117,10 +129,9 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
 
 
 @jit
-def note_map(
-    buffer: Bytes, maps: Ints, count: Int, slots: Ints, transaction: Int, body: Int, end: Int
-) -> Int:
+def note_map(buffer: Bytes, body: Int, end: Int, transaction: Int, found: Found, count: Int) -> Int:
     """How many maps there are with the one at ``body``; -1 when there is no room for it."""
+    maps, slots = found.maps, found.slots
     table = u64(buffer, body) & _TABLE_ID
     slot = slot_of(slots, transaction, table)
     if slot < 0:
@@ -138,16 +149,10 @@ def note_map(
 
 @jit
 def note_rows(
-    buffer: Bytes,
-    slots: Ints,
-    transaction: Int,
-    body: Int,
-    end: Int,
-    kind: Int,
-    events: Ints,
-    count: Int,
+    buffer: Bytes, body: Int, end: Int, kind: Int, transaction: Int, found: Found, count: Int
 ) -> Int:
     """How many events there are with the rows event at ``body``; minus the code for a complaint."""
+    slots, events = found.slots, found.events
     if body + 8 > end:
         return -BODY_CUT
     table = u64(buffer, body) & _TABLE_ID
@@ -181,59 +186,61 @@ def whole_event(buffer: Bytes, at: Int, stop: Int, checksum: bool) -> Int:
 
 @jit
 def scan_events(
-    buffer: Bytes,
-    starts: Ints,
-    ends: Ints,
-    checksum: bool,
-    state: Ints,
-    maps: Ints,
-    slots: Ints,
-    events: Ints,
+    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool, state: Ints, found: Found
 ) -> Int:
     """Table maps and row events of whole transactions; DONE, or a complaint.
 
     state int64[4]: transaction, offset (of the complaint), maps, events so far. After FULL (any of
-    the arrays) it goes on with that transaction from its beginning, ``slots`` made anew. For the
-    arrays see ``find_events`` and ``slot_of``.
+    the arrays) it goes on with that transaction from its beginning, ``slots`` made anew.
     """
-    tail = CRC_LENGTH if checksum else 0
-    map_count, count = state[2], state[3]
     for transaction in range(state[0], starts.size):
         at, stop = starts[transaction], ends[transaction]
-        state[0], state[1], state[2], state[3] = transaction, at, map_count, count
+        state[0], state[1] = transaction, at
         if at < 0 or stop < at or stop > buffer.size:
             return OUTSIDE
-        query: Int = np.int64(-1)
-        query_end: Int = np.int64(-1)
-        while at < stop:
-            state[1] = at
-            length = whole_event(buffer, at, stop, checksum)
-            if length < 0:
-                return -length
-            kind = u8(buffer, at + 4)
-            body, end = at + HEADER_LENGTH, at + length - tail
-            if kind == EventType.TABLE_MAP:
-                if body + 8 > end:
-                    return BODY_CUT
-                map_count = note_map(buffer, maps, map_count, slots, transaction, body, end)
-                if map_count < 0:
-                    return FULL
-            elif is_rows(kind):
-                new_count = note_rows(buffer, slots, transaction, body, end, kind, events, count)
-                if new_count < 0:
-                    return -new_count
-                if new_count > count:
-                    events[count, QUERY], events[count, QUERY_END] = query, query_end
-                    count = new_count
-                if u8(buffer, body + 6) & STATEMENT_END:
-                    query = np.int64(-1)
-            elif kind == EventType.ROWS_QUERY and body < end:
-                query, query_end = body + 1, end  # behind a length that is cut to a byte
-            else:
-                code = known_event(kind, u16(buffer, at + 17))
-                if code != DONE:
-                    return code
-            at += length
+        code = scan_transaction(buffer, stop, checksum, state, found)
+        if code != DONE:
+            return code
+    return DONE
+
+
+@jit
+def scan_transaction(buffer: Bytes, stop: Int, checksum: bool, state: Ints, found: Found) -> Int:
+    """Does for one transaction what ``scan_events`` does for all. The state counts what it holds
+    when its end is reached."""
+    tail = CRC_LENGTH if checksum else 0
+    transaction, at, map_count, count = state[0], state[1], state[2], state[3]
+    query: Int = np.int64(-1)
+    query_end: Int = np.int64(-1)
+    while at < stop:
+        state[1] = at
+        length = whole_event(buffer, at, stop, checksum)
+        if length < 0:
+            return -length
+        kind = u8(buffer, at + 4)
+        body, end = at + HEADER_LENGTH, at + length - tail
+        if kind == EventType.TABLE_MAP:
+            if body + 8 > end:
+                return BODY_CUT
+            map_count = note_map(buffer, body, end, transaction, found, map_count)
+            if map_count < 0:
+                return FULL
+        elif is_rows(kind):
+            new_count = note_rows(buffer, body, end, kind, transaction, found, count)
+            if new_count < 0:
+                return -new_count
+            if new_count > count:
+                found.events[count, QUERY], found.events[count, QUERY_END] = query, query_end
+                count = new_count
+            if u8(buffer, body + 6) & STATEMENT_END:
+                query = np.int64(-1)
+        elif kind == EventType.ROWS_QUERY and body < end:
+            query, query_end = body + 1, end  # behind a length that is cut to a byte
+        else:
+            code = known_event(kind, u16(buffer, at + 17))
+            if code != DONE:
+                return code
+        at += length
     state[2], state[3] = map_count, count
     return DONE
 
@@ -241,12 +248,8 @@ def scan_events(
 def find_events(
     buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
 ) -> tuple[Int, Int, Int, Ints, Ints]:
-    """(code, transaction, offset, maps, events) of whole transactions.
-
-    maps int64[m, 2]: begin and end of the bytes behind id and flags of each distinct table map;
-    events int64[e, 8]: columns BEGIN (the column count) to FLAGS (QUERY -1: no text), in the log's
-    order. When the code isn't DONE, it was at that offset of that transaction.
-    """
+    """(code, transaction, offset, maps, events) of whole transactions, these two as ``Found`` has
+    them. When the code isn't DONE, it was at that offset of that transaction."""
     state = np.zeros(4, np.int64)
     maps = np.empty((16, 2), np.int64)
     # As many as there may be table ids, so that each finds its last map at once.
@@ -254,7 +257,7 @@ def find_events(
     events = np.empty((64 + buffer.size // _EVENT_BYTES, 8), np.int64)
     while True:
         slots = np.full((slot_count, 4), -1, np.int64)
-        code = scan_events(buffer, starts, ends, checksum, state, maps, slots, events)
+        code = scan_events(buffer, starts, ends, checksum, state, Found(maps, slots, events))
         if code != FULL:
             transaction, at, map_count, count = state.tolist()
             return code, transaction, at, maps[:map_count], events[:count]

@@ -38,6 +38,7 @@ from .transaction import (
     Kind,
     Scan,
     Stop,
+    Transactions,
 )
 
 CHUNK_TRANSACTIONS = 1 << 15
@@ -57,32 +58,25 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
 
     ``relay``: a replica wrote the file, so its own events may stand inside a transaction.
     """
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    parts: list[Transactions] = []
     state = np.array([start, start, checksum, 0, relay, 0], np.int64)
     scratch = np.zeros(COLUMNS, np.int64)
     stop = Stop.FULL
     while stop == Stop.FULL:
-        numbers = np.zeros((CHUNK_TRANSACTIONS, COLUMNS), np.int64)
-        uuids = np.zeros((CHUNK_TRANSACTIONS, 16), np.uint8)
-        tags = np.zeros((CHUNK_TRANSACTIONS, 32), np.uint8)
-        n, code = _scan(buf, state, scratch, numbers, uuids, tags)
+        found = Transactions.room(CHUNK_TRANSACTIONS)
+        n, code = _scan(buf, state, scratch, found)
         stop = Stop(int(code))
-        parts.append((numbers[:n], uuids[:n], tags[:n]))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        parts.append(Transactions(*(column[:n] for column in found)))
+    numbers, uuids, tags = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Scan(
-        columns[0], columns[1], columns[2], stop,
+        numbers, uuids, tags, stop,
         int(state[_RESUME]), int(state[_POS]), bool(state[_CHECKSUM]), bool(state[_CLOSED]),
     )  # fmt: skip
 
 
 @jit
 def _scan(
-    buf: np.ndarray,
-    state: np.ndarray,
-    scratch: np.ndarray,
-    numbers: np.ndarray,
-    uuids: np.ndarray,
-    tags: np.ndarray,
+    buf: np.ndarray, state: np.ndarray, scratch: np.ndarray, found: Transactions
 ) -> tuple[int, Int]:
     """(transactions, Stop). ``state`` is read and written: see the names with an underscore.
     ``scratch``: the row of an event outside of any transaction, which nobody reads."""
@@ -94,7 +88,7 @@ def _scan(
         state[_POS] = pos
         if phase == _OUTSIDE:
             state[_RESUME] = pos
-            if n == numbers.shape[0]:
+            if n == found.numbers.shape[0]:
                 return n, Stop.FULL
         if pos == size:
             return n, (Stop.END if phase == _OUTSIDE else Stop.OPEN)
@@ -110,11 +104,11 @@ def _scan(
                 return n, Stop.UNEXPECTED_EVENT
             phase = _OUTSIDE
         if phase == _OUTSIDE and (begins or kind == EventType.QUERY or kind == EventType.INCIDENT):
-            if not _head(buf, pos, end, state, numbers[n], uuids[n], tags[n]):
+            if not _head(buf, pos, end, state, found, n):
                 return n, Stop.MALFORMED_EVENT
             phase = _HEADED
         if not begins:
-            row = scratch if phase == _OUTSIDE else numbers[n]
+            row = scratch if phase == _OUTSIDE else found.numbers[n]
             phase = _step(buf, pos, end, length, phase, state, row)
             if phase <= _REFUSED:
                 return n, -phase
@@ -138,15 +132,10 @@ def _is_gtid(kind: Int) -> bool:
 
 @jit
 def _head(
-    buf: np.ndarray,
-    pos: int,
-    end: int,
-    state: np.ndarray,
-    row: np.ndarray,
-    uuid: np.ndarray,
-    tag: np.ndarray,
+    buf: np.ndarray, pos: int, end: int, state: np.ndarray, found: Transactions, n: int
 ) -> Any:
-    """Begins a transaction's row with its first event; before 5.7 that may be a Query."""
+    """Begins transaction ``n`` with its first event; before 5.7 that may be a Query."""
+    row, uuid, tag = found.numbers[n], found.uuids[n], found.tags[n]
     kind = buf[pos + 4]
     row[:] = 0
     uuid[:] = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,9 +67,8 @@ class Stop(IntEnum):
     """an event too short for what it must hold"""
 
 
-@dataclass(frozen=True)
-class Scan:
-    """Transactions of one stretch of a file; offsets count from the buffer's beginning."""
+class Transactions(NamedTuple):
+    """Transactions [n], or room for them."""
 
     numbers: np.ndarray
     """int64[n, 11], columns START … PAYLOAD_OFFSET (0 where there is none)"""
@@ -76,6 +76,21 @@ class Scan:
     """uint8[n, 16]"""
     tags: np.ndarray
     """uint8[n, 32], padded with zeros"""
+
+    @classmethod
+    def room(cls, count: int) -> Transactions:
+        numbers = np.zeros((count, COLUMNS), np.int64)
+        return cls(numbers, np.zeros((count, 16), np.uint8), np.zeros((count, 32), np.uint8))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Transactions of one stretch of a file; offsets count from the buffer's beginning."""
+
+    numbers: np.ndarray
+    uuids: np.ndarray
+    tags: np.ndarray
+    """all three as ``Transactions`` has them"""
     stop: Stop
     resume: int
     """behind the last complete transaction and what follows it outside of any: scan on here"""

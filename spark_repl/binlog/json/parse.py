@@ -85,8 +85,7 @@ def parse_nodes(
                 return np.int64(-DEPTH), to
             nodes[n, KIND] = OBJECT_NODE if byte == 123 else ARRAY_NODE
             stack[depth, _NODE], stack[depth, _COUNT] = n, 0
-            depth += 1
-            at += 1
+            depth, at = depth + 1, at + 1
         else:
             at, to = _scalar(text, at, end, nodes, n, plain, to)
             if at < 0:

@@ -6,6 +6,8 @@ their shortest digits come from one call of Arrow for all of them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -62,35 +64,42 @@ def _read_only(buffer: Bytes) -> Bytes:
     return view
 
 
+class Doubles(NamedTuple):
+    """Where doubles belong in the text, and their bits; room for more than there are."""
+
+    places: Ints
+    bits: Ints
+
+
 @jit_allocating
 def _print(buffer: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, Ints, Int, Int]:
     """(text, edges int64[n+1], places and bits of the doubles, row and code of what is damaged)."""
     n = offset.size
     edges = np.zeros(n + 1, np.int64)
-    places, bits = np.empty(64, np.int64), np.empty(64, np.int64)
+    doubles = Doubles(np.empty(64, np.int64), np.empty(64, np.int64))
     stack = np.zeros((DEPTH_MAX, 6), np.int64)
     # NULL has the length -1.
     out = np.empty(_LEAST + 2 * (length.sum() + n) + n, np.uint8)
     to: Int = np.int64(0)
-    doubles: Int = np.int64(0)
+    count: Int = np.int64(0)
     for r in range(n):
         at, size = offset[r], length[r]
         if size > 0 and (at < 0 or size > buffer.size - at):
-            return out[:0], edges, places, bits, r, CUT
+            return out[:0], edges, doubles.places, doubles.bits, r, CUT
         if to + _LEAST + _GROWTH * size > out.size:
             out = larger(out, to, to + _LEAST + _GROWTH * size)
-        if doubles + size // 8 >= bits.size:
-            places = larger(places, doubles, doubles + size)
-            bits = larger(bits, doubles, doubles + size)
+        if count + size // 8 >= doubles.bits.size:
+            places = larger(doubles.places, count, count + size)
+            doubles = Doubles(places, larger(doubles.bits, count, count + size))
         if size == 0:
             out[to], out[to + 1], out[to + 2], out[to + 3] = 110, 117, 108, 108
             to += 4
         elif size > 0:
-            to, doubles = _document(buffer, at, at + size, stack, out, to, places, bits, doubles)
+            to, count = _document(buffer, at, at + size, stack, out, to, doubles, count)
             if to < 0:
-                return out[:0], edges, places, bits, r, -to
+                return out[:0], edges, doubles.places, doubles.bits, r, -to
         edges[r + 1] = to
-    return out[:to], edges, places[:doubles], bits[:doubles], -1, 0
+    return out[:to], edges, doubles.places[:count], doubles.bits[:count], -1, 0
 
 
 @jit
@@ -101,11 +110,11 @@ def _document(
     stack: Ints,
     out: Bytes,
     to: Int,
-    places: Ints,
-    bits: Ints,
-    doubles: Int,
+    doubles: Doubles,
+    count: Int,
 ) -> tuple[Int, Int]:
-    """Prints the document [at, end); ``to`` comes back below 0 when it is damaged."""
+    """Prints the document [at, end) and notes its doubles behind ``count`` others; ``to`` comes
+    back below 0 when it is damaged."""
     # Values that share bytes would make the text of a damaged document grow without end.
     most = to + _LEAST + _GROWTH * (end - at)
     kind: Int = np.int64(buffer[at])
@@ -113,38 +122,50 @@ def _document(
     at += 1
     while True:
         if to + 2 > most:
-            return np.int64(-ENTRIES), doubles
+            return np.int64(-ENTRIES), count
         if kind <= 3:
             code = open_container(buffer, kind, at, limit, stack, depth)
             if code:
-                return np.int64(-code), doubles
+                return np.int64(-code), count
             out[to] = 123 if kind <= 1 else 91
             to += 1
             depth += 1
         elif kind == 11:
-            value = number(buffer, at, 8) if at + 8 <= limit else np.int64(0)
-            if at + 8 > limit or value >> 52 & 0x7FF == 0x7FF or doubles == bits.size:
-                return np.int64(-(CUT if at + 8 > limit else DOUBLE)), doubles
-            places[doubles], bits[doubles] = to, value
-            doubles += 1
+            code = _note_double(buffer, at, limit, to, doubles, count)
+            if code:
+                return np.int64(-code), count
             out[to] = 48
-            to += 1
+            to, count = to + 1, count + 1
         else:
             to = put_scalar(buffer, kind, at, limit, out, to, most)
             if to < 0:
-                return to, doubles
+                return to, count
         while depth and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
             depth -= 1
             if to == most:
-                return np.int64(-ENTRIES), doubles
+                return np.int64(-ENTRIES), count
             out[to] = 125 if stack[depth, OBJECT] else 93
             to += 1
         if depth == 0:
-            return to, doubles
+            return to, count
         to = _lead(buffer, stack, depth - 1, out, to, most)
         if to < 0:
-            return to, doubles
+            return to, count
         kind, at, limit = next_value(buffer, stack, depth - 1)
+
+
+@jit
+def _note_double(
+    buffer: Bytes, at: Int, limit: Int, place: Int, doubles: Doubles, count: Int
+) -> Int:
+    """0, or what is wrong with the double at ``at``."""
+    if at + 8 > limit:
+        return CUT
+    value = number(buffer, at, 8)
+    if value >> 52 & 0x7FF == 0x7FF or count == doubles.bits.size:
+        return DOUBLE
+    doubles.places[count], doubles.bits[count] = place, value
+    return 0
 
 
 @jit

@@ -6,6 +6,8 @@ as they need, keys are numbered in the order of their bytes.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -44,24 +46,41 @@ def to_variant(buffer: Bytes, offset: Ints, length: Ints) -> pa.StructArray:
     return variant_array(_encode(data, offset, length, SIZE_MAX), length < 0)
 
 
-Encoded = tuple[Bytes, Ints, Bytes, Ints, Int, Int]
-"""values, edges int64[n + 1], metadata, edges, row and code of what is wrong"""
+class Variants(NamedTuple):
+    """What documents [n] became: values and metadata, and where each one's begin and end."""
+
+    values: Bytes
+    value_edges: Ints
+    keys: Bytes
+    key_edges: Ints
+
+
+Encoded = tuple[Variants, Int, Int]
+"""the Variants, row and code of what is wrong"""
 
 
 def variant_array(encoded: Encoded, missing: Bools) -> pa.StructArray:
     """The array of what was encoded, NULL where ``missing``; DecodeError."""
-    values, value_edges, keys, key_edges, row, code = encoded
+    made, row, code = encoded
+    if code:
+        raise refused(row, code)
+    children = [
+        _binary(made.values[: made.value_edges[-1]], made.value_edges),
+        _binary(made.keys[: made.key_edges[-1]], made.key_edges),
+    ]
+    valid = bitmap(~missing) if missing.any() else None
+    return pa.Array.from_buffers(VARIANT_STRUCT, len(missing), [valid], children=children)
+
+
+def refused(row: Int, code: Int) -> DecodeError:
+    """What is wrong with the document of a row."""
     if code == TOO_LARGE:
-        raise DecodeError(
+        return DecodeError(
             f"a JSON document has more than {SIZE_MAX >> 20} MiB as a VARIANT: Spark can't read it",
             hint='set target.json_as = "string", in a new target',
         ).of_row(int(row))
-    if code:
-        message = f"the JSON document of row {row} is damaged: {REASONS[code]}"
-        raise DecodeError(message, hint=_HINT).of_row(int(row))
-    children = [_binary(values, value_edges), _binary(keys, key_edges)]
-    valid = bitmap(~missing) if missing.any() else None
-    return pa.Array.from_buffers(VARIANT_STRUCT, len(missing), [valid], children=children)
+    message = f"the JSON document of row {row} is damaged: {REASONS[code]}"
+    return DecodeError(message, hint=_HINT).of_row(int(row))
 
 
 def _binary(data: Bytes, edges: Ints) -> pa.Array:
@@ -77,7 +96,6 @@ def _binary(data: Bytes, edges: Ints) -> pa.Array:
 @jit_allocating
 def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
     n = offset.size
-    value_edges, key_edges = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     longest: Int = np.int64(0)
     for r in range(n):
         longest = max(longest, length[r])
@@ -85,11 +103,13 @@ def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
     nodes = np.empty((min(longest // 3 + 2, most // 2), 5), np.int64)
     work = np.empty(room_of(longest, most), np.uint8)
     stack = np.zeros((DEPTH_MAX, 6), np.int64)
-    values = np.empty(_LEAST + length.sum() + n, np.uint8)
-    keys = np.empty(_LEAST + length.sum() // 2 + n, np.uint8)
+    made = Variants(
+        np.empty(_LEAST + length.sum() + n, np.uint8), np.zeros(n + 1, np.int64),
+        np.empty(_LEAST + length.sum() // 2 + n, np.uint8), np.zeros(n + 1, np.int64),
+    )  # fmt: skip
     for r in range(n):
         at, size = offset[r], length[r]
-        value_edges[r + 1], key_edges[r + 1] = value_edges[r], key_edges[r]
+        made.value_edges[r + 1], made.key_edges[r + 1] = made.value_edges[r], made.key_edges[r]
         if size < 0:
             continue
         count: Int = np.int64(-CUT)
@@ -98,13 +118,10 @@ def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
         room = work[: room_of(size, most)]
         code = -count
         if count > 0:
-            values, keys, code = put_document(
-                buffer, nodes[:count], room, most, r, values, value_edges, keys, key_edges
-            )
+            made, code = put_document(buffer, nodes[:count], room, most, r, made)
         if code:
-            wrong = TOO_LARGE if code == ENTRIES and room.size == most else code
-            return values[:0], value_edges, keys[:0], key_edges, r, wrong
-    return values[: value_edges[n]], value_edges, keys[: key_edges[n]], key_edges, -1, 0
+            return made, r, TOO_LARGE if code == ENTRIES and room.size == most else code
+    return made, -1, 0
 
 
 @jit
@@ -115,34 +132,29 @@ def room_of(size: Int, most: Int) -> Int:
 
 @jit_allocating
 def put_document(
-    buffer: Bytes,
-    nodes: Ints,
-    room: Bytes,
-    most: Int,
-    r: Int,
-    values: Bytes,
-    value_edges: Ints,
-    keys: Bytes,
-    key_edges: Ints,
-) -> tuple[Bytes, Bytes, Int]:
+    buffer: Bytes, nodes: Ints, room: Bytes, most: Int, r: Int, made: Variants
+) -> tuple[Variants, Int]:
     """Appends document ``r``; returns what it was appended to, which may have had to grow, and 0
     or what is wrong. ``room``: where it is made."""
+    values, value_edges, keys, key_edges = made
     begin = key_edges[r]
     wide = dictionary_room(nodes, nodes.shape[0])
     if begin + wide > keys.size:
         keys = larger(keys, begin, begin + wide)
+        made = Variants(values, value_edges, keys, key_edges)
     behind = put_dictionary(buffer, nodes, nodes.shape[0], keys, begin)
     if behind < 0:
-        return values, keys, -behind
+        return made, -behind
     start = put_values(buffer, nodes, nodes.shape[0], room)
     if start < 0 or behind - begin > most:
-        return values, keys, -start if start < 0 else TOO_LARGE
+        return made, -start if start < 0 else TOO_LARGE
     to, size = value_edges[r], room.size - start
     if to + size > values.size:
         values = larger(values, to, to + size)
+        made = Variants(values, value_edges, keys, key_edges)
     copy(room, start, size, values, to)
     value_edges[r + 1], key_edges[r + 1] = to + size, behind
-    return values, keys, 0
+    return made, 0
 
 
 @jit

@@ -10,7 +10,16 @@ import pyarrow as pa
 from ..kernels.jit import Bytes, Int, Ints, jit_allocating
 from .damage import ENTRIES
 from .parse import parse_nodes, settle_numbers
-from .variant import SIZE_MAX, TOO_LARGE, Encoded, put_document, room_of, variant_array
+from .variant import (
+    SIZE_MAX,
+    TOO_LARGE,
+    Encoded,
+    Variants,
+    put_document,
+    refused,
+    room_of,
+    variant_array,
+)
 from .walk import DEPTH_MAX
 
 if TYPE_CHECKING:
@@ -27,8 +36,7 @@ def text_to_variant(values: Values) -> pa.StructArray:
     settle_numbers(plain, nodes)
     missing = length < 0
     if code:
-        nothing, none = np.zeros(0, np.uint8), np.zeros(len(length) + 1, np.int64)
-        return variant_array((nothing, none, nothing, none, row, code), missing)
+        raise refused(row, code)
     plain.flags.writeable = False
     return variant_array(_encode(plain, nodes, edges, np.maximum(length, 0), SIZE_MAX), missing)
 
@@ -63,19 +71,18 @@ def _encode(text: Bytes, nodes: Ints, edges: Ints, length: Ints, most: Int) -> E
     """Writes documents of the nodes that ``_parse`` has read; ``length``: bytes of each one's
     text."""
     n = length.size
-    value_edges, key_edges = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     work = np.empty(room_of(length.max() if n else 0, most), np.uint8)
-    values, keys = np.empty(2 * length.sum() + n, np.uint8), np.empty(length.sum() + n, np.uint8)
+    made = Variants(
+        np.empty(2 * length.sum() + n, np.uint8), np.zeros(n + 1, np.int64),
+        np.empty(length.sum() + n, np.uint8), np.zeros(n + 1, np.int64),
+    )  # fmt: skip
     for r in range(n):
-        value_edges[r + 1], key_edges[r + 1] = value_edges[r], key_edges[r]
+        made.value_edges[r + 1], made.key_edges[r + 1] = made.value_edges[r], made.key_edges[r]
         if edges[r + 1] == edges[r]:
             continue
         room = work[: room_of(length[r], most)]
         mine = nodes[edges[r] : edges[r + 1]]
-        values, keys, code = put_document(
-            text, mine, room, most, r, values, value_edges, keys, key_edges
-        )
+        made, code = put_document(text, mine, room, most, r, made)
         if code:
-            wrong = TOO_LARGE if code == ENTRIES and room.size == most else code
-            return values[:0], value_edges, keys[:0], key_edges, r, wrong
-    return values[: value_edges[n]], value_edges, keys[: key_edges[n]], key_edges, -1, 0
+            return made, r, TOO_LARGE if code == ENTRIES and room.size == most else code
+    return made, -1, 0

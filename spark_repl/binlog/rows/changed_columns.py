@@ -19,7 +19,8 @@ from ..kernels.jit import (
     jit,
 )
 from ..kernels.loads import same
-from .partial_images import bitmaps, diffs_begin, skip_partial
+from .images import Marks
+from .partial_images import PartialFormat, bitmaps, diffs_begin, skip_partial
 
 
 def updates_of(
@@ -29,30 +30,23 @@ def updates_of(
     events are those of one definition, and have been walked."""
     keys = np.array(sorted(set(columns)), np.int64)
     documents = sum(column.type == ColumnType.JSON for column in definition.columns)
-    before, after = np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64)
-    first = int(first_update(buffer, events, wire, keys, documents, before, after))
+    marks = Marks(np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64))
+    form = PartialFormat(wire, keys, documents, pairs=False)
+    first = int(first_update(buffer, events, form, marks))
     return None if first == len(events) else first
 
 
 @jit
-def first_update(
-    buffer: Bytes,
-    events: Ints,
-    wire: Lengths,
-    keys: Ints,
-    documents: Int,
-    before: Ints,
-    after: Ints,
-) -> Int:
-    """Index of the first event that changes one of the columns ``keys`` (ascending), or the number
-    of events. before, after: int64[2k], room for two places of each. An event that can't be read
-    counts as one that changes them."""
-    width = (wire.size + 7) // 8
+def first_update(buffer: Bytes, events: Ints, form: PartialFormat, marks: Marks) -> Int:
+    """Index of the first event that changes one of the form's ``keys``, or the number of events.
+    marks: room for 2k places. An event that can't be read counts as one that changes them."""
+    before, after = marks.before, marks.after
+    width = (form.wire.size + 7) // 8
     for e in range(events.shape[0]):
         end, kind = events[e, END], events[e, KIND]
         if kind != UPDATE and kind != PARTIAL_UPDATE:
             continue
-        code, present = bitmaps(buffer, events[e, BEGIN], end, wire.size, kind)
+        code, present = bitmaps(buffer, events[e, BEGIN], end, form.wire.size, kind)
         if code != DONE:
             return np.int64(e)
         at: Int = present + 2 * width
@@ -60,12 +54,12 @@ def first_update(
         while at < end:
             before[:] = -1
             after[:] = -1
-            image = skip_partial(buffer, at, present, end, wire, keys, before)
+            image = skip_partial(buffer, at, present, end, form, before)
             if image >= 0 and kind == PARTIAL_UPDATE:
-                image = diffs_begin(buffer, image, end, documents)[1]
+                image = diffs_begin(buffer, image, end, form.documents)[1]
             behind: Int = np.int64(-1)
             if image >= 0:
-                behind = skip_partial(buffer, image, own, end, wire, keys, after)
+                behind = skip_partial(buffer, image, own, end, form, after)
             if behind <= at or differs(buffer, before, after):
                 return np.int64(e)
             at = behind

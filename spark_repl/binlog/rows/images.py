@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..kernels.jit import (
@@ -24,7 +26,7 @@ from ..kernels.jit import (
     jit,
 )
 from ..kernels.loads import prefetch, same, short, u8, u16
-from .row_format import MARK, PREFIX, SKIP
+from .row_format import MARK, PREFIX, SKIP, RowFormat
 
 # The events of one table don't lie side by side, so the processor doesn't guess what comes next:
 # without telling it so early, walking and locating took three times as long.
@@ -32,6 +34,25 @@ AHEAD = 8
 _FETCHED_BYTES, _LINE_BYTES = 512, 64
 # Flag of the second entry of an UPDATE that is two.
 MOVED = 8
+
+
+class Marks(NamedTuple):
+    """Room for where the key's columns are in a change's two images: max(2, bounds) places each."""
+
+    before: Ints
+    after: Ints
+
+
+class Entries(NamedTuple):
+    """Room for entries [n], and what is noted of them."""
+
+    flags: Bytes
+    transaction: Lengths
+    image: Ints
+    """int64[n]: where its null bits begin"""
+    key: Ints
+    """int64[n, max(2, bounds)]: begin and end of each range of key bytes; int64[n, 0] if nobody
+    needs them"""
 
 
 @jit
@@ -81,45 +102,35 @@ def skip_steps(buffer: Bytes, at: Int, stop: Int, steps: Ints, marks: Ints) -> I
 
 
 @jit
-def skip_nulls(
-    buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, bounds: Ints, marks: Ints
-) -> Int:
+def skip_nulls(buffer: Bytes, image: Int, at: Int, stop: Int, form: RowFormat, marks: Ints) -> Int:
     """Does what ``skip_steps`` does for an image with NULLs, by its null bits."""
     column: Int = np.int64(0)
-    for i in range(bounds.size):
-        at = skip_columns(buffer, image, at, stop, wire, column, bounds[i])
+    for i in range(form.bounds.size):
+        at = skip_columns(buffer, image, at, stop, form.wire, column, form.bounds[i])
         if at < 0:
             return -1
         marks[i] = at
-        column = bounds[i]
-    return skip_columns(buffer, image, at, stop, wire, column, wire.size)
+        column = form.bounds[i]
+    return skip_columns(buffer, image, at, stop, form.wire, column, form.wire.size)
 
 
 @jit
-def skip_image(
-    buffer: Bytes,
-    image: Int,
-    stop: Int,
-    wire: Lengths,
-    steps: Ints,
-    bounds: Ints,
-    marks: Ints,
-) -> Int:
+def skip_image(buffer: Bytes, image: Int, stop: Int, form: RowFormat, marks: Ints) -> Int:
     """End of the row image at ``image``, or -1 when it is cut.
 
-    wire, steps, bounds: of a ``RowFormat``; marks int64[k] gets where the columns
-    ``bounds`` begin; without any, begin and end of the whole image.
+    marks int64[k] gets where the columns ``bounds`` begin; without any, begin and end of the whole
+    image.
     """
-    at: Int = image + ((wire.size + 7) >> 3)
+    at: Int = image + ((form.wire.size + 7) >> 3)
     if at > stop:
         return -1
-    if has_null(buffer, image, wire.size):
-        at = skip_nulls(buffer, image, at, stop, wire, bounds, marks)
+    if has_null(buffer, image, form.wire.size):
+        at = skip_nulls(buffer, image, at, stop, form, marks)
     else:
-        at = skip_steps(buffer, at, stop, steps, marks)
+        at = skip_steps(buffer, at, stop, form.steps, marks)
     if at < 0 or at > stop:
         return -1
-    if bounds.size == 0:
+    if form.bounds.size == 0:
         marks[0], marks[1] = image, at
     return at
 
@@ -183,19 +194,9 @@ def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -
 
 
 @jit
-def note(
-    n: Int,
-    flag: Int,
-    owner: Int,
-    at: Int,
-    marks: Ints,
-    flags: Bytes,
-    transaction: Lengths,
-    image: Ints,
-    key: Ints,
-) -> None:
-    flags[n], transaction[n], image[n] = flag, owner, at
-    put(key, n, marks)
+def note(n: Int, flag: Int, owner: Int, at: Int, marks: Ints, entries: Entries) -> None:
+    entries.flags[n], entries.transaction[n], entries.image[n] = flag, owner, at
+    put(entries.key, n, marks)
 
 
 @jit
@@ -211,69 +212,75 @@ def fetch(buffer: Bytes, at: Int, end: Int) -> None:
 def walk_images(
     buffer: Bytes,
     events: Ints,
-    wire: Lengths,
-    steps: Ints,
-    bounds: Ints,
+    form: RowFormat,
     pairs: bool,
     state: Ints,
-    before: Ints,
-    after: Ints,
-    flags: Bytes,
-    transaction: Lengths,
-    image: Ints,
-    key: Ints,
+    marks: Marks,
+    entries: Entries,
 ) -> Int:
-    """Row images of the events of one table map.
+    """Row images of the events of one table map, noted in ``entries``.
 
-    wire, steps, bounds: of a ``RowFormat``; bounds is empty for a table without key. pairs: each
-    UPDATE is two entries, and the second has MOVED, as that of a key's change always has. state
-    int64[4]: event, offset in it (0 = at its beginning), entries so far, row changes so far; goes
-    on from there after FULL. before, after: room for max(2, bounds) places. Out: flags uint8[n],
-    transaction int32[n], image int64[n] (where its null bits begin), key int64[n, max(2, bounds)]
-    (begin and end of each range of key bytes), or int64[n, 0] if nobody needs them.
+    form: without ``bounds`` for a table without key. pairs: each UPDATE is two entries, and the
+    second has MOVED, as that of a key's change always has. state int64[4]: event, offset in it
+    (0 = at its beginning), entries so far, row changes so far; goes on from there after FULL.
     """
-    keyless = bounds.size == 0
     e, at, n, changes = state[0], state[1], state[2], state[3]
     code: Int = DONE
     while e < events.shape[0]:
-        end, kind, owner = events[e, END], events[e, KIND], events[e, TRANSACTION]
+        end, kind = events[e, END], events[e, KIND]
         if at == 0:
             if e + AHEAD < events.shape[0]:
                 fetch(buffer, events[e + AHEAD, BEGIN], events[e + AHEAD, END])
-            at = images_begin(buffer, events[e, BEGIN], end, wire.size, kind)
+            at = images_begin(buffer, events[e, BEGIN], end, form.wire.size, kind)
             if at < 0:
                 code = -at
                 at = np.int64(0)
                 break
         while at < end:
-            if n + 2 > flags.size:
+            if n + 2 > entries.flags.size:
                 code = FULL
                 break
-            first = at
-            second = skip_image(buffer, first, end, wire, steps, bounds, before)
-            if second <= first:
+            behind, last = walk_change(buffer, events[e], at, form, pairs, n, marks, entries)
+            if behind <= at:
                 code = BODY_CUT
                 break
-            at = second
-            if kind == UPDATE:
-                behind = skip_image(buffer, second, end, wire, steps, bounds, after)
-                if behind <= second:
-                    code = BODY_CUT
-                    break
-                at = behind
-                if keyless or pairs or not same_key(buffer, before, after):
-                    note(n, 1, owner, first, before, flags, transaction, image, key)
-                    moved = 2 if keyless and not pairs else 2 | MOVED
-                    note(n + 1, moved, owner, second, after, flags, transaction, image, key)
-                    n, changes = n + 2, changes + 1
-                    continue
-                first = second
-            flag = 2 if kind == WRITE else (3 if kind == UPDATE else 1)
-            note(n, flag, owner, first, before, flags, transaction, image, key)
-            n, changes = n + 1, changes + 1
+            at, n, changes = behind, last, changes + 1
         if code != DONE:
             break
         at = np.int64(0)
         e += 1
     state[0], state[1], state[2], state[3] = e, at, n, changes
     return code
+
+
+@jit
+def walk_change(
+    buffer: Bytes,
+    event: Ints,
+    at: Int,
+    form: RowFormat,
+    pairs: bool,
+    n: Int,
+    marks: Marks,
+    entries: Entries,
+) -> tuple[Int, Int]:
+    """(where the next change begins, entries) of the change at ``at``, entries from n on; -1 where
+    it is cut."""
+    end, kind, owner = event[END], event[KIND], event[TRANSACTION]
+    second = skip_image(buffer, at, end, form, marks.before)
+    if second <= at:
+        return np.int64(-1), n
+    if kind != UPDATE:
+        note(n, 2 if kind == WRITE else 1, owner, at, marks.before, entries)
+        return second, n + 1
+    behind = skip_image(buffer, second, end, form, marks.after)
+    if behind <= second:
+        return np.int64(-1), n
+    keyless = form.bounds.size == 0
+    if keyless or pairs or not same_key(buffer, marks.before, marks.after):
+        note(n, 1, owner, at, marks.before, entries)
+        moved = 2 if keyless and not pairs else 2 | MOVED
+        note(n + 1, moved, owner, second, marks.after, entries)
+        return behind, n + 2
+    note(n, 3, owner, second, marks.before, entries)
+    return behind, n + 1

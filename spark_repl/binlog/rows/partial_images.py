@@ -6,6 +6,8 @@ The row images of FULL have kernels of their own in ``images``, which are quicke
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..kernels.jit import (
@@ -27,13 +29,47 @@ from ..kernels.jit import (
     jit,
     number,
 )
-from .images import MOVED, bitmaps_begin, put, same_key
+from .images import MOVED, Marks, bitmaps_begin, put, same_key
 
 # Columns of the images' table: null bits and bitmap of the image itself, of the before image that
 # fills its gaps (-1: none), and the bitmap of JSON columns that are diffs (-1: none).
 IMAGE, PRESENT, BEFORE, BEFORE_PRESENT, DIFFS = range(5)
 # Lengths of a value that isn't there.
 NULL, ABSENT = -1, -2
+
+
+class PartialFormat(NamedTuple):
+    """How the values of a table's images lie, and which of them are looked for."""
+
+    wire: Lengths
+    """int32[columns], as a ``RowFormat`` has it"""
+    keys: Ints
+    """int64[k]: ascending numbers of the columns that are noted, those of the key"""
+    documents: Int
+    """number of JSON columns"""
+    pairs: bool
+    """whether every UPDATE is two entries"""
+
+
+class PartialEntries(NamedTuple):
+    """Room for entries [n], and what is noted of them."""
+
+    flags: Bytes
+    transaction: Lengths
+    place: Ints
+    """int64[n, 5]: columns IMAGE to DIFFS"""
+    key: Ints
+    """int64[n, max(2, 2k)]: begin and end of each key column; of an after image that lacks one, the
+    before image's"""
+
+
+class Side(NamedTuple):
+    """Images [n] of one side, before or after: their null bits (-1: no image), their bitmaps, and
+    int64[n, 2] how far each was read: where its next value is, and how many columns it held."""
+
+    image: Ints
+    present: Ints
+    cursor: Ints
 
 
 @jit
@@ -55,13 +91,14 @@ def value_end(buffer: Bytes, at: Int, stop: Int, wire: Int) -> Int:
 
 @jit
 def skip_partial(
-    buffer: Bytes, image: Int, present: Int, stop: Int, wire: Lengths, keys: Ints, marks: Ints
+    buffer: Bytes, image: Int, present: Int, stop: Int, form: PartialFormat, marks: Ints
 ) -> Int:
     """End of the image whose null bits are at ``image``, or -1 when it is cut.
 
-    keys int64[k]: ascending numbers of the key's columns; marks int64[2k] gets begin and end of
-    those that the image holds, the others stay.
+    marks int64[2k] gets begin and end of those of the ``keys`` that the image holds, the others
+    stay.
     """
+    wire, keys = form.wire, form.keys
     held = 0
     for c in range(wire.size):
         held += bit(buffer, present, c)
@@ -128,52 +165,48 @@ def has_key(marks: Ints) -> bool:
 @jit
 def walk_change(
     buffer: Bytes,
+    event: Ints,
     at: Int,
-    end: Int,
-    kind: Int,
     present: Int,
-    wire: Lengths,
-    keys: Ints,
-    documents: Int,
-    pairs: bool,
+    form: PartialFormat,
     n: Int,
-    before: Ints,
-    after: Ints,
-    flags: Bytes,
-    place: Ints,
-    key: Ints,
+    marks: Marks,
+    entries: PartialEntries,
 ) -> tuple[Int, Int, Int]:
     """(code, where the next change begins, entries) of the change at ``at``, entries from n on."""
-    first = at
+    end, kind = event[END], event[KIND]
+    before, after, place = marks.before, marks.after, entries.place
     diffs: Int = np.int64(-1)
     before[:] = -1
-    second = skip_partial(buffer, first, present, end, wire, keys, before)
-    if second <= first:
+    second = skip_partial(buffer, at, present, end, form, before)
+    if second <= at:
         return BODY_CUT, at, n
     if not has_key(before):
         return KEY_ABSENT, at, n
-    put(key, n, before)
-    place_at(place, n, first, present, -1, -1, -1)
+    put(entries.key, n, before)
+    place[n, IMAGE], place[n, PRESENT] = at, present
+    place[n, BEFORE], place[n, BEFORE_PRESENT], place[n, DIFFS] = -1, -1, -1
     if kind not in (UPDATE, PARTIAL_UPDATE):
-        flags[n] = 2 if kind == WRITE else 1
+        entries.flags[n] = 2 if kind == WRITE else 1
         return DONE, second, n + 1
-    image, own = second, present + (wire.size + 7) // 8
+    image, own = second, present + (form.wire.size + 7) // 8
     if kind == PARTIAL_UPDATE:
-        diffs, image = diffs_begin(buffer, second, end, documents)
+        diffs, image = diffs_begin(buffer, second, end, form.documents)
         if image < 0:
             return BODY_CUT, at, n
     for i in range(before.size):
         after[i] = before[i]
-    behind = skip_partial(buffer, image, own, end, wire, keys, after)
+    behind = skip_partial(buffer, image, own, end, form, after)
     if behind < image:
         return BODY_CUT, at, n
-    flags[n] = 3
-    if keys.size == 0 or pairs or not same_key(buffer, before, after):
-        flags[n] = 1
+    entries.flags[n] = 3
+    if form.keys.size == 0 or form.pairs or not same_key(buffer, before, after):
+        entries.flags[n] = 1
         n += 1
-        flags[n] = 2 | MOVED
-        put(key, n, after)
-    place_at(place, n, image, own, first, present, diffs)
+        entries.flags[n] = 2 | MOVED
+        put(entries.key, n, after)
+    place[n, IMAGE], place[n, PRESENT] = image, own
+    place[n, BEFORE], place[n, BEFORE_PRESENT], place[n, DIFFS] = at, present, diffs
     return DONE, behind, n + 1
 
 
@@ -181,47 +214,35 @@ def walk_change(
 def walk_partial(
     buffer: Bytes,
     events: Ints,
-    wire: Lengths,
-    keys: Ints,
-    documents: Int,
-    pairs: bool,
+    form: PartialFormat,
     state: Ints,
-    before: Ints,
-    after: Ints,
-    flags: Bytes,
-    transaction: Lengths,
-    place: Ints,
-    key: Ints,
+    marks: Marks,
+    entries: PartialEntries,
 ) -> Int:
     """Does what ``walk_images`` does for events whose images may lack columns.
 
-    documents: number of JSON columns. before, after: room for 2k places. Out: place int64[n, 5],
-    key int64[n, max(2, 2k)]: begin and end of each key column; of an after image that lacks one,
-    the before image's. Tables without key get empty ones: what two images have in common is only
-    known when they are complete.
+    marks: room for 2k places. Tables without key get empty keys: what two images have in common is
+    only known when they are complete.
     """
-    width = (wire.size + 7) // 8
+    columns = form.wire.size
     e, at, n, changes = state[0], state[1], state[2], state[3]
     code: Int = DONE
     while e < events.shape[0]:
         end, kind = events[e, END], events[e, KIND]
-        code, present = bitmaps(buffer, events[e, BEGIN], end, wire.size, kind)
+        code, present = bitmaps(buffer, events[e, BEGIN], end, columns, kind)
         if code != DONE:
             break
         if at == 0:
-            at = present + width * (2 if kind in (UPDATE, PARTIAL_UPDATE) else 1)
+            at = present + (columns + 7) // 8 * (2 if kind in (UPDATE, PARTIAL_UPDATE) else 1)
             # Images without columns have no bytes either: how many there are is not known.
-            code = DONE if holds_any(buffer, present, wire.size) else KEY_ABSENT
+            code = DONE if holds_any(buffer, present, columns) else KEY_ABSENT
         while code == DONE and at < end:
-            if n + 2 > flags.size:
+            if n + 2 > entries.flags.size:
                 code = FULL
                 break
-            code, at, last = walk_change(
-                buffer, at, end, kind, present, wire, keys, documents, pairs, n, before, after,
-                flags, place, key,
-            )  # fmt: skip
+            code, at, last = walk_change(buffer, events[e], at, present, form, n, marks, entries)
             if code == DONE:
-                transaction[n:last] = events[e, TRANSACTION]
+                entries.transaction[n:last] = events[e, TRANSACTION]
                 n, changes = last, changes + 1
         if code != DONE:
             break
@@ -232,49 +253,34 @@ def walk_partial(
 
 
 @jit
-def place_at(
-    place: Ints, n: Int, image: Int, present: Int, before: Int, before_present: Int, diffs: Int
-) -> None:
-    place[n, IMAGE], place[n, PRESENT] = image, present
-    place[n, BEFORE], place[n, BEFORE_PRESENT], place[n, DIFFS] = before, before_present, diffs
-
-
-@jit
-def begin_partial(buffer: Bytes, image: Ints, present: Ints, columns: Int, cursor: Ints) -> None:
-    """Fills ``cursor`` int64[n, 2]: where the first value of each image is, and 0 columns seen."""
-    for r in range(image.size):
+def begin_partial(buffer: Bytes, side: Side, columns: Int) -> None:
+    """Has each image's cursor at its first value, with 0 columns seen."""
+    for r in range(side.image.size):
         held = 0
-        if image[r] >= 0:
+        if side.image[r] >= 0:
             for c in range(columns):
-                held += bit(buffer, present[r], c)
-        cursor[r, 0] = image[r] + (held + 7) // 8
-        cursor[r, 1] = 0
+                held += bit(buffer, side.present[r], c)
+        side.cursor[r, 0] = side.image[r] + (held + 7) // 8
+        side.cursor[r, 1] = 0
 
 
 @jit
 def locate_partial(
-    buffer: Bytes,
-    image: Ints,
-    present: Ints,
-    cursor: Ints,
-    wire: Lengths,
-    first: Int,
-    last: Int,
-    offset: Ints,
-    length: Lengths,
+    buffer: Bytes, side: Side, wire: Lengths, first: Int, last: Int, offset: Ints, length: Lengths
 ) -> None:
     """Does what ``locate`` does for images that may lack columns: ABSENT is the length of a value
-    that the image (-1: no image) does not hold."""
-    for r in range(image.size):
+    that the image does not hold."""
+    cursor = side.cursor
+    for r in range(side.image.size):
         at: Int = cursor[r, 0]
         for c in range(first, last):
             offset[c - first, r] = 0
             length[c - first, r] = ABSENT
-            if image[r] < 0 or not bit(buffer, present[r], c):
+            if side.image[r] < 0 or not bit(buffer, side.present[r], c):
                 continue
             held = cursor[r, 1]
             cursor[r, 1] = held + 1
-            if bit(buffer, image[r], held):
+            if bit(buffer, side.image[r], held):
                 length[c - first, r] = NULL
                 continue
             w = wire[c]

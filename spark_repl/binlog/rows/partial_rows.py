@@ -21,13 +21,14 @@ from .partial_images import (
     IMAGE,
     NULL,
     PRESENT,
+    Side,
     begin_partial,
     locate_partial,
 )
 from .row_images import RowImages
 
 if TYPE_CHECKING:
-    from ..kernels.jit import Bools, Bytes, Ints, Lengths
+    from ..kernels.jit import Bools, Ints, Lengths
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
 _CELLS_MAX = 4 << 20
@@ -89,14 +90,15 @@ class PartialImages(RowImages):
         diffs) for each column."""
         place = np.ascontiguousarray(self._place[entries])
         place[entries < 0] = -1
-        own = _Side(self._buffer, place[:, IMAGE], place[:, PRESENT], self._wire)
-        other = _Side(self._buffer, place[:, BEFORE], place[:, BEFORE_PRESENT], self._wire)
+        own = self._side(place[:, IMAGE], place[:, PRESENT])
+        other = self._side(place[:, BEFORE], place[:, BEFORE_PRESENT])
         columns = self.definition.columns
         documents = 0
         step = max(1, _CELLS_MAX // max(1, len(place)) // 2)
         for first in range(0, len(columns), step):
             last = min(first + step, len(columns))
-            mine, theirs = own.locate(first, last), other.locate(first, last)
+            mine = self._locate(own, first, last)
+            theirs = self._locate(other, first, last)
             for i in range(first, last):
                 values = Values(self._buffer, mine[0][i - first], mine[1][i - first])
                 bases = Values(self._buffer, theirs[0][i - first], theirs[1][i - first])
@@ -110,6 +112,19 @@ class PartialImages(RowImages):
                 fill = values.length == ABSENT
                 values.offset[fill], values.length[fill] = bases.offset[fill], bases.length[fill]
                 yield i, values, bases, diffs
+
+    def _side(self, image: Ints, present: Ints) -> Side:
+        cursor = np.empty((len(image), 2), np.int64)
+        side = Side(np.ascontiguousarray(image), np.ascontiguousarray(present), cursor)
+        begin_partial(self._buffer, side, len(self._wire))
+        return side
+
+    def _locate(self, side: Side, first: int, last: int) -> tuple[Ints, Lengths]:
+        """(offset, length) of the values of the columns [first, last), a row of them each."""
+        offset = np.empty((last - first, len(side.image)), np.int64)
+        length = np.empty((last - first, len(side.image)), np.int32)
+        locate_partial(self._buffer, side, self._wire, first, last, offset, length)
+        return offset, length
 
     def _diffs(self, bitmap: Ints, document: int) -> Bools:
         byte = self._buffer[np.maximum(bitmap, 0) + (document >> 3)]
@@ -160,25 +175,6 @@ class PartialImages(RowImages):
         order = np.arange(len(whole))
         order[rows] = len(whole) + np.arange(len(rows))
         return pa.concat_arrays([whole, pa.array(done, pa.string())]).take(pa.array(order))
-
-
-class _Side:
-    """The images of one side (after or before), read column by column."""
-
-    def __init__(self, buffer: Bytes, image: Ints, present: Ints, wire: Lengths) -> None:
-        self.buffer, self.wire = buffer, wire
-        self.image, self.present = np.ascontiguousarray(image), np.ascontiguousarray(present)
-        self.cursor = np.empty((len(image), 2), np.int64)
-        begin_partial(buffer, self.image, self.present, len(wire), self.cursor)
-
-    def locate(self, first: int, last: int) -> tuple[Ints, Lengths]:
-        offset = np.empty((last - first, len(self.image)), np.int64)
-        length = np.empty((last - first, len(self.image)), np.int32)
-        locate_partial(
-            self.buffer, self.image, self.present, self.cursor, self.wire, first, last, offset,
-            length,
-        )  # fmt: skip
-        return offset, length
 
 
 def _bytes(values: Values, row: int) -> bytes:

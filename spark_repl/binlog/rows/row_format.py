@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 SKIP, PREFIX, MARK = range(3)
 
 
-@dataclass(frozen=True, eq=False)
-class RowFormat:
+class RowFormat(NamedTuple):
     """How wide the values of a table's row images are, and where its key lies in them. Without
     ``bounds`` an image is found but not its key."""
 

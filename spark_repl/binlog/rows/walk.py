@@ -7,8 +7,9 @@ Two passes: ``walk`` finds every row image and its key, without looking at other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from ..events.row_events import find_events
 from ..events.table_map import parse_table_map
 from ..kernels import jit as kernels
 from ..types.forms import USUAL, Forms
-from .images import walk_images
-from .partial_images import walk_partial
+from .images import Entries, Marks, walk_images
+from .partial_images import PartialEntries, PartialFormat, walk_partial
 from .partial_rows import PartialImages
 from .row_format import row_format
 from .row_images import RowImages
@@ -28,6 +29,7 @@ from .row_images import RowImages
 if TYPE_CHECKING:
     from ..kernels.jit import Bytes, Int, Ints
 
+_E = TypeVar("_E", Entries, PartialEntries)
 _COMPLAINTS = {
     kernels.OUTSIDE: "the transaction does not lie inside the buffer",
     kernels.HEADER_CUT: "an event reaches beyond the transaction's end",
@@ -79,8 +81,9 @@ def walk(
     data.flags.writeable = False
     starts, ends = (np.ascontiguousarray(a, np.int64) for a in (starts, ends))
     code, transaction, at, maps, events = find_events(data, starts, ends, checksum)
+    transactions = _Transactions(data, starts, positions)
     if code != kernels.DONE:
-        raise _error(code, data, starts, positions, transaction, at)
+        raise transactions.error(code, transaction, at)
     # Maps that differ in other ways (a flag, a statistics field) may parse to one definition.
     definitions: dict[TableDefinition, list[int]] = {}
     for i, (begin, end) in enumerate(maps):
@@ -96,9 +99,9 @@ def walk(
     for definition, rows in _by_table(definitions, events[:, kernels.MAP], len(maps)):
         mine = events if len(rows) == len(events) else events[rows]
         if not definition.columns:
-            images.append(_left_out(definition, data, mine))
+            images.append(transactions.left_out(definition, mine))
             continue
-        images.append(_walk_table(definition, data, mine, starts, positions, pairs))
+        images.append(transactions.walk(definition, mine, pairs=pairs))
     return images
 
 
@@ -120,129 +123,94 @@ def _by_table(
             yield definition, order[low:high]
 
 
-def _left_out(definition: TableDefinition, data: Bytes, events: Ints) -> RowImages:
-    """The events of a table that is LEFT_OUT, and no row."""
-    no_rows = np.zeros((0, 2), np.int64)
-    flags, transaction = np.zeros(0, np.uint8), np.zeros(0, np.int32)
-    return RowImages(
-        definition, flags, transaction, 0, _buffer=data, _image=no_rows[:, 0], _key=no_rows,
-        _wire=transaction, _events=events,
-    )  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class _Transactions:
+    """What is walked: ``data[starts[i]:...]`` is the transaction at ``positions[i]``."""
+
+    data: Bytes
+    starts: Ints
+    positions: Ints
+
+    def error(self, code: Int, transaction: Int, at: Int) -> DecodeError:
+        """What a kernel complains of, at ``data[at]``."""
+        offset = int(at) - int(self.starts[transaction])
+        what = _COMPLAINTS[int(code)]
+        if code in _TYPED:
+            what += f" (type {self.data[at + 4]})"
+        return DecodeError(
+            f"{what}, at byte {offset} of the transaction (byte {int(at)} of the buffer)",
+            position=_position(self.positions[transaction]),
+            hint=_HINTS.get(int(code), _DAMAGED),
+            number=_NUMBERS.get(int(code)),
+        )
+
+    def left_out(self, definition: TableDefinition, events: Ints) -> RowImages:
+        """The events of a table that is LEFT_OUT, and no row."""
+        no_rows = np.zeros((0, 2), np.int64)
+        flags, transaction = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+        return RowImages(
+            definition, flags, transaction, 0, _buffer=self.data, _image=no_rows[:, 0],
+            _key=no_rows, _wire=transaction, _events=events,
+        )  # fmt: skip
+
+    def walk(self, definition: TableDefinition, events: Ints, *, pairs: bool) -> RowImages:
+        """The row images of the table's events."""
+        form = row_format(definition, keys=not pairs)
+        places = max(2, len(form.bounds))
+        marks = Marks(np.empty(places, np.int64), np.empty(places, np.int64))
+        size = 1024 + int((events[:, kernels.END] - events[:, kernels.BEGIN]).sum()) // 96
+        room = Entries(
+            np.empty(size, np.uint8), np.empty(size, np.int32), np.empty(size, np.int64),
+            np.empty((size, 0 if pairs else places), np.int64),
+        )  # fmt: skip
+        state = np.zeros(4, np.int64)
+        kernel = partial(walk_images, self.data, events, form, pairs, state, marks)
+        code, entries = _grown(kernel, room)
+        if code == kernels.PARTIAL_IMAGE:
+            return self._walk_partial(definition, events, pairs=pairs)
+        if code != kernels.DONE:
+            raise self._image_error(code, definition, events, state)
+        n, changes = int(state[2]), int(state[3])
+        return RowImages(
+            definition, entries.flags[:n], entries.transaction[:n], changes, _buffer=self.data,
+            _image=entries.image[:n], _key=entries.key[:n], _wire=form.wire, _events=events,
+        )  # fmt: skip
+
+    def _walk_partial(self, definition: TableDefinition, events: Ints, *, pairs: bool) -> RowImages:
+        """Does what ``walk`` does when an event does not hold all columns."""
+        keys = np.array(sorted(definition.primary_key), np.int64)
+        documents = sum(column.type == ColumnType.JSON for column in definition.columns)
+        form = PartialFormat(row_format(definition).wire, keys, documents, pairs)
+        marks = Marks(np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64))
+        room = PartialEntries(
+            np.empty(1024, np.uint8), np.empty(1024, np.int32), np.empty((1024, 5), np.int64),
+            np.zeros((1024, max(2, 2 * len(keys))), np.int64),
+        )  # fmt: skip
+        state = np.zeros(4, np.int64)
+        code, entries = _grown(partial(walk_partial, self.data, events, form, state, marks), room)
+        if code != kernels.DONE:
+            raise self._image_error(code, definition, events, state)
+        n, changes = int(state[2]), int(state[3])
+        place = entries.place[:n]
+        return PartialImages(
+            definition, entries.flags[:n], entries.transaction[:n], changes, _buffer=self.data,
+            _image=place[:, 0], _key=entries.key[:n], _wire=form.wire, _events=events, _place=place,
+        )  # fmt: skip
+
+    def _image_error(
+        self, code: Int, definition: TableDefinition, events: Ints, state: Ints
+    ) -> SparkReplError:
+        begin, owner = events[state[0], kernels.BEGIN], events[state[0], kernels.TRANSACTION]
+        return self.error(code, owner, state[1] or begin).at(table=definition.name)
 
 
-def _walk_table(
-    definition: TableDefinition,
-    data: Bytes,
-    events: Ints,
-    starts: Ints,
-    positions: Ints,
-    pairs: bool,
-) -> RowImages:
-    form = row_format(definition, keys=not pairs)
-    marks = max(2, len(form.bounds))
-    size = 1024 + int((events[:, kernels.END] - events[:, kernels.BEGIN]).sum()) // 96
-    state = np.zeros(4, np.int64)
-    before, after = np.empty(marks, np.int64), np.empty(marks, np.int64)
-    kernel = partial(walk_images, data, events, form.wire, form.steps, form.bounds, pairs, state)
-    code, (flags, transaction, image, key) = _grown(
-        partial(kernel, before, after),
-        np.empty(size, np.uint8),
-        np.empty(size, np.int32),
-        np.empty(size, np.int64),
-        np.empty((size, 0 if pairs else marks), np.int64),
-    )
-    if code == kernels.PARTIAL_IMAGE:
-        return _walk_partial(definition, data, events, starts, positions, pairs)
-    if code != kernels.DONE:
-        raise _image_error(code, definition, data, events, starts, positions, state)
-    n, changes = int(state[2]), int(state[3])
-    return RowImages(
-        definition,
-        flags[:n],
-        transaction[:n],
-        changes,
-        _buffer=data,
-        _image=image[:n],
-        _key=key[:n],
-        _wire=form.wire,
-        _events=events,
-    )
-
-
-def _walk_partial(
-    definition: TableDefinition,
-    data: Bytes,
-    events: Ints,
-    starts: Ints,
-    positions: Ints,
-    pairs: bool,
-) -> RowImages:
-    """Does what ``_walk_table`` does when an event does not hold all columns."""
-    wire = row_format(definition).wire
-    keys = np.array(sorted(definition.primary_key), np.int64)
-    documents = sum(column.type == ColumnType.JSON for column in definition.columns)
-    state = np.zeros(4, np.int64)
-    before, after = np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64)
-    kernel = partial(walk_partial, data, events, wire, keys, documents, pairs, state)
-    code, (flags, transaction, place, key) = _grown(
-        partial(kernel, before, after),
-        np.empty(1024, np.uint8),
-        np.empty(1024, np.int32),
-        np.empty((1024, 5), np.int64),
-        np.zeros((1024, max(2, 2 * len(keys))), np.int64),
-    )
-    if code != kernels.DONE:
-        raise _image_error(code, definition, data, events, starts, positions, state)
-    n, changes = int(state[2]), int(state[3])
-    return PartialImages(
-        definition,
-        flags[:n],
-        transaction[:n],
-        changes,
-        _buffer=data,
-        _image=place[:n, 0],
-        _key=key[:n],
-        _wire=wire,
-        _events=events,
-        _place=place[:n],
-    )
-
-
-def _grown(kernel: Callable[..., Int], *arrays: Any) -> tuple[Int, tuple[Any, ...]]:
-    """(code, arrays) of a kernel that goes on in larger arrays when they are full."""
-    while (code := kernel(*arrays)) == kernels.FULL:
-        arrays = tuple(np.concatenate([array, np.zeros_like(array)]) for array in arrays)
-    return code, arrays
-
-
-def _image_error(
-    code: Int,
-    definition: TableDefinition,
-    data: Bytes,
-    events: Ints,
-    starts: Ints,
-    positions: Ints,
-    state: Ints,
-) -> SparkReplError:
-    begin, owner = events[state[0], kernels.BEGIN], events[state[0], kernels.TRANSACTION]
-    error = _error(code, data, starts, positions, owner, state[1] or begin)
-    return error.at(table=definition.name)
+def _grown(kernel: Callable[[_E], Int], entries: _E) -> tuple[Int, _E]:
+    """(code, entries) of a kernel that goes on in larger arrays when they are full."""
+    while (code := kernel(entries)) == kernels.FULL:
+        larger = (np.concatenate([array, np.zeros_like(array)]) for array in entries)
+        entries = type(entries)(*larger)
+    return code, entries
 
 
 def _position(packed: int | None) -> RelayPosition | None:
     return None if packed is None else RelayPosition.unpack(int(packed))
-
-
-def _error(
-    code: Int, data: Bytes, starts: Ints, positions: Ints, transaction: Int, at: Int
-) -> DecodeError:
-    offset = int(at) - int(starts[transaction])
-    what = _COMPLAINTS[int(code)]
-    if code in _TYPED:
-        what += f" (type {data[at + 4]})"
-    return DecodeError(
-        f"{what}, at byte {offset} of the transaction (byte {int(at)} of the buffer)",
-        position=_position(positions[transaction]),
-        hint=_HINTS.get(int(code), _DAMAGED),
-        number=_NUMBERS.get(int(code)),
-    )
