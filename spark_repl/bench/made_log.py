@@ -95,4 +95,4 @@ def _rows(table: str, first: int, count: int) -> bytes:
     rows["a"], rows["length"] = rows["id"] % 1000, 16
     rows["v"] = np.char.zfill(rows["id"].astype("S16"), 16)
     head = struct.pack("<IHHH", _table_id(table), 0, 1, 2) + b"\x03\x07"
-    return head + rows.tobytes()
+    return head + bytes(rows.tobytes())

@@ -15,6 +15,7 @@ from .. import errors
 from ..config import Config, load
 from ..errors import ConfigError, SetupError, SparkReplError, extra_named
 from . import (
+    bench_command,
     cut_command,
     inspect,
     log_lines,
@@ -288,37 +289,6 @@ def _bench_endurance(options: argparse.Namespace) -> int:
     return 0
 
 
-def _bench_ddl(options: argparse.Namespace) -> int:
-    from ..bench.ddl import bench_ddl
-
-    if min(options.statements, options.tables) < 1:
-        raise ConfigError("--statements and --tables must be at least 1")
-    figures = bench_ddl(options.statements, options.tables, options.rows, options.workers)
-    inspect.emit(figures, options.json)
-    return 0
-
-
-def _bench_apply(options: argparse.Namespace) -> int:
-    from ..bench.recorded import bench_apply
-    from ..schedule.stops import Until
-
-    if options.fresh_index and not options.prepared:
-        raise ConfigError("--fresh-index needs --prepared: a new target has no index")
-    settings = {
-        "workers": options.workers,
-        "writer": options.writer,
-        "group_max_rows": options.group_rows,
-        "group_max_transactions": options.group_transactions,
-        "group_max_bytes": options.group_bytes,
-    }
-    prepared = Until.parse(options.prepared) if options.prepared else None
-    figures = bench_apply(
-        options.relay, settings, options.runs, prepared, fresh_index=options.fresh_index
-    )
-    inspect.emit(figures, options.json)
-    return 0
-
-
 _RUN = {
     "setup": _setup,
     "init": _init,
@@ -352,8 +322,8 @@ _RUN = {
     "bench snapshot": _bench_snapshot,
     "bench latency": _bench_latency,
     "bench endurance": _bench_endurance,
-    "bench ddl": _bench_ddl,
-    "bench apply": _bench_apply,
+    "bench ddl": bench_command.bench_ddl,
+    "bench apply": bench_command.bench_apply,
 }
 
 if __name__ == "__main__":
