@@ -172,8 +172,8 @@ class Pipeline:
             self._status.turned_away(group.shares, error)
             raise
         except SparkReplError as error:
+            self._show_before()
             self._order.fail(group.slot)
-            self._show_before(error)
             raise self._named(error, group) from error
         except BaseException as error:
             self._order.fail(group.slot)
@@ -185,7 +185,7 @@ class Pipeline:
             self._retries.ways.end(group.slot)
         self._order.done(group.slot)
 
-    def _show_before(self, error: SparkReplError) -> None:
+    def _show_before(self) -> None:
         """Publishes the cuts of the statements before the one that failed."""
         try:
             self.mark.publish_held_back()
