@@ -173,9 +173,9 @@ class Pipeline:
             self._status.turned_away(group.shares, error)
             raise
         except SparkReplError as error:
+            self._show_before()
             self._faults += [error] if group.with_rows else []
             self._order.fail(group.slot)
-            self._show_before(error)
             raise self._named(error, group) from error
         except BaseException as error:
             self._order.fail(group.slot)
@@ -193,7 +193,7 @@ class Pipeline:
         quarantining = self._stager.quarantining
         return error in self._faults and quarantining.takes(error, self.mark.executed)
 
-    def _show_before(self, error: SparkReplError) -> None:
+    def _show_before(self) -> None:
         """Publishes the cuts of the statements before the one that failed."""
         try:
             self.mark.publish_held_back()

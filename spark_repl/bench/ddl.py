@@ -96,35 +96,34 @@ def _make(folder: Path, statements: int, tables: int, rows: int) -> None:
     log.close()
 
 
-class _Listener(logging.Handler):
-    """Hears what the applier says of each statement."""
+class _Listener(logging.Filter):
+    """Hears what the applier says of each statement, and lets no more through than usual."""
 
     def __init__(self, jvm: int) -> None:
-        super().__init__(logging.INFO)
+        super().__init__()
         self.did: list[tuple[_Did, float]] = []
         self._jvm = jvm
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def filter(self, record: logging.LogRecord) -> bool:
         args = record.args
         if isinstance(args, tuple) and len(args) == 5 and isinstance(args[2], Way):
             _, _, way, seconds, text = args
             did = _Did(record.created, str(way), float(str(seconds)), str(text))
             self.did.append((did, time.process_time() + _processor_s(self._jvm)))
+        return record.levelno > logging.INFO
 
 
 @contextmanager
 def _listening(jvm: int) -> Iterator[list[tuple[_Did, float]]]:
     logger, listener = logging.getLogger("spark_repl.apply.landing"), _Listener(jvm)
-    level, propagates = logger.level, logger.propagate
-    logger.addHandler(listener)
+    level = logger.level
+    logger.addFilter(listener)
     logger.setLevel(logging.INFO)
-    logger.propagate = False
     try:
         yield listener.did
     finally:
-        logger.removeHandler(listener)
+        logger.removeFilter(listener)
         logger.setLevel(level)
-        logger.propagate = propagates
 
 
 def _processor_s(process: int) -> float:

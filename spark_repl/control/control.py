@@ -32,8 +32,9 @@ from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetE
 from .cut import Cut
 from .held_rows import HeldRows
 from .layout import Layout
-from .owner import Owner
+from .owner import Owner, who
 from .retention import needed
+from .row_schema import SCHEMA, rows_table, said
 from .superseded import current
 from .tidying import checkpoint_if_due, tidy
 
@@ -43,16 +44,6 @@ if TYPE_CHECKING:
 
 _OWNER_APP = "spark_repl:owner"
 _MARK = "spark_repl:row"
-_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),  # owner, history, table, cut, skip, xa; other modules add theirs
-        ("epoch", pa.int64()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("position", pa.int64()),
-        ("gtid_executed", pa.string()),
-        ("detail", pa.string()),  # JSON
-    ]
-)
 _FORMAT = 1
 """the number of the format of the rows' ``detail``"""
 _PRUNE_EVERY = 100
@@ -157,7 +148,7 @@ class Control:
             try:
                 with delta_rs("create the control table", self.path):
                     write_deltalake(
-                        self.path, _SCHEMA.empty_table(), mode="error",
+                        self.path, SCHEMA.empty_table(), mode="error",
                         storage_options=self._options,
                     )  # fmt: skip
             except (TargetError, OSError):
@@ -228,11 +219,8 @@ class Control:
 
     def _append(self, rows: list[tuple[dict[str, Any], str]]) -> None:
         """Appends rows, those that were held back first, in one commit. The lock is held."""
-        read, table = self._read, pa.Table.from_pylist([row for row, _ in rows], schema=_SCHEMA)
-        content = "".join(
-            f"{row['kind']} {row['position']} {row['gtid_executed']} {detail}"
-            for row, detail in rows
-        )
+        read, table = self._read, rows_table([row for row, _ in rows])
+        content = "".join(said(row, detail) for row, detail in rows)
         for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
                 self._commit(table, content, "append")
@@ -314,21 +302,16 @@ class Control:
 
     def _fenced(self) -> FencedError:
         return FencedError(
-            "another applier has taken this target over" + self._who(self.owner()),
+            "another applier has taken this target over" + who(self.owner()),
             file=self.path,
             hint="only one applier may work on a channel",
         )
-
-    @staticmethod
-    def _who(owner: tuple[int, Owner] | None) -> str:
-        holder = owner[1] if owner else None
-        return f": pid {holder.pid} on host {holder.host}, since {holder.since}" if holder else ""
 
     def named(self, error: SparkReplError) -> SparkReplError:
         """The error; a FencedError says in addition who owns the target now, when another does."""
         if isinstance(error, FencedError) and "pid" not in error.message:
             owner = self.owner()
-            error.message += self._who(owner) if owner and owner[0] != self.epoch else ""
+            error.message += who(owner) if owner and owner[0] != self.epoch else ""
         return error
 
     def write_beside(
@@ -342,7 +325,7 @@ class Control:
             version = seen.version()
             if not check():
                 return None
-            rows = pa.Table.from_pylist([self._row(kind, position, "", detail)], schema=_SCHEMA)
+            rows = rows_table([self._row(kind, position, "", detail)])
             once = CommitProperties(max_commit_retries=0)
             named: dict[str, Any] = {"commit_properties": once}
             named["post_commithook_properties"] = NO_HOOK

@@ -61,7 +61,7 @@ class Cut:
     """``source`` where that group begins, for a table that is made before it"""
 
     def to_detail(self) -> str:
-        tables = {name: asdict(version) for name, version in self.tables.items()}
+        tables = {name: vars(version) for name, version in self.tables.items()}
         counts = dict(self.counts or {})
         detail = {"log_id": self.log_id, "source": dict(self.source), "tables": tables}
         if self.waiting:

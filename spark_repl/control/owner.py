@@ -47,6 +47,12 @@ class Owner:
         return self.is_here and _started(self.pid) != self.started
 
 
+def who(owner: tuple[int, Owner] | None) -> str:
+    """An owner, behind its epoch, as a message's end has it; '' where there is none."""
+    holder = owner[1] if owner else None
+    return f": pid {holder.pid} on host {holder.host}, since {holder.since}" if holder else ""
+
+
 def succeed(folder: str, *, inherit: bool) -> None:
     """Makes an owner's ``folder``, which is named by its epoch, and removes what earlier owners
     have left beside it. ``inherit``: the last owner's folder, which nobody uses any more, becomes

@@ -26,7 +26,7 @@ from .logged_shape import check_definition, names_key
 from .own_metadata import user_metadata
 from .row_fault import row_fault
 from .table_commits import Outcome
-from .told_collations import take_collations
+from .told_collations import ToldCollations
 from .upkeep import Upkeep
 from .writer import Writer, by_table
 from .written import Violation, WriteTask, Written
@@ -209,6 +209,7 @@ class GroupWriter:
                 if not same_shape(first, definition):
                     raise SchemaError("the definition changes without a DDL statement", table=name)
         tables = {}
+        told = ToldCollations(self._tracking, before)
         self._tracking.see_logged(definitions)
         for name, definition in sorted(definitions.items()):
             table = self._tracking.live(name)
@@ -230,7 +231,7 @@ class GroupWriter:
                 log.warning("%s: its rows are told apart by another key now", name)
                 self._tracking.take_key(table, definition.primary_key, before)
             check_definition(table, definition)
-            take_collations(self._tracking, table, definition, before)
+            told.take(table, definition)
             tables[name] = table
         return tables
 

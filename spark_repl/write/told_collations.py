@@ -6,6 +6,7 @@ tables that may be in no TABLE_MAP of its group: what earlier ones said is kept.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..ddl.lower_names import fold
@@ -18,16 +19,24 @@ if TYPE_CHECKING:
     from .tracking import Tracking
 
 
-def take_collations(tracking: Tracking, table: Table, logged: TableDefinition, before: Cut) -> None:
-    """Records them behind ``before``, once. Raises what ``Control.write`` raises."""
-    told = told_by(table.definition_in_log, logged)
-    if told.columns_compare == table.definition_in_log.columns_compare:
-        return
-    if table.logged is not None:  # it is ahead, and has been told
-        table.logged = told
-        return
-    known = tracking.foreign_keys().values()
-    parents = {fold(key.parent) for keys in known for key in keys or ()}
-    if table.definition.foreign_keys or fold(table.name) in parents:
-        tracking.definitions.record(table.path, told, before.position)
-        table.definition = told
+class ToldCollations:
+    """Of the tables of one group; which tables others refer to is asked once."""
+
+    def __init__(self, tracking: Tracking, before: Cut) -> None:
+        self._tracking, self._before = tracking, before
+
+    @cached_property
+    def _parents(self) -> set[str]:
+        known = self._tracking.foreign_keys().values()
+        return {fold(key.parent) for keys in known for key in keys or ()}
+
+    def take(self, table: Table, logged: TableDefinition) -> None:
+        """Records them behind ``before``, once. Raises what ``Control.write`` raises."""
+        told = told_by(table.definition_in_log, logged)
+        if told.columns_compare == table.definition_in_log.columns_compare:
+            return
+        if table.logged is not None:  # it is ahead, and has been told
+            table.logged = told
+        elif table.definition.foreign_keys or fold(table.name) in self._parents:
+            self._tracking.definitions.record(table.path, told, self._before.position)
+            table.definition = told

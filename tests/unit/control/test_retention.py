@@ -20,6 +20,7 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.pins import pin, pins, unpin
 from spark_repl.control.retention import Retention, recorded
+from spark_repl.control.row_schema import SCHEMA
 from spark_repl.control.settle import Settle
 from spark_repl.errors import ConfigError, TargetError
 
@@ -87,7 +88,7 @@ def publish(control: Control, *ages: float) -> None:
             "kind": "cut", "epoch": control.epoch, "position": position, "detail": detail,
             "at": datetime.now(UTC) - timedelta(hours=hours), "gtid_executed": "",
         }  # fmt: skip
-        write_deltalake(control.path, pa.Table.from_pylist([row], module._SCHEMA), mode="append")
+        write_deltalake(control.path, pa.Table.from_pylist([row], SCHEMA), mode="append")
     control.release()
     control.claim()
 

@@ -1,0 +1,101 @@
+"""Statements that follow each other: each has its cut, though several are published in one commit
+of the control table; and what only statements change is looked after, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from spark_repl.apply import low_water_mark
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.gtid import GtidSet
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import applier, apply_without_stream, cuts, run, stopped
+
+A = Table("a")
+
+
+@pytest.fixture(autouse=True)
+def patient():
+    """However slow the machine is."""
+    with patch.object(low_water_mark, "_HELD_BACK_S", 60.0):
+        yield
+
+
+def numbers(target: Path) -> list[int]:
+    """How many transactions each cut shows."""
+    return [GtidSet.parse(cut.gtid_executed).count() for cut in cuts(target)]
+
+
+def renames(log: LogWriter, count: int) -> None:
+    for number in range(count):
+        log.ddl(f"RENAME TABLE t.a{number or ''} TO t.a{number + 1}")
+
+
+def test_each_has_its_cut_and_few_have_a_commit(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    renames(log, 40)
+    with applier(log.folder, target) as replica:
+        control = replica.tracking.control
+        before = control._open().version()
+        apply_without_stream(replica)
+        assert control._open().version() - before < 10
+    assert numbers(target) == list(range(1, 42))
+    assert [list(cut.tables) for cut in cuts(target)[1:]] == [[f"t.a{n + 1}"] for n in range(40)]
+
+
+def test_what_follows_publishes_those_before_it_first(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    renames(log, 3)
+    log.transaction(insert(Table("a3"), (1, "x")))
+    renames_back = "RENAME TABLE t.a3 TO t.a"
+    log.ddl(renames_back)
+    assert run(log.folder, target)
+    assert numbers(target) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_statement_that_stops_leaves_the_cuts_before_it(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    renames(log, 5)
+    log.transaction(insert(Table("a5"), (1, "x")))
+    log.ddl("RENAME TABLE t.a5 TO t.a")
+    log.ddl("ALTER TABLE t.a ADD n INT AUTO_INCREMENT UNIQUE")
+    error = stopped(log.folder, target)
+    assert error.gtid == log.gtid(8)
+    assert numbers(target) == list(range(1, 9))
+
+
+def test_without_a_cut_all_is_found_again(tmp_path):
+    """As behind SIGKILL while the cuts of several statements were held back."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    for text in ("ADD c INT", "RENAME COLUMN c TO d", "RENAME t.b"):
+        log.ddl(f"ALTER TABLE t.a {text}")
+    log.ddl("ALTER TABLE t.b DROP d, ADD e INT")
+    mapped = {"column_mapping": True}
+    with patch.object(Control, "hold_back"), patch.object(Control, "publish"):
+        run(log.folder, target, keys=mapped)
+    assert not numbers(target)
+    assert run(log.folder, target, keys=mapped)
+    assert numbers(target)[-1] == 6
+    (table,) = cuts(target)[-1].tables.values()
+    assert table.path == "t/a"
+    with applier(log.folder, target) as replica:
+        (known,) = replica.tracking.tables.values()
+        assert [column.name for column in known.definition.columns] == ["id", "v", "e"]
+
+
+def test_the_log_of_a_table_that_only_statements_change_gets_checkpoints(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    for number in range(70):
+        log.ddl(f"ALTER TABLE t.a ADD c{number} INT")
+    assert run(log.folder, target)
+    assert (Path(Layout(str(target)).table("t/a")) / "_delta_log" / "_last_checkpoint").exists()
