@@ -138,7 +138,8 @@ class Cell:
     @property
     def is_unknown(self) -> bool:
         """Whether no log tells what the rows that are there become."""
-        return self.statement == "add numbered" and STATES[self.state].rows
+        point = (self.statement, self.sql_type) == ("add computed default", "point")
+        return (self.statement == "add numbered" or point) and STATES[self.state].rows
 
     def __str__(self) -> str:
         return f"{self.statement} x {self.sql_type} x {self.state}"
