@@ -121,7 +121,7 @@ def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: s
         if isinstance(action, SetVisible):
             entry.before = replace(column, visible=action.visible)
         else:
-            default = action.default.literal if action.default else None
+            default = action.default.set_by_alter if action.default else None
             entry.before, entry.new_default = replace(column, default=default), True
 
 

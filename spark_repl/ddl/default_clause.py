@@ -26,6 +26,13 @@ class Default:
     constant: str | None = None
     expression: str = ""
 
+    @property
+    def set_by_alter(self) -> str | None:
+        """The literal that SET DEFAULT leaves: one in parentheses loses them there, and there
+        alone; one with a sign is an expression."""
+        is_literal = not self.expression.lstrip("( ").startswith(("-", "+", *_EMPTY))
+        return self.constant if self.literal is None and is_literal else self.literal
+
 
 NOT_KNOWN = Default()
 """of a TIMESTAMP whose default, and whether it takes NULL, depends on a setting of the session that

@@ -39,7 +39,7 @@ _FAMILIES = (
     ("enum('a','b','c')", "enum('c','b','x','a')", "varchar(20)"),
     ("smallint", "int", "varchar(20)"),
 )
-_BINARY = ("binary", "varbinary", "blob", "bit")
+_BINARY = ("binary", "varbinary", "blob", "mediumblob", "longblob", "bit", "point", "geometry")
 _DIFFICULT = ("json", "text", "blob")  # no default, no key without a prefix
 
 
@@ -97,23 +97,7 @@ class SchemaLoad:
             }
 
     def _state(self, name: str) -> tuple[list[dict[str, Any]], list[list[Any]]]:
-        self._cursor.execute(
-            "SELECT column_name, column_type, data_type, is_nullable FROM"
-            " information_schema.columns WHERE table_schema = %s AND table_name = %s"
-            " ORDER BY ordinal_position", (self.database, name),
-        )  # fmt: skip
-        columns, parts = [], []
-        for column, kind, data, nullable in self._cursor.fetchall():
-            encoded = data in _BINARY
-            described = {"name": column, "column_type": kind, "nullable": nullable == "YES"}
-            columns.append(described | ({"encoding": "hex"} if encoded else {}))
-            form = "HEX(CAST({} AS binary))" if encoded else "CONCAT({})"
-            real = data in ("float", "double")
-            form = "{} + 0e0" if real else "{} + 0" if data == "year" else form
-            parts.append(form.format(f"`{column}`"))
-        self._cursor.execute(f"SELECT {', '.join(parts)} FROM `{name}`")
-        rows = [[None if v is None else str(v) for v in row] for row in self._cursor.fetchall()]
-        return columns, rows
+        return table_state(self._cursor, self.database, name)
 
     def _any(self) -> str:
         return self.random.choice(sorted(self.tables))
@@ -277,3 +261,26 @@ class SchemaLoad:
         self.tables[name] = dict(self.tables[model])
         if not self._ddl(f"CREATE TABLE {name} LIKE {model}"):
             del self.tables[name]
+
+
+def table_state(
+    cursor: Any, database: str, name: str
+) -> tuple[list[dict[str, Any]], list[list[Any]]]:
+    """A table's columns and rows, as the server prints them now."""
+    cursor.execute(
+        "SELECT column_name, column_type, data_type, is_nullable FROM"
+        " information_schema.columns WHERE table_schema = %s AND table_name = %s"
+        " ORDER BY ordinal_position", (database, name),
+    )  # fmt: skip
+    columns, parts = [], []
+    for column, kind, data, nullable in cursor.fetchall():
+        encoded = data in _BINARY
+        described = {"name": column, "column_type": kind, "nullable": nullable == "YES"}
+        columns.append(described | ({"encoding": "hex"} if encoded else {}))
+        form = "HEX(CAST({} AS binary))" if encoded else "CONCAT({})"
+        real = data in ("float", "double")
+        form = "{} + 0e0" if real else "{} + 0" if data == "year" else form
+        parts.append(form.format(f"`{column}`"))
+    cursor.execute(f"SELECT {', '.join(parts)} FROM `{database}`.`{name}`")
+    rows = [[None if v is None else str(v) for v in row] for row in cursor.fetchall()]
+    return columns, rows

@@ -86,6 +86,16 @@ def test_where_a_new_column_comes_from(kind: str, want: Origin) -> None:
     assert altered(f"ADD x {kind}").origins == (Kept(0), Kept(1), Kept(2), Kept(3), want)
 
 
+@pytest.mark.parametrize(
+    ("default", "want"),
+    [("(5)", "5"), ("((5))", "5"), ("('x')", "'x"), ("(NULL)", "NULL"), ("(-7)", None),
+     ("(5 + 1)", None), ("(JSON_ARRAY())", None), ("-7", "-7")],
+)  # fmt: skip
+def test_a_literal_in_parentheses_is_one_to_set_default(default: str, want: str | None) -> None:
+    """As 9.7 has it in SHOW CREATE TABLE."""
+    assert altered(f"ALTER a SET DEFAULT {default}").definition.columns[1].default == want
+
+
 def test_a_generated_column_whose_input_changes_type_is_computed_again() -> None:
     before = table("id INT PRIMARY KEY, c INT, g INT AS (c + 1) STORED")
     found = altered("MODIFY c DECIMAL(5,1)", before)
