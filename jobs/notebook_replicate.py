@@ -3,7 +3,9 @@
 # Where the log lies and where the tables go. Both must be on storage that all workers mount.
 from spark_repl import Config, Replica, build_session, cut
 
-config = Config().override({"relay.path": "spark_repl/demo/bank", "target.path": "lake"})
+config = Config().override({
+    "relay.path": "spark_repl/demo/bank", "target.path": "lake", "target.change_data_feed": True,
+})  # fmt: skip
 # In a notebook: the session that is there.
 spark = build_session("notebook_replicate", target=config.target.path)
 

@@ -1,0 +1,62 @@
+# Databricks notebook source
+# COMMAND ----------
+# A silver table from the change feed of a table that is replicated. The target was made with
+# target.change_data_feed = true; "lake" is what notebook_replicate has made.
+import os
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql.functions import col, row_number
+
+from spark_repl import build_session, cut
+
+spark = build_session("notebook_change_feed", target="lake")
+now = cut(spark, "lake")
+table, account = now.table("bank.account"), now.manifest()["tables"]["bank.account"]["path"]
+silver = os.path.abspath("silver/account")  # SQL takes whole paths alone
+checkpoint = os.path.abspath("silver/account_checkpoint")
+
+# COMMAND ----------
+# The key of a row, and what silver has of it.
+keys, wanted = ["id"], ["id", "balance"]
+spark.createDataFrame([], table.select(*wanted).schema).write.format("delta").mode("ignore").save(
+    silver
+)
+
+
+# COMMAND ----------
+# A batch of changes may have many of one row: the last one counts. A commit is one group of the
+# source's transactions, and has one change of a row at most.
+def merge(changes: DataFrame, batch: int) -> None:
+    changes = changes.where("_change_type != 'update_preimage'")
+    newest = Window.partitionBy(*keys).orderBy(col("_commit_version").desc())
+    last = changes.withColumn("n", row_number().over(newest)).where("n = 1").drop("n")
+    last.createOrReplaceTempView("changes")
+    on = " AND ".join(f"s.{key} = c.{key}" for key in keys)
+    values = {name: f"c.{name}" for name in wanted}
+    changes.sparkSession.sql(
+        f"MERGE INTO delta.`{silver}` s USING changes c ON {on}"
+        " WHEN MATCHED AND c._change_type = 'delete' THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{n} = {v}' for n, v in values.items())}"
+        f" WHEN NOT MATCHED AND c._change_type != 'delete'"
+        f" THEN INSERT ({', '.join(values)}) VALUES ({', '.join(values.values())})"
+    )
+
+
+# COMMAND ----------
+# Takes what is there now, then ends; run again, it goes on behind that.
+feed = (
+    spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+)
+query = (
+    feed.load(account)
+    .writeStream.foreachBatch(merge)
+    .option("checkpointLocation", checkpoint)
+    .trigger(availableNow=True)
+    .start()
+)
+query.awaitTermination()
+
+# COMMAND ----------
+# At the newest version silver has the rows that the table has.
+rows = spark.read.format("delta").load(silver)
+print(rows.count(), "accounts,", rows.exceptAll(table.select(*wanted)).count(), "other than its")

@@ -1,0 +1,14 @@
+"""spark-submit entry point: a copy of all tables into an empty target, or of some anew.
+
+spark-submit --jars <Delta jars> jobs/snapshot.py conf/replica.toml [--table DB.TABLE ...]
+
+It takes what ``spark-repl snapshot`` takes, prints the same and ends with the same codes. The
+master is spark-submit's.
+"""
+
+import sys
+
+from spark_repl.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(["snapshot", "--config", *sys.argv[1:]]))

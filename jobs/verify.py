@@ -1,0 +1,14 @@
+"""spark-submit entry point: the source's rows beside the tables', on the executors.
+
+spark-submit --jars <Delta jars> jobs/verify.py conf/replica.toml [--sample P] ...
+
+It takes what ``spark-repl verify`` takes, prints the same and ends with the same codes. The master
+is spark-submit's.
+"""
+
+import sys
+
+from spark_repl.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(["verify", "--config", *sys.argv[1:], "--master", "of spark-submit"]))
