@@ -241,6 +241,8 @@ class Landing:
     def _count(self, staged: StagedGroup) -> None:
         self._staging.learn(staged)
         self._status.task_retries(self._staging.task_retries)
+        for part in staged.by_worker:
+            self._status.filtered(part.decided)
         zero_dates = sum(part.zero_dates for part in staged.by_worker)
         self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
         self._status.changed(staged.changes_by_table, self._writer.seconds)

@@ -55,7 +55,7 @@ def stage(task: StageTask) -> Staged:
             except SparkReplError as error:
                 raise error.at(file=span.path) from error
         before += len(span)
-    return replace(out.close(), origins=named.origins if named else {})
+    return replace(out.close(), origins=named.origins if named else {}, decided=out.decided)
 
 
 class _Output:
@@ -68,6 +68,7 @@ class _Output:
         self.changes: dict[str, int] = {}
         self.referred: dict[str, int] = {}
         self.cascading: dict[str, int] = {}
+        self.decided: dict[str, int] = {}
         self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
@@ -77,6 +78,8 @@ class _Output:
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name
+        for kind in self.task.deciding(name):
+            self.decided[kind] = self.decided.get(kind, 0) + images.transactions
         if name in self.task.left_out or images.definition.database in SYSTEM_SCHEMAS:
             refusing = replace(self.task.cascades, emulated=False)  # into tables that are kept
             self._note(name, refusing.check(images, positions))

@@ -16,6 +16,7 @@ from ..kernels.jit import (
     NO_FOREIGN_KEY_CHECKS,
     QUERY,
     QUERY_END,
+    TRANSACTION,
     USE_SQL_FOREIGN_KEY,
     WRITE,
     Bools,
@@ -115,6 +116,11 @@ class RowImages:
         flags = self._events[self._event_of(self._image), FLAGS]
         unlogged: Bools = flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) == 0
         return unlogged
+
+    @property
+    def transactions(self) -> int:
+        """How many transactions have events of the table, also where no row is looked at."""
+        return len(np.unique(self._events[:, TRANSACTION]))
 
     @property
     def places(self) -> Ints:
