@@ -25,6 +25,7 @@ from ..position import RelayPosition
 from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
 from .key_hash import hash_binary
 from .lineage import MOVED
+from .renamed_tables import RenamedTables
 from .spans import read_images, slices
 from .staged import Part, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_rows
@@ -42,20 +43,24 @@ _BATCH_ROWS = 1 << 17
 
 def stage(task: StageTask) -> Staged:
     """Runs a task. Raises DecodeError and LogError with file and position."""
-    out, named = _Output(task), task.named()
+    out, forms = _Output(task), task.applied()
     before = 0
     for span in task.spans:
         for first, last in slices(span):
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span, first, last, ordinal, known=task.known, forms=task.forms, named=named
+                    span, first, last, ordinal, known=task.known, forms=forms
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
                 raise error.at(file=span.path) from error
         before += len(span)
-    return replace(out.close(), origins=named.origins if named else {}, decided=out.decided)
+    return replace(
+        out.close(),
+        origins=forms.origins if isinstance(forms, RenamedTables) else {},
+        decided=out.decided,
+    )
 
 
 class _Output:

@@ -127,9 +127,12 @@ class StageTask:
         kinds = self.left_out.deciding(name) if isinstance(self.left_out, Unapplied) else ()
         return (*kinds, "rewrite_db") if self.rewrites.renames(name) else kinds
 
-    def named(self) -> RenamedTables | None:
-        """What gives the log's tables the target's names; None where they have them."""
-        return RenamedTables(self.rewrites, self.left_out) if self.rewrites.pairs else None
+    def applied(self) -> RenamedTables | Forms:
+        """How values are kept; it gives the log's tables the target's names, where those are
+        others."""
+        if not self.rewrites.pairs:
+            return self.forms
+        return RenamedTables(self.rewrites, self.forms, self.left_out)
 
 
 @dataclass(frozen=True)
