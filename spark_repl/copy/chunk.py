@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ..binlog.types.text import gather
+from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file
 from ..delta.storage import remove
 from ..errors import SourceLostError, SparkReplError
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN
 from .source_tables import full_name
-from .target_columns import copied_rows
-from .text_rows import read_rows, select_list
+from .text_rows import key_to_arrow, read_rows, select_list, to_arrow
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -122,3 +122,21 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
 def _write(task: CopyTask, parts: list[pa.Table]) -> list[dict[str, Any]]:
     split = task.columns.split(pa.concat_tables(parts))
     return [write_file(task.folder, task.columns, rows, values) for values, rows in split]
+
+
+def copied_rows(
+    target: TableDefinition, columns: Iterable[Any], zero_dates: str, key: bytes
+) -> pa.Table:
+    """``columns``: texts of all that the source has; ``key``: of masks. Raises SchemaError."""
+    logged = target.in_log
+    arrays = [
+        (key_to_arrow if i in logged.primary_key else to_arrow)(
+            logged.columns[i], values, zero_dates
+        )
+        for i, values in enumerate(columns)
+    ]
+    if logged is target:
+        return pa.Table.from_arrays(arrays, schema=target.arrow_schema())
+    names = [str(number) for number in range(len(arrays))]
+    rows = target_rows(pa.RecordBatch.from_arrays(arrays, names=names), logged, target, key)
+    return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema())

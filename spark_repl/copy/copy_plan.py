@@ -28,6 +28,7 @@ from .source_tables import (
     needs_view,
     refuse_diffs,
 )
+from .unmet import unmet_on
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -154,6 +155,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         only = tuple(map(fold, only)) if lower_case else only
         filters = Filters.of(config.filters)
         _check_kept(only, filters.folded() if lower_case else filters)
+        for unmet in unmet_on(connection.rows, config):
+            log.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)

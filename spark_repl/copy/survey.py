@@ -20,6 +20,7 @@ from ..source.connection import DumpConnection
 from ..source.source_check import check_source
 from .privileges import check_privileges
 from .source_tables import Query, needs_view, table_definition
+from .unmet import unmet_on
 
 if TYPE_CHECKING:
     from ..config import Config, Source
@@ -109,6 +110,10 @@ def survey(config: Config) -> Survey:
         found += _account(connection.query)
         tables, size = _sizes(connection.rows)
         found += _tables(connection.rows, config, server)
+        found += [
+            Finding(WARNING, unmet, "mend the name, unless the table is yet to come")
+            for unmet in unmet_on(connection.rows, config)
+        ]
     finally:
         connection.close()
     for other in others:

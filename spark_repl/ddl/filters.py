@@ -94,6 +94,12 @@ class Filters:
             return by_database
         return self._table_rule((table,))[1] or by_database or "no rule names it"
 
+    def kinds(self, table: str) -> tuple[str, ...]:
+        """The kinds of rules that are asked about a table's rows and have an answer."""
+        kept, by_database = self._database_rule(database_of(table))
+        said = [by_database, self._table_rule((table,))[1] if kept else ""]
+        return tuple(word for text in said if (word := text.partition(" ")[0]) in _KINDS)
+
     def _database_rule(self, database: str) -> tuple[bool, str]:
         if self.do_db:
             kept = database in self.do_db
@@ -116,3 +122,6 @@ class Filters:
         if asked and (self.do_table or self.wild_do_table):
             return False, "no do_table and no wild_do_table names it"
         return True, ""
+
+
+_KINDS = frozenset(f.name for f in fields(Filters))

@@ -48,6 +48,10 @@ class Rewrites:
         database, table = parts_of(name)
         return table_name(self.database(database), table)
 
+    def renames(self, name: str) -> bool:
+        """Whether a table of the target may be one whose database has another name in the log."""
+        return any(new == parts_of(name)[0] for _, new in self.pairs)
+
     def definition(self, logged: TableDefinition) -> TableDefinition:
         """The table with the names that it and its parents have in the target."""
         keys = logged.foreign_keys

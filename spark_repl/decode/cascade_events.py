@@ -136,7 +136,7 @@ def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> Changes:
 def _read(read: _Read, task: StageTask, begin: int) -> Longs:
     """Positions of the task's transactions."""
     places = np.zeros(sum(len(span) for span in task.spans), np.int64)
-    before, named = 0, task.named()
+    before, forms = 0, task.applied()
     for span in task.spans:
         for first, last in slices(span):
             ordinal = before + np.arange(first, last)
@@ -147,9 +147,8 @@ def _read(read: _Read, task: StageTask, begin: int) -> Longs:
                     last,
                     ordinal,
                     known=task.known,
-                    forms=task.forms,
+                    forms=forms,
                     pairs=True,
-                    named=named,
                 ):
                     places[ordinals] = positions
                     read.add(images, begin + ordinals, positions, task.forms.zero_dates)

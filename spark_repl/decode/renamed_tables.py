@@ -11,6 +11,7 @@ from ..errors import SchemaError
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
+    from ..binlog.types.forms import Forms
     from ..ddl.rewrites import Rewrites
 
 SHARED = (
@@ -25,12 +26,14 @@ class RenamedTables:
     that was asked about, by its name in the target."""
 
     rewrites: Rewrites
+    forms: Forms
     left_out: Container[str] = ()
     origins: dict[str, str] = field(default_factory=dict)
 
-    def __call__(self, logged: TableDefinition) -> TableDefinition:
-        """The definition under its name in the target. Raises SchemaError where another table has
-        that name too."""
+    def apply(self, definition: TableDefinition) -> TableDefinition:
+        """The definition in these forms, under its name in the target. Raises SchemaError where
+        another table has that name too."""
+        logged = self.forms.apply(definition)
         if logged.database in SYSTEM_SCHEMAS:
             return logged
         own = self.rewrites.definition(logged)

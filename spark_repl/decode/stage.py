@@ -25,6 +25,7 @@ from ..position import RelayPosition
 from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
 from .key_hash import hash_binary
 from .lineage import MOVED
+from .renamed_tables import RenamedTables
 from .spans import read_images, slices
 from .staged import Part, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_rows
@@ -42,20 +43,24 @@ _BATCH_ROWS = 1 << 17
 
 def stage(task: StageTask) -> Staged:
     """Runs a task. Raises DecodeError and LogError with file and position."""
-    out, named = _Output(task), task.named()
+    out, forms = _Output(task), task.applied()
     before = 0
     for span in task.spans:
         for first, last in slices(span):
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span, first, last, ordinal, known=task.known, forms=task.forms, named=named
+                    span, first, last, ordinal, known=task.known, forms=forms
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
                 raise error.at(file=span.path) from error
         before += len(span)
-    return replace(out.close(), origins=named.origins if named else {})
+    return replace(
+        out.close(),
+        origins=forms.origins if isinstance(forms, RenamedTables) else {},
+        decided=out.decided,
+    )
 
 
 class _Output:
@@ -69,6 +74,7 @@ class _Output:
         self.referred: dict[str, int] = {}
         self.cascading: dict[str, int] = {}
         self.held: dict[str, Longs] = {}
+        self.decided: dict[str, int] = {}
         self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
@@ -78,6 +84,8 @@ class _Output:
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         name = images.definition.name
+        for kind in self.task.deciding(name):
+            self.decided[kind] = self.decided.get(kind, 0) + len(images.transactions)
         if name in self.task.left_out or images.definition.database in SYSTEM_SCHEMAS:
             refusing = replace(self.task.cascades, emulated=False)  # into tables that are kept
             self._note(name, refusing.check(images, positions))

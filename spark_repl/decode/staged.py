@@ -17,6 +17,7 @@ from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
 from .cascades import Cascades
 from .renamed_tables import RenamedTables
+from .unapplied import Unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -123,9 +124,17 @@ class StageTask:
             return self.columns.shaped(logged)
         return known
 
-    def named(self) -> RenamedTables | None:
-        """What gives the log's tables the target's names; None where they have them."""
-        return RenamedTables(self.rewrites, self.left_out) if self.rewrites.pairs else None
+    def deciding(self, name: str) -> tuple[str, ...]:
+        """The kinds of rules of filters that decide about the table's rows."""
+        kinds = self.left_out.deciding(name) if isinstance(self.left_out, Unapplied) else ()
+        return (*kinds, "rewrite_db") if self.rewrites.renames(name) else kinds
+
+    def applied(self) -> RenamedTables | Forms:
+        """How values are kept; it gives the log's tables the target's names, where those are
+        others."""
+        if not self.rewrites.pairs:
+            return self.forms
+        return RenamedTables(self.rewrites, self.forms, self.left_out)
 
 
 @dataclass(frozen=True)
@@ -174,6 +183,8 @@ class Staged:
     cascading: dict[str, int] = field(default_factory=dict)
     held: dict[str, Longs] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
+    decided: dict[str, int] = field(default_factory=dict)
+    """how often rules of filters have, by their kind: once for a table and transaction"""
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

@@ -23,6 +23,7 @@ class Unapplied(Container[str]):
     tables: frozenset[str] = frozenset()
     filters: Filters = field(default_factory=Filters)
     asked: dict[str, bool] = field(default_factory=dict)
+    kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __contains__(self, name: object) -> bool:
         return name in self.tables or self.filtered(str(name))
@@ -32,6 +33,14 @@ class Unapplied(Container[str]):
             return False
         if (known := self.asked.get(name)) is None:
             known = self.asked[name] = not self.filters.keeps(name)
+        return known
+
+    def deciding(self, name: str) -> tuple[str, ...]:
+        """The kinds of rules that decide about the table's rows."""
+        if not self.filters.any:
+            return ()
+        if (known := self.kinds.get(name)) is None:
+            known = self.kinds[name] = self.filters.kinds(name)
         return known
 
 

@@ -63,6 +63,8 @@ class Counters:
     waves: int = 0
     ways: dict[str, int] = field(default_factory=dict)
     """how many statements went each way"""
+    filters: dict[str, int] = field(default_factory=dict)
+    """how often rules of filters have decided, by their kind"""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,13 @@ class ApplierStatus:
         with self._lock:
             for name, number in more.items():
                 setattr(self.counters, name, getattr(self.counters, name) + number)
+
+    def filtered(self, decided: Mapping[str, int]) -> None:
+        """How often rules of filters have decided, by their kind."""
+        with self._lock:
+            counts = self.counters.filters
+            for kind, number in decided.items():
+                counts[kind] = counts.get(kind, 0) + number
 
     def changed(self, tables: Mapping[str, int], seconds: Mapping[str, float] = {}) -> None:
         """How many rows of these tables a group has changed, and for how many seconds tables were
@@ -289,6 +298,7 @@ class ApplierStatus:
             self._past.note(log, counters.transactions, counters.row_changes)
         return {
             "counters": counted,
+            "filters": dict(counters.filters),
             "rates": self._rates.fields(counters.transactions, counters.row_changes),
             "commit_to_cut": self._latency.fields(),
             "log": {} if log is None else log.fields(),

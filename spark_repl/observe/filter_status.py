@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ..control.filter_rules import recorded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..control.control import Control
 
 
-def filter_rows(control: Control, channel: str) -> list[dict[str, Any]]:
-    """A row for each kind of rule that has entries, and since when the rules hold."""
+def filter_rows(control: Control, channel: str, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """A row for each kind of rule that has entries, since when the rules hold, and how often the
+    last run has gone by them: once for each table of a transaction with rows."""
     rules, since = recorded(control)
     return [
         {
@@ -21,6 +24,7 @@ def filter_rows(control: Control, channel: str) -> list[dict[str, Any]]:
             "FILTER_RULE": ",".join(entries),
             "CONFIGURED_BY": "CONFIGURATION_FILE",
             "ACTIVE_SINCE": since.isoformat(timespec="microseconds") if since else None,
+            "COUNTER": counts.get(kind, 0),
         }
         for kind, entries in rules.entries()
         if entries

@@ -68,7 +68,7 @@ def status(
         "replication_connection_status": [receiver] if receiver else [],
         "replica_status": [_replica_status(channel, last, receiver)],
         **_applier_tables(channel, live, last, pid, running=running),
-        "replication_applier_filters": filter_rows(control, channel),
+        "replication_applier_filters": filter_rows(control, channel, live.get("filters", {})),
         "owner": _owner(*held, alive=running) if held else None,
         **_place(last),
         "cuts": control.cut_count(),

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..copy.chunk import patiently
+from ..copy.chunk import copied_rows, patiently
 from ..copy.source_tables import full_name
-from ..copy.target_columns import copied_rows
 from ..copy.text_rows import read_rows, select_list
 from ..delta.columns import one_chunk
 from ..errors import SparkReplError

@@ -33,19 +33,19 @@ def last(target: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("filters", "kept"),
+    ("filters", "kept", "counted"),
     [
-        ({"do_db": ["t"]}, {"t.a", "t.b"}),
-        ({"ignore_db": ["t"]}, {"u.c"}),
-        (ONLY_A, {"t.a"}),
-        ({"ignore_table": ["t.a"]}, {"t.b", "u.c"}),
-        ({"wild_do_table": ["%.c"]}, {"u.c"}),
-        ({"wild_ignore_table": ["t.%"]}, {"u.c"}),
-        ({"do_db": ["v"]}, set()),
+        ({"do_db": ["t"]}, {"t.a", "t.b"}, 3),
+        ({"ignore_db": ["t"]}, {"u.c"}, 2),
+        (ONLY_A, {"t.a"}, 1),
+        ({"ignore_table": ["t.a"]}, {"t.b", "u.c"}, 1),
+        ({"wild_do_table": ["%.c"]}, {"u.c"}, 1),
+        ({"wild_ignore_table": ["t.%"]}, {"u.c"}, 2),
+        ({"do_db": ["v"]}, set(), 3),
     ],
 )
 def test_what_is_kept(
-    log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], kept: set[str]
+    log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], kept: set[str], counted: int
 ) -> None:
     """A transaction of which nothing is left takes its slot: the GTIDs of all are executed."""
     assert run(log.folder, tmp_path / "lake", filters=filters)
@@ -54,6 +54,7 @@ def test_what_is_kept(
     (shown,) = status(str(tmp_path / "lake"))["replication_applier_filters"]
     ((kind, entries),) = filters.items()
     assert shown.pop("ACTIVE_SINCE")
+    assert shown.pop("COUNTER") == counted
     assert shown == {
         "CHANNEL_NAME": "default", "FILTER_NAME": f"REPLICATE_{kind.upper()}",
         "FILTER_RULE": ",".join(entries), "CONFIGURED_BY": "CONFIGURATION_FILE",

@@ -44,6 +44,7 @@ def test_rows_and_statements(log: LogWriter, tmp_path: Path) -> None:
     assert last(target) == {"v.c": [(1, "y", 8), (2, "z", 9)], "v.d": [], "u.e": []}
     (shown,) = status(str(target))["replication_applier_filters"]
     assert (shown["FILTER_NAME"], shown["FILTER_RULE"]) == ("REPLICATE_REWRITE_DB", "t->v")
+    assert shown["COUNTER"] == 3  # transactions with rows of such a table
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,19 @@ _TURN_S, _WAIT_S = 0.2, 200.0
 
 
 class Following:
-    """From the log's beginning; ``keys`` are those of [target]."""
+    """From the log's beginning; ``keys`` are those of [target], ``tables`` and ``filters`` those
+    of these sections."""
 
-    def __init__(self, server: Server, folder: Path, **keys: Any) -> None:
+    def __init__(
+        self, server: Server, folder: Path, *, tables: Sequence[Any] = (),
+        filters: Mapping[str, Any] = {}, **keys: Any,
+    ) -> None:  # fmt: skip
+        self._more = {"tables": tables, "filters": filters}
         self.server = server
         self.keys = {"column_mapping": False, "compact_files": 8, **keys}
         values = {f"target__{name}": value for name, value in self.keys.items()}
-        self.config: Config = config_for(server, folder, **values)
+        plain = config_for(server, folder, **values)
+        self.config = Config.from_mapping({**plain.to_mapping(), **self._more})
         self.errors: list[BaseException] = []
         self._receiver = Running(self.config, GtidSet())
         self._stop = threading.Event()
@@ -51,7 +58,7 @@ class Following:
         try:
             while not self._stop.wait(_TURN_S):
                 if read_end(str(relay)) is not None and any(relay.glob("relay.0*")):
-                    with applier(relay, target, keys=self.keys) as found:
+                    with applier(relay, target, keys=self.keys, **self._more) as found:
                         apply_without_stream(found)
         except BaseException as error:
             self.errors.append(error)

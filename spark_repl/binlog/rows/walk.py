@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..definition import ColumnType, TableDefinition
 from ..events.row_events import find_events
 from ..events.table_map import parse_table_map
 from ..kernels import jit as kernels
-from ..types.forms import USUAL, Forms
+from ..types.forms import USUAL
 from .images import Entries, Marks, walk_images
 from .partial_images import PartialEntries, PartialFormat, walk_partial
 from .partial_rows import PartialImages
@@ -56,6 +56,12 @@ _NUMBERS = {kernels.INCIDENT: 13119}
 _TYPED = (kernels.UNKNOWN_EVENT, kernels.STATEMENT, kernels.MARIADB)
 
 
+class Applied(Protocol):
+    """What makes of a TABLE_MAP's definition the one that its rows are of."""
+
+    def apply(self, definition: TableDefinition) -> TableDefinition: ...
+
+
 def walk(
     buffer: Bytes,
     starts: Ints,
@@ -64,17 +70,16 @@ def walk(
     checksum: bool,
     *,
     known: Mapping[str, TableDefinition] | None = None,
-    forms: Forms = USUAL,
+    forms: Applied = USUAL,
     pairs: bool = False,
-    named: Callable[[TableDefinition], TableDefinition] | None = None,
 ) -> list[RowImages]:
     """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
 
     buffer uint8[n] of plain events, with a 4-byte CRC behind each iff ``checksum`` (then it is
     verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
     definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). forms:
-    how values are kept. pairs: every UPDATE is two entries, 1 and 2, the second with MOVED set.
-    named: gives tables the names that they have elsewhere.
+    how values are kept, or tables are named. pairs: every UPDATE is two entries, 1 and 2, the
+    second with MOVED set.
     DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
@@ -88,13 +93,12 @@ def walk(
     definitions: dict[TableDefinition, list[int]] = {}
     for i, (begin, end) in enumerate(maps):
         try:
-            logged = parse_table_map(bytes(8) + data[begin:end].tobytes(), known)
-            logged = logged if named is None else named(logged)
+            logged = forms.apply(parse_table_map(bytes(8) + data[begin:end].tobytes(), known))
         except SparkReplError as error:
             first = events[np.argmax(events[:, kernels.MAP] == i)] if len(events) else None
             place = None if first is None else positions[first[kernels.TRANSACTION]]
             raise error.at(position=_position(place)) from error
-        definitions.setdefault(forms.apply(logged), []).append(i)
+        definitions.setdefault(logged, []).append(i)
     images = []
     for definition, rows in _by_table(definitions, events[:, kernels.MAP], len(maps)):
         mine = events if len(rows) == len(events) else events[rows]

@@ -154,13 +154,13 @@ def test_rules_are_asked_about_what_was_rewritten(file: Path, capsys: Any) -> No
 def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> None:
     file.write_text(
         '[[tables]]\nmatch = "shop.log\\\\_%"\non_ddl = "stop"\n[[tables]]\nmatch = "shop.%"\n'
-        'mask = { mail = "sha256" }\n'
+        'mask = { mail = "null" }\n'
     )
     _, _, found = run(capsys, "config", "explain", "shop.log_1", "--config", str(file))
     assert (found["tables"], found["policy"], found["on_ddl"]) == (r"shop.log\_%", "stop", "stop")
     _, _, found = run(capsys, "config", "explain", "shop.logs", "--config", str(file))
     assert (found["tables"], found["policy"]) == ("shop.%", "apply")
-    assert found["mask"] == [["mail", "sha256"]]
+    assert found["mask"] == [["mail", "null"]]
     _, _, found = run(capsys, "config", "show", "--config", str(file))
     keys = found["keys"]
     assert keys["tables[1].on_ddl"] == {"value": "stop", "from": "file"}

@@ -1,0 +1,87 @@
+"""Masked and withheld columns, under another database's name, beside a live server: rows of the log
+and rows that are read from the source become the same, and no value is seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_repl.copy.source_tables import list_tables
+from spark_repl.ddl.filters import Filters
+from spark_repl.errors import SchemaError
+from spark_repl.source.connection import DumpConnection
+from tests.support.local_delta import at_cut, cuts
+
+from .following import Following
+from .receiving import config_for
+from .server import Server
+
+SECRET = "planted-secret-hunter2"
+TYPES = {
+    "v": ("VARCHAR(60)", f"'{SECRET}'"), "b": ("VARBINARY(60)", f"'{SECRET}'"),
+    "t": ("TEXT", f"'{SECRET}ä'"), "l": ("VARCHAR(60) CHARACTER SET latin1", f"'{SECRET}é'"),
+    "i": ("BIGINT UNSIGNED", "18446744073709551615"), "d": ("DECIMAL(20, 4)", "-12345678.5"),
+    "day": ("DATE", "'2026-01-02'"), "at": ("DATETIME(6)", "'2026-01-02 03:04:05.060708'"),
+    "ts": ("TIMESTAMP(3) NULL", "'2026-01-02 03:04:05.678'"), "y": ("YEAR", "2026"),
+    "tm": ("TIME(2)", "'-12:34:56.78'"), "e": ("ENUM('x', 'yy')", "'yy'"),
+    "s": ("SET('x', 'yy')", "'x,yy'"), "bit1": ("BIT(1)", "b'1'"), "bit9": ("BIT(9)", "b'101'"),
+}  # fmt: skip
+OTHERS = {
+    "keep": ("VARCHAR(60)", f"'{SECRET}7788'"), "cut": ("CHAR(60)", f"'ab{SECRET}'"),
+    "bcut": ("VARBINARY(60)", f"'ab{SECRET}'"), "gone": ("TEXT", f"'{SECRET}'"),
+    "j": ("JSON", f"'{{\"a\": \"{SECRET}\"}}'"), "c": ("VARCHAR(60)", f"'{SECRET}'"),
+    "n": ("INT", "7"),
+}  # fmt: skip
+MASKS = dict.fromkeys(TYPES, "sha256") | {
+    "keep": "keep_last:4", "cut": "truncate:2", "bcut": "truncate:2", "j": "null",
+    "c": "constant:-",
+}  # fmt: skip
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    shared_server.query("DROP DATABASE IF EXISTS t", "RESET BINARY LOGS AND GTIDS")
+    columns = ", ".join(f"`{name}` {kind}" for name, (kind, _) in {**TYPES, **OTHERS}.items())
+    values = ", ".join(value for _, value in {**TYPES, **OTHERS}.values())
+    nulls = ", ".join("NULL" for _ in {**TYPES, **OTHERS})
+    shared_server.query(
+        "CREATE DATABASE t", f"CREATE TABLE t.a (id INT PRIMARY KEY, {columns})",
+        f"INSERT INTO t.a VALUES (1, {values}), (2, {nulls})",
+        "ALTER TABLE t.a ADD w VARCHAR(20) DEFAULT 'w'",
+        f"INSERT INTO t.a VALUES (3, {values}, 'x')", "UPDATE t.a SET n = 8 WHERE id = 3",
+    )  # fmt: skip
+    return shared_server
+
+
+def test_both_ways_give_the_same(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASK_KEY", "planted-key-2718")
+    rule = {"match": "u.a", "exclude": ["gone"], "mask": MASKS}
+    given = {"tables": [rule], "filters": {"rewrite_db": ["t->u"]}, "mask_key_env": "MASK_KEY"}
+    with Following(server, tmp_path, **given) as following:  # type: ignore[arg-type]
+        following.catch_up()
+        found = following.verify()
+        assert found.tables["u.a"] == {"rows": 3, "ranges": 1, "differing": 0, "undecided": 0}
+    target = Path(following.config.target.path)
+    one, nulls, other = at_cut(target, cuts(target)[-1])["u.a"]
+    assert one[len(TYPES) + 1 :] == ("*" * len(SECRET) + "7788", "ab", b"ab", None, "-", 7, "w")
+    assert nulls == (2, *[None] * (len(TYPES) + 4), "-", None, "w")
+    assert one[1] == one[2] and all(len(text) == 64 for text in one[1 : len(TYPES) + 1])
+    assert (other[:-2], other[-2:]) == ((3, *one[1:-2]), (8, "x"))
+    files = [path for path in target.rglob("*") if path.is_file()]
+    assert [f for f in files if SECRET.encode() in f.read_bytes()] == []
+
+
+def test_tables_that_would_share_a_name_are_not_copied(server: Server, tmp_path: Path) -> None:
+    server.query("CREATE DATABASE IF NOT EXISTS u", "CREATE TABLE u.a (id INT PRIMARY KEY)")
+    connection = DumpConnection(config_for(server, tmp_path).source)
+    try:
+        with pytest.raises(SchemaError, match=r"t\.a and u\.a would share u\.a"):
+            list_tables(connection.rows, (), Filters(rewrite_db=("t->u",)))
+        rules = Filters(rewrite_db=("t->u",), ignore_table=("u.b",), wild_do_table=("z.%",))
+        assert list_tables(connection.rows, (), rules) == []
+    finally:
+        connection.close()
+        server.query("DROP DATABASE u")

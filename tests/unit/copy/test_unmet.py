@@ -1,0 +1,49 @@
+"""Rules that fit nothing on the source are named."""
+
+from __future__ import annotations
+
+from spark_repl.config import Config
+from spark_repl.copy.unmet import unmet, unmet_on
+from spark_repl.ddl.filters import Filters
+from spark_repl.ddl.table_rules import TableRules
+
+NAMES = ["shop.orders", "shop.log_1", "crm.people"]
+
+
+def said(**given: object) -> list[str]:
+    config = Config.from_mapping(given)
+    return list(unmet(NAMES, Filters.of(config.filters), TableRules(config.tables)))
+
+
+def test_what_fits_says_nothing() -> None:
+    filters = {
+        "do_db": ["shop", "people"], "ignore_table": ["shop.log_1"], "rewrite_db": ["crm->people"],
+        "wild_do_table": [r"shop.log\_%", "people.%"],
+    }  # fmt: skip
+    rules = [{"match": "people.people"}, {"match": "%.orders"}]
+    assert said(filters={**filters, "wild_do_table": ["%.%"]}, tables=rules) == []
+
+
+def test_each_entry_that_fits_nothing() -> None:
+    filters = {
+        "do_db": ["shp", "shop"], "ignore_table": ["shop.lgo"],
+        "wild_ignore_table": ["crm.%", "x.%"], "rewrite_db": ["crm->people", "carm->p"],
+    }  # fmt: skip
+    rules = [{"match": "shop.orderz"}, {"match": "people.%"}, {"match": "shop.%"}]
+    assert said(filters=filters, tables=rules) == [
+        "filters.rewrite_db carm->p: the source has no table in carm",
+        "filters.do_db shp fits nothing on the source",
+        "filters.ignore_table shop.lgo fits nothing on the source",
+        "filters.wild_ignore_table crm.% fits nothing on the source",
+        "filters.wild_ignore_table x.% fits nothing on the source",
+        "tables[1].match shop.orderz decides about no table of the source",
+        "tables[2].match people.% decides about no table of the source",
+    ]
+
+
+def test_a_source_is_asked_and_its_names_are_folded() -> None:
+    def query(statement: str) -> list[tuple[object, ...]]:
+        return [(1,)] if "@@lower" in statement else [("Shop", "Orders")]
+
+    config = Config.from_mapping({"filters": {"do_table": ["SHOP.orders", "shop.x"]}})
+    assert unmet_on(query, config) == ["filters.do_table shop.x fits nothing on the source"]
