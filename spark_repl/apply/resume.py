@@ -35,6 +35,8 @@ from ..control.history import (
     record,
     resolve,
 )
+from ..control.table_paths import used_paths
+from ..delta.empty_commits import remove_empty_commits
 from ..gtid import GtidSet
 from ..relay.look import look
 from ..relay.source_place import SourcePlace
@@ -91,8 +93,9 @@ def resume(
     note_shown(control)
     stands = standing(control)
     cut, copy = stands.begin, stands.copy
-    tracking.load(cut)
     last = control.last_cut()
+    _mend(tracking, [shown for shown in (cut, last) if shown])
+    tracking.load(cut)
     highest = max(tracking.highest, last.position if last else 0)
     relay, (history, index) = look(
         relay_path, lambda files: indexed(files, resolve(control, files, cut, highest), folder)
@@ -129,6 +132,15 @@ def resume(
         copies=copies,
     )
     return applied, point
+
+
+def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
+    """Removes what a power failure has left of commits that no cut shows. Raises TargetError."""
+    shown = {one.path: -1 for cut in cuts for one in cut.tables.values()}
+    for one in (one for cut in cuts for one in cut.tables.values()):
+        shown[one.path] = max(shown[one.path], one.version)
+    for path in sorted(used_paths(tracking.control)):
+        remove_empty_commits(tracking.layout.table(path), shown.get(path, -1))
 
 
 @dataclass(frozen=True)

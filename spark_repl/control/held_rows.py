@@ -64,8 +64,10 @@ class HeldRows:
         """The cut of the highest position, the latest of several there; None: there is none."""
         found = list(self.newer)
         if self.cuts.num_rows:
-            positions = self.cuts.column("position")
-            highest = self.cuts.filter(pc.equal(positions, pc.max(positions)))
+            highest = self.cuts
+            for name in ("position", "at"):  # in Arrow: there may be thousands at one position
+                values = highest.column(name)
+                highest = highest.filter(pc.equal(values, pc.max(values)))
             found += [_plain(row, self.known) for row in highest.to_pylist()]
         return max(found, key=lambda row: (row["position"], row["at"]), default=None)
 

@@ -74,9 +74,16 @@ class DeltaLog(TableLog):
         return self._package.DeltaLog.forTable(self._spark._jsparkSession, folder)
 
     def _at(self, folder: str, version: int | None) -> Any:
-        """Delta's snapshot of a version; None: of the newest."""
+        """Delta's snapshot of a version; None: of the newest. Delta lists the log when it opens it:
+        what it has found since we asked is not listed a second time, which takes the longer the
+        more commits are kept."""
+        asked_ms = int(time.time() * 1000)
         log = self._log(folder)
-        java = log.update(False, self._none, self._none)
+        captured = log.getCapturedSnapshot()
+        if captured.updateTimestamp() > asked_ms:
+            java = captured.snapshot()
+        else:
+            java = log.update(False, self._none, self._none)
         if version is None or java.version() == version:
             return java
         return log.getSnapshotAt(version, self._none, self._none, False)

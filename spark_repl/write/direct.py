@@ -25,6 +25,7 @@ from ..delta.partitions import NO_PARTITION, unplaced
 from ..errors import TargetError
 from .change_data import write_changes
 from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
+from .key_segments import candidates
 from .net_changes import Changes, Look, net_changes
 from .written import Violation, WriteTask, Written
 
@@ -222,10 +223,8 @@ def _hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs
     hashes = hashes[order]
     keys = [key.take(pa.array(order)) for key in keys]
     exact = bool(task.key) and is_exact([key.type for key in keys])
-    for number, file in enumerate(task.files):
-        at, rows = index.candidates(file.path, hashes)
-        if not len(at):
-            continue
+    for number, at, rows in candidates(index, [file.path for file in task.files], hashes):
+        file = task.files[number]
         if file.vector is not None:
             dead = deletion_vector.read(task.folder, file.vector)
             live = ~_marked(dead, rows)

@@ -9,6 +9,7 @@ from .commit import commit, marked_rows
 from .compaction import CompactTask
 from .direct import write
 from .key_index import IndexTask, build
+from .key_segments import FoldTask, fold, is_due
 from .rewrite import RewriteTask, rewrite
 from .writer import by_table
 from .written import LiveFile, WriteTask, Written
@@ -32,13 +33,18 @@ class DirectWriter:
         return self._tracking.commits.live_files(table)
 
     def prepare(self, tables: Iterable[Table]) -> None:
-        """Makes the key indexes of files that others wrote, side by side, before any look-up."""
-        tasks = []
+        """Makes the key indexes of files that others wrote, side by side, before any look-up, and
+        folds those of many files."""
+        tasks, folds = [], []
         for table in tables:
             index = self._tracking.key_index(table)
             live = self._tracking.commits.live(table).adds
             tasks += [IndexTask(index, path) for path in index.missing(live)]
+            if is_due(index, tuple(live)):
+                folds.append(FoldTask(index, tuple(live)))
         self._workers.run(build, tasks, here=len(tasks) < 2)
+        if folds:
+            self._workers.run(fold, folds)
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """Adds, for tables without deletion vectors, their files that lose rows, written anew."""

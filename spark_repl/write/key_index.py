@@ -37,6 +37,8 @@ from ..runtime.parts import remove_dead_parts
 _SUFFIX = ".npy"
 """Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
 
+_ROW_BYTES = 16
+
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 
@@ -157,12 +159,20 @@ class KeyIndex:
         """Makes the index of a file from its key columns."""
         self.add(data_file, hash_keys(self.read_keys(data_file)))
 
-    def _load(self, data_file: str) -> npt.NDArray[np.int64]:
+    def load(self, data_file: str) -> npt.NDArray[np.int64]:
+        """Hashes, ascending, and the row of each; made first where there is no index."""
         try:
             return _mapped(self._path(data_file))
         except (OSError, ValueError, EOFError):  # never built, or half written by a dead machine
             self.build(data_file)
             return _mapped(self._path(data_file))
+
+    def row_count(self, data_file: str) -> int:
+        """How many rows the index of a data file has; 0 where there is none."""
+        try:
+            return os.path.getsize(self._path(data_file)) // _ROW_BYTES
+        except FileNotFoundError:
+            return 0
 
     def missing(self, data_files: Iterable[str]) -> list[str]:
         """The data files that have no index yet: others wrote them."""
@@ -194,13 +204,13 @@ class KeyIndex:
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
         """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
-        hashes, rows = self._load(data_file)
+        hashes, rows = self.load(data_file)
         if not len(hashes):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         # Files of a copy hold ranges of keys: most are none of this one's business.
         first = int(np.searchsorted(needed, hashes[0], "left"))
         last = int(np.searchsorted(needed, hashes[-1], "right"))
-        at, matched_rows = _join(needed[first:last], hashes, rows)
+        at, matched_rows = join(needed[first:last], hashes, rows)
         return at + first, matched_rows
 
     def same(
@@ -250,7 +260,7 @@ def _name(data_file: str) -> str:
 
 
 @jit_allocating
-def _join(needed: Any, keys: Any, rows: Any) -> Any:
+def join(needed: Any, keys: Any, rows: Any) -> Any:
     """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
     left = np.empty(needed.size, np.int64)
     right = np.empty(needed.size, np.int64)

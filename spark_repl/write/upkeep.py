@@ -25,6 +25,7 @@ from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
 from .discard import discard
 from .key_index import KeyIndex
+from .key_segments import forget_gone
 from .promised import Promised, files_of
 from .written import LiveFile
 
@@ -193,6 +194,7 @@ class Upkeep:
         keys = self.tracking.layout.keys(table.path)
         # Of the key, and of columns that foreign keys are looked for by.
         for name in os.listdir(keys) if os.path.isdir(keys) else ():
+            forget_gone(os.path.join(keys, name), table.folder)
             KeyIndex(os.path.join(keys, name), table.folder, []).forget_gone()
         touch(self.tracking.layout.vacuumed(table.path))
 

@@ -6,6 +6,7 @@ Each test says which of MySQL's own it stands for (scenarios.py), and asserts wh
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.cli.main import main
+from spark_repl.delta.log_replay import commit_path
 from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.relay import look
@@ -48,6 +50,28 @@ def test_mysqls_outcomes_of_a_crash(log, target, step, several, killed):
     run(log.folder, target)
     assert rows(target, A) == [(1, "x")]
     assert LocalDelta().version(str(target / "t" / "a")) - versions == (not landed)
+
+
+def test_newest_commit_is_empty_behind_a_power_failure(log, target, killed):
+    """It is removed, as no cut shows it, and what it held is applied again, once."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    log.transaction(insert(A, (2, "x")))
+    killed(log, target, lambda at: at == "before_cut")
+    folder, shown = str(target / "t" / "a"), cuts(target)[-1].tables["t.a"].version
+    newest = LocalDelta().version(folder)
+    lost = [Path(commit_path(folder, version)) for version in range(shown + 1, newest + 1)]
+    for path in lost:
+        path.write_bytes(b"")
+    assert lost
+    with pytest.raises(TargetError, match="may be writing"):
+        run(log.folder, target)
+    for path in lost:
+        os.utime(path, (0, 0))
+    run(log.folder, target)
+    assert rows(target, A) == [(1, "x"), (2, "x")]
+    assert lost[0].stat().st_size, "the same version, written anew"
+    assert not [path for path in lost[1:] if path.exists() and not path.stat().st_size]
 
 
 @pytest.mark.parametrize("step", ["before_statement", "after_statement", "before_cut", "after_cut"])

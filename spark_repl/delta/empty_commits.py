@@ -1,0 +1,75 @@
+"""Empty commits: what a power failure may leave of a table's newest versions.
+
+The name of a commit is on the disk then, and none of its bytes: Delta's readers stop at it. No cut
+shows what it held, and the relay log brings that again, as nothing goes that an unsynced commit
+stands for (``durable``). So it is removed, where nobody may be writing it, at a start, by the owner
+of the target.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+
+from ..errors import TargetError
+from ..runtime.object_store import is_remote
+from .log_replay import commit_path
+from .storage import modified, remove_if_there
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet)")
+_YOUNG_S = 60
+"""a writer that makes a file before it writes to it has written by then"""
+
+
+def remove_empty_commits(folder: str, shown: int) -> list[int]:
+    """Removes the newest commits of a table, from the last one back, as far as they are files of 0
+    bytes; returns their versions. ``shown``: the newest version that a cut names, -1 where none.
+    Raises TargetError for one that a cut or a checkpoint stands on, and for one so young that
+    somebody may be writing it."""
+    logged = os.path.join(folder, "_delta_log")
+    if is_remote(folder) or not os.path.isdir(logged):
+        return []
+    names = [match for match in map(_NAME.fullmatch, modified(logged)) if match]
+    versions = sorted((int(match[1]) for match in names if match[2] == "json"), reverse=True)
+    needed = max([shown, *(int(match[1]) for match in names if match[2] != "json")])
+    removed = []
+    for version in versions:
+        path = commit_path(folder, version)
+        if os.path.getsize(path):
+            break
+        _check(path, version, needed)
+        _remove(folder, version)
+        removed.append(version)
+        log.warning(
+            "%s was empty, as power failures leave files, and no cut shows it: removed", path
+        )
+    return removed
+
+
+def _check(path: str, version: int, needed: int) -> None:
+    if version <= needed:
+        raise TargetError(
+            f"version {version} of the table's log is an empty file, and a cut or a checkpoint"
+            " stands on it",
+            file=path,
+            hint="bring it back from a backup, or start again with an empty target",
+        )
+    if time.time() - os.path.getmtime(path) < _YOUNG_S:
+        raise TargetError(
+            f"version {version} of the table's log is an empty file, less than {_YOUNG_S} s old:"
+            " somebody may be writing it",
+            file=path,
+            hint=f"start again in {_YOUNG_S} seconds; a power failure's remains are removed then",
+        )
+
+
+def _remove(folder: str, version: int) -> None:
+    """The checksums first, Delta's and Hadoop's: whoever is cut off here finds the commit again."""
+    name = f"{version:020d}"
+    for other in (f"{name}.crc", f".{name}.crc.crc", f".{name}.json.crc"):
+        remove_if_there(os.path.join(folder, "_delta_log", other))
+    remove_if_there(commit_path(folder, version))

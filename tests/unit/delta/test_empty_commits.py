@@ -1,0 +1,62 @@
+"""What a power failure leaves of the newest commits goes; what anybody stands on, or may be
+writing, stays and is refused by its name."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from spark_repl.delta.empty_commits import remove_empty_commits
+from spark_repl.delta.log_replay import commit_path
+from spark_repl.errors import TargetError
+
+
+def _table(folder: Path, *texts: str, age_s: float = 600) -> str:
+    (folder / "_delta_log").mkdir()
+    for version, text in enumerate(texts):
+        path = commit_path(str(folder), version)
+        Path(path).write_text(text)
+        os.utime(path, (time.time() - age_s,) * 2)
+    return str(folder)
+
+
+def _left(folder: Path) -> list[str]:
+    return sorted(path.name.lstrip("0")[:6] for path in (folder / "_delta_log").iterdir())
+
+
+def test_the_newest_go_with_their_checksums(tmp_path):
+    table = _table(tmp_path, "{}", "{}", "", "")
+    for name in (f"{2:020d}.crc", f".{3:020d}.json.crc"):
+        (tmp_path / "_delta_log" / name).write_bytes(b"x")
+    assert remove_empty_commits(table, 1) == [3, 2]
+    assert _left(tmp_path) == [".json", "1.json"]
+    assert remove_empty_commits(table, 1) == []
+
+
+def test_one_with_a_commit_behind_it_stays(tmp_path):
+    assert remove_empty_commits(_table(tmp_path, "{}", "", "{}"), -1) == []
+    assert len(_left(tmp_path)) == 3
+
+
+def test_what_a_cut_or_a_checkpoint_stands_on_is_refused(tmp_path):
+    table = _table(tmp_path, "{}", "")
+    with pytest.raises(TargetError, match="a cut or a checkpoint"):
+        remove_empty_commits(table, 1)
+    (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"x")
+    with pytest.raises(TargetError, match="a cut or a checkpoint"):
+        remove_empty_commits(table, 0)
+    assert len(_left(tmp_path)) == 3
+
+
+def test_one_that_somebody_may_be_writing_is_refused(tmp_path):
+    with pytest.raises(TargetError, match="may be writing"):
+        remove_empty_commits(_table(tmp_path, "{}", "", age_s=1), 0)
+    assert len(_left(tmp_path)) == 2
+
+
+def test_a_folder_without_a_log(tmp_path):
+    assert remove_empty_commits(str(tmp_path / "none"), -1) == []
+    assert remove_empty_commits("s3a://bucket/t", -1) == []
