@@ -84,9 +84,11 @@ _SOAK = {
     "xa_kept", "xa_forget",
 }  # fmt: skip
 _XA = [point for point in POINTS if point.startswith("xa_")]
-# live/test_receiver.py; unit/control/test_copies.py
+# live/test_receiver.py, applier/test_quarantine.py; unit/control/test_copies.py
 _ELSEWHERE = [
-    point for point in POINTS if point.startswith("relay_") or point == "replaced_removed"
+    point
+    for point in POINTS
+    if point.startswith(("relay_", "quarantine_")) or point == "replaced_removed"
 ]
 
 
