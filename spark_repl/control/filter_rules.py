@@ -18,6 +18,7 @@ from .table_paths import current_paths
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ..binlog.definition import TableDefinition
     from .control import Control
     from .name_case import NameCase
 
@@ -69,6 +70,12 @@ class FilterRules:
     @property
     def now(self) -> Filters:
         return self._as_named(self._rules)
+
+    def seen(self, made: TableDefinition) -> None:
+        """Takes in whose the rows of a table are that the target has, where the source calls it
+        otherwise."""
+        if made.source_name:
+            self.origins[made.name] = made.source_name
 
     def ended(self, tables: Iterable[str]) -> list[str]:
         """Which of the target's tables the rules leave out since the last run: they would stay as

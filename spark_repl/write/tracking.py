@@ -105,17 +105,16 @@ class Tracking:
             if snapshot is None:
                 if at_cut is not None:
                     raise TargetError(
-                        "the table is gone",
-                        table=name,
-                        file=self.layout.table(path),
+                        "the table is gone", table=name, file=self.layout.table(path),
                         hint="restore it, or start again with an empty target",
-                    )
+                    )  # fmt: skip
                 continue  # the applier died between the announcement and the creation
             table = self._loaded(name, path, snapshot, cut)
             table.complete &= name not in changed
             check_columns(table, self.column_rules)
             if made_by == MADE_BY_ROWS:
                 self.tables[table.name] = table
+                self.filters.seen(table.definition)
             else:
                 self._begun[table.name, made_by] = table
             if at_cut is not None:

@@ -120,6 +120,16 @@ def test_a_table_is_renamed_to_another_s_name(log: LogWriter, tmp_path: Path) ->
     assert isinstance(shared(log, tmp_path / "lake"), SchemaError)
 
 
+def test_rows_of_another_table_behind_a_restart(log: LogWriter, tmp_path: Path) -> None:
+    """As of a log that begins behind the CREATE of both."""
+    target = tmp_path / "lake"
+    assert run(log.folder, target, filters=TO_V)
+    log.transaction(insert(Table("a", database="v"), (2, "y")))
+    with pytest.raises(SchemaError, match=r"v\.a and t\.a would share|t\.a and v\.a would share"):
+        run(log.folder, target, filters=TO_V)
+    assert last(target) == {"v.a": [(1, "x")]}
+
+
 def test_a_database_that_has_others_tables_is_not_dropped(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("DROP DATABASE u", "")
     assert isinstance(shared(log, tmp_path / "lake"), SettingError)
