@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import BINARY
+from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
 from ..errors import SettingError, StatementError
 from ..wildcards import is_plain
