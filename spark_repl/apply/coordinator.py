@@ -117,10 +117,22 @@ class Coordinator:
         log.info("%s", said)
         self._status.warns([said])
 
-    def apply_at_start(self, records: Records) -> None:
-        """The same of records that no batch of the stream will bring."""
-        self._status.count(at_start=len(records))
-        self.apply(records)
+    def catch_up(self, offset: int | None) -> None:
+        """Applies what lies between the tables and the ``offset`` from which the stream resumes.
+
+        A checkpoint that is ahead of the tables (an old copy of them was restored, or it survived
+        them) would otherwise skip transactions, and with an idle source no batch would come.
+        """
+        if offset is None or offset <= self.position:
+            return
+        records = self._applied.index.slice(self.position, offset)
+        if len(records):
+            log.warning(
+                "the streaming checkpoint is ahead of the tables: applying %d transactions first",
+                len(records),
+            )
+            self._status.count(at_start=len(records))
+            self.apply(records)
 
     def _run(self, records: Records) -> None:
         """Returns when all has landed, or stop() came."""

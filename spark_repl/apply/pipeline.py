@@ -32,17 +32,14 @@ from ..relay.record import gtid_name, holding
 from ..runtime.retry import Stopped
 from ..schedule.group import XA_PARTS, Group, Records
 from ..write.row_fault import RowFault
-from ..write.table_changes import TableChanges
 from .commit_order import CommitOrder, turned_away
 from .landing import Dispatched, Landing
 from .lanes import GROUPS_AHEAD
 from .low_water_mark import LowWaterMark
 from .staging import Staging
-from .statements import Statements
 from .xa_parts import XaParts
 
 if TYPE_CHECKING:
-    from ..config import Apply
     from ..observe.applier_status import ApplierStatus
     from ..runtime.retry import Retries
     from ..schedule.branches import Branch, XaGroup
@@ -51,6 +48,7 @@ if TYPE_CHECKING:
     from .applied_log import AppliedLog
     from .resume import ResumePoint
     from .stager import Stager
+    from .statements import Statements
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +62,6 @@ class Pipeline:
 
     def __init__(
         self,
-        apply: Apply,
         applied: AppliedLog,
         tracking: Tracking,
         point: ResumePoint,
@@ -72,10 +69,11 @@ class Pipeline:
         retries: Retries,
         stager: Stager,
         writer: GroupWriter,
+        statements: Statements,
     ) -> None:
         """Raises TargetError when bytes of a prepared XA branch are gone, FencedError when another
         one owns the target now."""
-        control = tracking.control
+        control, apply = tracking.control, stager.settings
         self._applied, self._control, self._apply = applied, control, apply
         self._status, self._retries = status, retries
         self._stager, self._catch_up = stager, stager.catch_up
@@ -90,13 +88,7 @@ class Pipeline:
         self._landing = Landing(
             self._staging,
             writer,
-            Statements(
-                tracking,
-                applied,
-                TableChanges(tracking, writer.workers, status.rewrites),
-                self._catch_up,
-                copies=point.copies,
-            ),
+            statements,
             self.mark,
             self._order,
             self._xa,

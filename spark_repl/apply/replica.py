@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from ..control.control import Control
 from ..control.copies import CatchUp
 from ..control.layout import Layout
 from ..control.owner import succeed
+from ..decode.cascade_events import read_changes_of
 from ..decode.stage import stage
 from ..delta.delta_log import DeltaLog
 from ..delta.public_log import open_table_log
@@ -32,6 +34,7 @@ from ..runtime.retry import Retries, Retry, Stopped
 from ..runtime.workers import Workers
 from ..write.emulated import emulate
 from ..write.group_writer import GroupWriter
+from ..write.table_changes import TableChanges
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .checkpoint import resume_offset
@@ -42,6 +45,7 @@ from .replaying import Replaying
 from .resume import resume, show_copy
 from .spark_source import MySQLRelaySource
 from .stager import Stager
+from .statements import Statements
 from .stream import RelayStream
 from .stream_listener import StreamListener
 
@@ -61,6 +65,7 @@ log = logging.getLogger(__name__)
 _NOT_COPIED = "no cut shows the tables until they are copied, by run or by snapshot --table"
 
 OnGroup = Callable[[Counters, int], None]
+_EMULATE = partial(emulate, read_changes_of)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Parts:
     delta_log: Callable[[SparkSession], TableLog] = DeltaLog
     stage: Callable[[StageTask], Staged] = stage
     """a worker's part of reading a group"""
-    emulate: Callable[[CascadeTask], Cascaded] = emulate
+    emulate: Callable[[CascadeTask], Cascaded] = _EMULATE
     """and of following what foreign keys have done with it"""
 
 
@@ -184,7 +189,9 @@ class Replica:
         stager.quarantining.load(self._fault)
         self._fault = None
         point = Replaying(stager, writer, config.apply).carry_out(point)
-        pipeline = Pipeline(config.apply, applied, tracking, point, status, retries, stager, writer)
+        changes = TableChanges(tracking, workers, status.rewrites)
+        statements = Statements(tracking, applied, changes, catch_up, copies=point.copies)
+        pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)
         coordinator = Coordinator(
             config.apply, applied, pipeline, status, stopping,
             gaps=Gaps(tracking, applied, pipeline.mark, catch_up.until(point.executed)),
@@ -257,28 +264,11 @@ class Replica:
             listener=StreamListener(opened.status) if self._endpoint else None,
         )
         opened.coordinator.end_by_hand()
-        self._catch_up(opened)
+        opened.coordinator.catch_up(resume_offset(opened.checkpoint))
         if not stream.has_met_until():
             stream.run(follow=follow)
         if opened.coordinator.reached_until:
             self._stop.set()
-
-    def _catch_up(self, opened: Opened) -> None:
-        """Applies what lies between the tables and the offset from which the stream resumes.
-
-        A checkpoint that is ahead of the tables (an old copy of them was restored, or it survived
-        them) would otherwise skip transactions, and with an idle source no batch would come.
-        """
-        coordinator, offset = opened.coordinator, resume_offset(opened.checkpoint)
-        if offset is None or offset <= coordinator.position:
-            return
-        records = opened.applied.index.slice(coordinator.position, offset)
-        if len(records):
-            log.warning(
-                "the streaming checkpoint is ahead of the tables: applying %d transactions first",
-                len(records),
-            )
-            coordinator.apply_at_start(records)
 
     def result(self, seconds: float) -> Result:
         """What stands now, ``seconds`` after the run's beginning. Raises LogError where the log is

@@ -63,7 +63,7 @@ class Stager:
         emulate: Callable[[CascadeTask], Cascaded],
         catch_up: CatchUp,
     ) -> None:
-        self.tracking, self.workers = tracking, workers
+        self.tracking, self.workers, self.settings = tracking, workers, config.apply
         self._log, self._stage, self.emulate = log, stage, emulate
         self.catch_up, self._without_cascades = catch_up, config.ddl.without_cascades
         order = config.apply.preserve_commit_order

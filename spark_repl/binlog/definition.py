@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DecodeError
-from .charsets.charset import BINARY
+from .charsets import BINARY
 from .partitioning import Partitioning, partitioning_of
 from .table_keys import (
     ForeignKey,

@@ -14,7 +14,7 @@ from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from ..config import Config, Source, load, read_values, toml
-from ..config_tables import TableRule
+from ..config.tables import TableRule
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..ddl.filters import Filters

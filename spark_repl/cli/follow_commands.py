@@ -1,5 +1,4 @@
-"""What has to do with a live server: ``run``, ``snapshot``, ``receive``, ``verify``, ``relay
-purge``."""
+"""What has to do with a live server: ``run``, ``snapshot``, ``receive``, ``relay purge``."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import sys
 from ..config import Config, load
 from ..errors import ConfigError, SparkReplError
 from ..service import following
-from . import inspect, verify_command
+from . import inspect
 from .configuration import loaded
 
 
@@ -42,10 +41,6 @@ def snapshot(options: argparse.Namespace) -> int:
     }
     inspect.emit(fields, options.json)
     return 0
-
-
-def verify(options: argparse.Namespace) -> int:
-    return verify_command.verify(options, following.snapshot)
 
 
 def receive(options: argparse.Namespace) -> int:

@@ -17,17 +17,17 @@ from .arguments import parser
 
 # Command -> module of this room and function: a command loads what it needs, and no other's.
 _RUN = {
-    "setup": "setup_commands.setup",
+    "setup": "setup.setup",
     "init": "init_command.init",
     "config check": "config_command.check",
     "config show": "config_command.show",
     "config explain": "config_command.explain",
-    "demo": "setup_commands.demo",
+    "demo": "demo_command.demo",
     "apply": "apply_command.apply",
     "run": "follow_commands.run",
     "snapshot": "follow_commands.snapshot",
     "receive": "follow_commands.receive",
-    "verify": "follow_commands.verify",
+    "verify": "verify_command.verify",
     "status": "status_command.show_status",
     "report": "report_command.report",
     "cut list": "cut_command.list_cuts",

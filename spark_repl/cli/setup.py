@@ -7,6 +7,7 @@ paths, is the run whose JVM archives its classes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -67,11 +68,11 @@ def train(new_archive: str, target: str) -> None:
     gateway.proc.wait()
 
 
-def run(*, s3: bool, as_json: bool) -> int:
+def setup(options: argparse.Namespace) -> int:
     """Says what was found and made. Raises SetupError without Java or jars; exit code 0."""
     fields = {"java": check_java(), "delta_jars": len(delta_jars()), "folder": str(jar_folder())}
     print(f"Java {fields['java']}, {fields['delta_jars']} Delta jars in {fields['folder']}")
-    if s3:
+    if options.s3:
         fields["s3_jars"] = len(s3_jars())
         print(f"{fields['s3_jars']} jars of S3A in {cache_folder() / 'jars'}")
     if not archive().exists():
@@ -79,7 +80,7 @@ def run(*, s3: bool, as_json: bool) -> int:
             print(f"Class archive {make_archive()}")
         except SetupError as error:
             print(f"Warning: {error.message}\nTry: {error.hint}", file=sys.stderr)
-    if as_json:
+    if options.json:
         print(json.dumps(fields | {"archive": str(archive()) if archive().exists() else None}))
     return 0
 

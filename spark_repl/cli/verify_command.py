@@ -16,8 +16,6 @@ from ..config import load
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..config import Config
     from ..verify.verifier import Limits
 
@@ -25,8 +23,7 @@ UNDECIDED = 3
 _NICE = 10
 
 
-def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
-    """``copy_anew``: makes new copies of tables, for --repair (service/following)."""
+def verify(options: argparse.Namespace) -> int:
     config = load(options.config)
     config.check_supported()
     if odd := [name for name in options.table if not all(name.partition("."))]:
@@ -39,7 +36,11 @@ def verify(options: argparse.Namespace, copy_anew: Callable[..., Any]) -> int:
         return _between(options, config, only, limits)
     from ..verify.command import verify as carry_out
 
-    repair = partial(copy_anew, config, master=options.master) if options.repair else None
+    repair = None
+    if options.repair:
+        from ..service.following import snapshot
+
+        repair = partial(snapshot, config, master=options.master)
     found = carry_out(config, only, limits, master=options.master, repair=repair)
     if options.json:
         print(json.dumps(found, default=str))

@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
-from ..binlog.charsets.charset import BINARY
+from ..binlog.charsets import BINARY
 from ..binlog.definition import (
     CHARACTER_TYPES,
     NUMERIC_TYPES,

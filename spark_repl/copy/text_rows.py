@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets.charset import BINARY
+from ..binlog.charsets import BINARY
 from ..binlog.definition import (
     CHARACTER_TYPES,
     DATE_TYPES,
@@ -28,7 +28,7 @@ from ..binlog.json.variant_text import text_to_variant
 from ..binlog.kernels.jit import jit
 from ..binlog.rows.twins import has_second_forms, refuse_second_forms
 from ..binlog.types import nested, text
-from ..binlog.types.temporal import ZERO_DATES_HINT
+from ..binlog.types.calendar import ZERO_DATES_HINT
 from ..binlog.types.values import Values
 from ..errors import SchemaError, SourceLostError
 from ..source.dump import refusal

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of, plain_name, table_name
+from ..config.wildcards import fits
 from ..ddl.filters import Filters
 from ..ddl.lower_names import fold
 from ..ddl.table_rules import TableRules
-from ..wildcards import fits
 from .source_tables import Query, case_of_names
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import BINARY
+from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
-from ..wildcards import is_plain
 from .alteration import Altered, Filled, Kept, Unknown
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
-    from ..config_tables import TableRule
+    from ..config.tables import TableRule
     from .alteration import Origin
 
 _T = ColumnType

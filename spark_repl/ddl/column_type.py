@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import charset_of, to_text
-from ..binlog.charsets.collations import name_of
+from ..binlog.charsets.charset import charset_of, name_of, to_text
 from ..binlog.definition import ColumnType
 from ..errors import DecodeError, StatementError
 from .charsets import TURKISH, collation

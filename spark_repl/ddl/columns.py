@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import BINARY, charset_of
-from ..binlog.charsets.collations import number_of
+from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import charset_of, number_of
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..errors import StatementError
 from . import charsets, column_type

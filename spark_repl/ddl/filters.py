@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of, plain_name
-from ..wildcards import first_fitting
+from ..config.wildcards import first_fitting
 from .lower_names import fold
 from .rewrites import Rewrites
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from ..binlog.table_name import plain_name
-from ..config_rules import policed
+from ..config.rules import policed
 from .lower_names import fold
 
 

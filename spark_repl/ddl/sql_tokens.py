@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..binlog.events.query_status import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from ..binlog.table_name import table_name
 from ..errors import StatementError
+
+# Bits of sql_mode.
+ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
 
 WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
 

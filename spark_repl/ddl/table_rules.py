@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ..binlog.table_name import plain_name
-from ..config_tables import TableRule
-from ..wildcards import fits
+from ..config.tables import TableRule
+from ..config.wildcards import fits
 from .lower_names import fold
 
 NO_RULE = TableRule()

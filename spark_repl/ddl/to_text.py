@@ -14,7 +14,8 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets.charset import BINARY, UTF8, charset_of, to_text
+from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.one_byte import NONE, one_byte_table
 from ..binlog.definition import Column, ColumnType
 from ..errors import DecodeError

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets.charset import BINARY, charset_of
+from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
 from ..errors import Unconvertible
 from .charsets import collation

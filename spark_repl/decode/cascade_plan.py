@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import BINARY, charset_of
-from ..binlog.charsets.collations import NAMES
+from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import NAMES, charset_of
 from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
 from ..ddl.lower_names import fold
 from ..errors import DecodeError

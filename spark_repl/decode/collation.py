@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from ..binlog.charsets.collations import NAMES
+from ..binlog.charsets.charset import NAMES
 from ..errors import DecodeError
 
 EXACT = 0

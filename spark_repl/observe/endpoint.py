@@ -21,7 +21,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from ..config_rules import LISTEN, host_port, is_local
+from ..config.rules import LISTEN, host_port, is_local
 from ..errors import ConfigError, SparkReplError
 from .applier_status import Note
 from .page import POLICY

@@ -59,10 +59,7 @@ def status(
     rated = live.get("rates", {})
     found: dict[str, Any] = {
         "state": _state(held and held[1], live, running=running),
-        "lag": {
-            "receiver": asdict(receiver_lag(live, receiver, relay)),
-            "applier": asdict(applier_lag(live, last, receiver, running=running)),
-        },
+        "lag": _lag(live, last, receiver, relay, running=running),
         "rates": rates(rated, running=running),
         **{name: live.get(name, {}) for name in _FIGURES},
         "replication_connection_status": [receiver] if receiver else [],
@@ -85,6 +82,20 @@ def status(
         stands = _positions(Layout(target), last, channel, each_table)
         found["tables"] = _tables(last, stands, shown_by_rows(control), rated, running=running)
     return {**found, "problems": [asdict(problem) for problem in problems(found)]}
+
+
+def _lag(
+    live: Mapping[str, Any],
+    last: Cut | None,
+    receiver: Mapping[str, Any] | None,
+    relay: str | None,
+    *,
+    running: bool,
+) -> dict[str, Any]:
+    return {
+        "receiver": asdict(receiver_lag(live, receiver, relay)),
+        "applier": asdict(applier_lag(live, last, receiver, running=running)),
+    }
 
 
 def _control(target: str, *, received: bool) -> Control:

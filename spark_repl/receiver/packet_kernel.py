@@ -19,8 +19,7 @@ from ..binlog.events.scan import (
 )
 from ..binlog.events.transaction import END, START, Transactions
 from ..binlog.kernels.crc import crc32_update
-from ..binlog.kernels.jit import jit
-from ..binlog.kernels.loads import copy
+from ..binlog.kernels.jit import copy, jit
 
 PACKET_MAX = 0xFFFFFF
 _HEADER, _CRC = 19, 4

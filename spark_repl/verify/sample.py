@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.charsets.charset import BINARY
+from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..binlog.kernels.crc import crc32
 from ..binlog.kernels.jit import jit_allocating

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.charsets.charset import BINARY
+from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..copy.source_tables import literal, quoted
 from ..source.account import mask_key

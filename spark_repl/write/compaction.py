@@ -1,4 +1,5 @@
-"""Compaction: small and half-dead data files of a table become one file, beside the stream.
+"""Compaction: small and half-dead data files of a table become one file, beside the stream; and in
+tables without deletion vectors a file that loses rows is written anew (``rewrite``).
 
 Which files (``choose``), what a worker does (``compact``), and what is committed (``actions_of``).
 The rewrite works on the rows that were live when it was planned. Rows that the stream marks in the
@@ -24,6 +25,7 @@ from ..delta.log_replay import Action
 from ..delta.statistics import loosened, row_count
 from .commit import removed
 from .key_index import KeyIndex, write_indexed
+from .written import Written
 
 if TYPE_CHECKING:
     from .table import Table
@@ -197,3 +199,22 @@ def _moved(done: Compacted, number: int, folder: str, live: Action | None) -> Bi
     gone = _rows(deletion_vector.read(folder, vector) - before).astype(np.int64)
     rank = np.searchsorted(_rows(before), gone)
     return BitMap(array.array("I", (first + gone - rank).tolist()))
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """A file to be written anew. ``of``: the file; ``gone``: serialized roaring bitmap of its rows
+    that go."""
+
+    of: CompactTask
+    gone: bytes
+
+
+def rewrite(task: RewriteTask) -> Written:
+    """What is left of the file as a new one, with its key index; none if nothing is left."""
+    (file,) = task.of.files
+    out = Written(task.of.table, gone=[file.path])
+    rows = live_rows(task.of, file, BitMap.deserialize(task.gone))
+    if rows.num_rows:
+        out.adds += write_indexed(task.of.index, task.of.columns, rows)
+    return out

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .commit import commit, marked_rows
-from .compaction import CompactTask
+from .compaction import CompactTask, RewriteTask, rewrite
 from .direct import write
 from .key_index import IndexTask, build
 from .key_segments import FoldTask, fold, is_due
-from .rewrite import RewriteTask, rewrite
 from .writer import by_table
 from .written import LiveFile, WriteTask, Written
 

@@ -17,9 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.kernels.jit import DONE, FULL
-from ..decode.cascade_events import Changes, read_changes_of
 from ..decode.cascade_kernel import DEEP, DEPTH_MAX, Out, Stack, simulate
-from ..decode.cascade_plan import HINT, Plan
+from ..decode.cascade_plan import HINT
 from ..decode.cascade_rows import Events, Graph, Rows
 from ..decode.staged import Part, Staged
 from ..delta.columns import one_chunk
@@ -29,15 +28,22 @@ from .cascade_codes import Codes, codes_of, graph_of
 from .cascade_task import FILE, ROW, Cascaded, CascadeTask, kept
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..decode.cascade_events import Changes
+    from ..decode.cascade_plan import Plan
+    from ..decode.staged import StageTask
+
+    Reads = Callable[[Plan, Sequence[StageTask]], Changes]
 
 Longs = npt.NDArray[np.int64]
 
 
-def emulate(task: CascadeTask) -> Cascaded:
-    """Raises DecodeError and LogError with the change's place."""
+def emulate(read: Reads, task: CascadeTask) -> Cascaded:
+    """``read``: reads the changes that cascades may have made (``decode.cascade_events``). Raises
+    DecodeError and LogError with the change's place."""
     plan, tables = task.plan, list(task.plan.definitions)
-    changes = read_changes_of(plan, task.stage)
+    changes = read(plan, task.stage)
     found = {name: _found([p for n, p in task.found if n == name], plan, name) for name in tables}
     logged = [_logged(plan, changes, number) for number in range(len(tables))]
     rows = [

@@ -16,8 +16,7 @@ from ..delta.columns import one_chunk, open_file, stored_columns, with_type
 from ..errors import StatementError
 from .change_data import write_changes
 from .commit import check_files
-from .compaction import CompactTask
-from .rewrite import RewriteTask, rewrite
+from .compaction import CompactTask, RewriteTask, rewrite
 from .written import Written
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ..source.account import mask_key
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
-    from ..config_tables import TableRule
+    from ..config.tables import TableRule
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import string
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.charsets.charset import charset_of
-from spark_repl.binlog.charsets.collations import NAMES
+from spark_repl.binlog.charsets.charset import NAMES, charset_of
 from spark_repl.decode.collation import comparable
 
 from .server import Server

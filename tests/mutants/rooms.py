@@ -31,7 +31,7 @@ ROOMS: dict[str, Room] = {
     ),
     "direct writes": Room(
         ("write/direct.py", "write/direct_writer.py", "write/commit.py", "write/group_writer.py",
-         "write/rewrite.py"),
+         "write/compaction.py"),
         ("unit/write/test_group_writer.py", "unit/delta/test_partitions.py",
          "unit/delta/test_statistics.py",
          "unit/write/test_table_commits.py", "applier/test_guards.py", "applier/test_outcomes.py",

@@ -56,7 +56,7 @@ def test_bounds_checks_bite(tmp_path: Path) -> None:
     """What the test above stands on."""
     code = (
         "import numpy as np; from spark_repl.binlog.kernels.jit import number\n"
-        "from spark_repl.binlog.kernels.loads import same, u32\n"
+        "from spark_repl.binlog.kernels.jit import same, u32\n"
         "data = np.zeros(3, np.uint8)\n"
         "for read, *args in (number, 2, 4), (u32, 0), (same, 0, 1, 3):\n"
         "    try: read(data, *args)\n"

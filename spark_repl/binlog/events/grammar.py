@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..event_types import EventType
-from ..kernels.jit import jit
-from ..kernels.loads import copy, u64
+from ..kernels.jit import copy, jit, u64
 from .transaction import (
     COMMIT_TIME,
     FLAGS,

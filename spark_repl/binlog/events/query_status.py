@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...errors import DecodeError
 from ..charsets.charset import charset_of, to_text
 
-ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
 _CATALOG_WITH_END, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12
 _SQL_MODE, _CHARSET, _XID, _UTF8MB4 = 1, 4, 17, 18
 _COLLATION, _MICROSECONDS, _TIMESTAMPS = 8, 13, 16

@@ -35,8 +35,12 @@ from ..kernels.jit import (
     Int,
     Ints,
     jit,
+    same,
+    u8,
+    u16,
+    u32,
+    u64,
 )
-from ..kernels.loads import same, u8, u16, u32, u64
 from .grammar import is_rows
 
 _DUMMY_TABLE = 0xFFFFFF

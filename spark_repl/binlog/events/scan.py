@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..event_types import EventType
-from ..kernels.jit import Int, jit
-from ..kernels.loads import u8, u32
+from ..kernels.jit import Int, jit, u8, u32
 from .grammar import (
     begins_again,
     inner_query,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.jit import Bytes, Int, Ints, jit, number
+from ..kernels.jit import Bytes, Int, Ints, jit, number, varlen
 from .damage import CUT, DOUBLE, ENTRIES, LITERAL, TYPE
 from .nodes import (
     ARRAY_NODE,
@@ -22,7 +22,7 @@ from .nodes import (
     STRING_NODE,
     UINT64,
 )
-from .walk import COUNT, NEXT, OBJECT, next_key, next_value, open_container, varlen
+from .walk import COUNT, NEXT, OBJECT, next_key, next_value, open_container
 
 
 @jit

@@ -6,9 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..kernels.jit import Bytes, Int, Ints, jit
-from ..kernels.loads import copy
-from .digits import put_digits
+from ..kernels.jit import Bytes, Int, Ints, copy, jit, put_digits
 
 # strings/dtoa.cc: with its point outside of these a number is printed with an exponent, unless
 # digits stand behind the point (17 digits with the point before the last one).

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.jit import Bytes, Int, jit, number
-from ..kernels.loads import copy
+from ..kernels.jit import Bytes, Int, copy, jit, number, put_digits, put_integer, varlen
 from .damage import CUT, ENTRIES, LITERAL, OPAQUE, TEMPORAL, TYPE
-from .digits import put_digits, put_integer
-from .walk import varlen
 
 _DIGIT_BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)

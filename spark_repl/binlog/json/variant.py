@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from ...errors import DecodeError
 from ..definition import VARIANT_STRUCT
-from ..kernels.jit import Bools, Bytes, Int, Ints, jit, jit_allocating, larger
-from ..kernels.loads import copy
+from ..kernels.jit import Bools, Bytes, Int, Ints, copy, jit, jit_allocating, larger
 from ..types.values import bitmap
 from .binary_nodes import read_nodes
 from .damage import CUT, ENTRIES, REASONS

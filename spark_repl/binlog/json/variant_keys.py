@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.jit import Bytes, Int, Ints, is_utf8, jit, jit_allocating
-from ..kernels.loads import copy
+from ..kernels.jit import Bytes, Int, Ints, copy, is_utf8, jit, jit_allocating
 from .damage import UTF8
 from .nodes import KEY, KEY_SIZE
 

@@ -57,17 +57,3 @@ def next_value(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int, Int]:
     if 4 <= kind <= (8 if width == 4 else 6):
         return kind, entry + 1, entry + 1 + width
     return kind, min(base + number(buffer, entry + 1, width), end), end
-
-
-@jit
-def varlen(buffer: Bytes, at: Int, limit: Int) -> tuple[Int, Int]:
-    """(value, behind it) of 7 bits a byte, low first; value -1 when it is cut or too long."""
-    value: Int = np.int64(0)
-    for i in range(5):
-        if at + i >= limit:
-            return np.int64(-1), at
-        byte = np.int64(buffer[at + i])
-        value |= (byte & 127) << (7 * i)
-        if byte < 128:
-            return value, at + i + 1
-    return np.int64(-1), at

@@ -30,8 +30,6 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from ...runtime.user_cache import cache_folder
-
 # numba doesn't say their types.
 _rebuild: Any = CompileResult._rebuild
 _dumps: Any = dumps
@@ -61,13 +59,14 @@ KERNEL_MODULES = (
 class KernelCache(_Cache):
     """One kernel's machine code, for each signature that it was called with."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], user_folder: Callable[[], Path]) -> None:
+        """``user_folder``: the user's cache folder."""
         self._name = f"{function.__module__}.{function.__qualname__}"
-        self._enabled = True
+        self._enabled, self._user_folder = True, user_folder
 
     @property
     def cache_path(self) -> str:
-        return str(_folders()[0])
+        return str(self._folders[0])
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The CompileResult that was kept for the signature, or None."""
@@ -75,7 +74,7 @@ class KernelCache(_Cache):
         if not self._enabled:
             return None
         entry = self._entry(sig, target_context.codegen())
-        for folder in _folders():
+        for folder in self._folders:
             try:
                 stored, code = pickle.loads((folder / _file(entry)).read_bytes())
             except (OSError, EOFError, pickle.UnpicklingError):  # none, or torn by a crash
@@ -92,13 +91,13 @@ class KernelCache(_Cache):
         entry = self._entry(sig, data.codegen)
         content = _dumps((entry, data._reduce()))
         why = ""
-        for folder in _folders():
+        for folder in self._folders:
             try:
                 _write(folder, _file(entry), content)
                 return
             except OSError as error:
                 why = error.strerror or str(error)
-        _warn(why)
+        _warn(why, self._folders)
 
     def enable(self) -> None:
         self._enabled = True
@@ -107,9 +106,13 @@ class KernelCache(_Cache):
         self._enabled = False
 
     def flush(self) -> None:
-        for folder in _folders():
+        for folder in self._folders:
             for path in folder.glob(f"{self._name}-*.nbc"):
                 path.unlink(missing_ok=True)
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return _folders(self._user_folder)
 
     def _entry(self, sig: Any, codegen: Any) -> tuple[str, str, str]:
         return self._name, repr(sig), repr(codegen.magic_tuple())
@@ -149,7 +152,7 @@ _SOURCES = _digest()
 
 
 @cache
-def _folders() -> tuple[Path, ...]:
+def _folders(user_folder: Callable[[], Path]) -> tuple[Path, ...]:
     """The folders of entries: below NUMBA_CACHE_DIR alone, or beside the package and in the user's
     cache. All are read; the first that can be written to is written to."""
     package = Path(__file__).parents[2]
@@ -161,7 +164,7 @@ def _folders() -> tuple[Path, ...]:
     name = f"kernels-{_SOURCES}-{_short(*versions)}"
     installed = f"{_PACKAGE}-{_short(str(package))}"
     given = _config.CACHE_DIR
-    own = [package / "__pycache__", cache_folder() / "kernels" / installed]
+    own = [package / "__pycache__", user_folder() / "kernels" / installed]
     above = [Path(given, installed)] if given else own
     return tuple(folder / name for folder in above)
 
@@ -196,9 +199,9 @@ def _remove_others(folder: Path) -> None:
 
 
 @cache
-def _warn(why: str) -> None:
+def _warn(why: str, folders: tuple[Path, ...]) -> None:
     _LOG.warning(
         "each process compiles its kernels anew, as it can't write to any of %s (%s)."
         " Try: let SPARK_REPL_CACHE or NUMBA_CACHE_DIR name a folder where it can",
-        ", ".join(str(folder.parent) for folder in _folders()), why,
+        ", ".join(str(folder.parent) for folder in folders), why,
     )  # fmt: skip

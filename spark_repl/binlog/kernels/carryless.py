@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .jit import compiled, jit
-from .loads import u64
+from .jit import compiled, jit, u64
 
 # x^(4*128+32), x^(4*128-32), x^(128+32), x^(128-32) modulo the polynomial.
 _BY_512 = np.uint64(0x154442BD4), np.uint64(0x1C6E41596)

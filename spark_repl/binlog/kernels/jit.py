@@ -1,16 +1,25 @@
-"""What the kernels share: array types, ``jit``, the codes they end with, reading of integers.
+"""What the kernels share: array types, ``jit``, the codes they end with, and how bytes and integers
+are read, compared, copied and printed.
 
 Bytes come as uint8[n], read-only (so that numba compiles each kernel once). No kernel reads
 outside the event it works on; a damaged event ends with one of the codes below, never a guess.
+
+numba's own ``buffer[at]`` looks at the sign of every index, which keeps the compiler from making
+one load of four bytes; ``u8`` to ``u64`` and what is made of them take ``at`` as it is. So whoever
+calls them has compared it with the event's end. With NUMBA_BOUNDSCHECK=1 (the fuzz tests) they
+index byte by byte and are checked.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from ...runtime.user_cache import cache_folder
 
 _compile: Any = None
 _compile_allocating: Any = None
@@ -75,8 +84,79 @@ def _kept(function: _F, compiler: Any) -> _F:
         return function
     kernel = compiler(function)
     if is_kernel_module(function.__module__):
-        kernel._cache = KernelCache(function)
+        kernel._cache = KernelCache(function, cache_folder)
     return cast(_F, kernel)
+
+
+_Load = Callable[[Bytes, Int], Int]
+u8: _Load
+u16: _Load
+u32: _Load
+u64: _Load
+"""int64, so that 2**63 and more are negative"""
+copy: Callable[[Bytes, Int, Int, Bytes, Int], None]
+"""copy(buffer, at, length, out, to): out[to:to + length] = buffer[at:at + length]"""
+prefetch: Callable[[Bytes, Int], None]
+"""has the cache line of buffer[at] fetched, of any ``at``; changes nothing but the time"""
+
+if compiled and not checked and sys.byteorder == "little":
+    from . import unchecked
+
+    u8, u16, u32, u64 = unchecked.u8, unchecked.u16, unchecked.u32, unchecked.u64
+    copy, prefetch = unchecked.copy, unchecked.prefetch
+else:
+
+    def _u8(buffer: Bytes, at: Int) -> Int:
+        return np.int64(buffer[at])
+
+    def _u16(buffer: Bytes, at: Int) -> Int:
+        return np.int64(buffer[at]) | np.int64(buffer[at + 1]) << 8
+
+    u8, u16 = jit(_u8), jit(_u16)
+
+    def _u32(buffer: Bytes, at: Int) -> Int:
+        return u16(buffer, at) | u16(buffer, at + 2) << 16
+
+    u32 = jit(_u32)
+
+    def _u64(buffer: Bytes, at: Int) -> Int:
+        return np.int64(u32(buffer, at)) | np.int64(u32(buffer, at + 4)) << 32
+
+    def _copy(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> None:
+        for i in range(length):
+            out[to + i] = buffer[at + i]
+
+    def _prefetch(buffer: Bytes, at: Int) -> None:
+        return
+
+    u64, copy, prefetch = jit(_u64), jit(_copy), jit(_prefetch)
+
+
+@jit
+def short(buffer: Bytes, at: Int, size: Int) -> Int:
+    """An integer of 1 to 4 bytes. ``number`` reads any, but its loop isn't inlined, which made
+    wide rows 7 % slower."""
+    if size == 1:
+        return u8(buffer, at)
+    if size == 2:
+        return u16(buffer, at)
+    if size == 4:
+        return u32(buffer, at)
+    return u16(buffer, at) | u8(buffer, at + 2) << 16
+
+
+@jit
+def same(buffer: Bytes, a: Int, b: Int, length: Int) -> bool:
+    i = 0
+    while i + 8 <= length:
+        if u64(buffer, a + i) != u64(buffer, b + i):
+            return False
+        i += 8
+    while i < length:
+        if u8(buffer, a + i) != u8(buffer, b + i):
+            return False
+        i += 1
+    return True
 
 
 @jit
@@ -86,6 +166,53 @@ def number(buffer: Bytes, at: Int, width: Int) -> Int:
     for i in range(width):
         value |= np.int64(buffer[at + i]) << (8 * i)
     return value
+
+
+@jit
+def varlen(buffer: Bytes, at: Int, limit: Int) -> tuple[Int, Int]:
+    """(value, behind it) of 7 bits a byte, low first; value -1 when it is cut or too long."""
+    value: Int = np.int64(0)
+    for i in range(5):
+        if at + i >= limit:
+            return np.int64(-1), at
+        byte = np.int64(buffer[at + i])
+        value |= (byte & 127) << (7 * i)
+        if byte < 128:
+            return value, at + i + 1
+    return np.int64(-1), at
+
+
+@jit
+def put_digits(value: Int, width: Int, out: Bytes, to: Int) -> Int:
+    """A number of at least ``width`` digits into a buffer with room; returns the bytes used."""
+    size = width
+    power = 10**width
+    while size < 19 and value >= power:
+        size += 1
+        power *= 10
+    for i in range(size):
+        out[to + size - 1 - i] = 48 + value % 10
+        value //= 10
+    return to + size
+
+
+@jit
+def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> Int:
+    """Prints the integer whose 64 bits ``value`` has, in up to 20 bytes."""
+    rest = np.uint64(value)
+    if signed and value < 0:
+        out[to] = 45
+        to += 1
+        rest = np.uint64(-(value + 1)) + np.uint64(1)
+    size = 1
+    left = rest // np.uint64(10)
+    while left:
+        size += 1
+        left = left // np.uint64(10)
+    for i in range(size):
+        out[to + size - 1 - i] = np.uint8(48) + np.uint8(rest % np.uint64(10))
+        rest = rest // np.uint64(10)
+    return to + size
 
 
 @jit_allocating

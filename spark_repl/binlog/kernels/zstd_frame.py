@@ -5,8 +5,7 @@ The library decompresses the first frame of what it is given and doesn't say wha
 
 from __future__ import annotations
 
-from .jit import Bytes, Int, jit
-from .loads import u8, u16, u32
+from .jit import Bytes, Int, jit, u8, u16, u32
 
 _MAGIC = 0xFD2FB528
 _RLE_BLOCK = 1

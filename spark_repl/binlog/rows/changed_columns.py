@@ -17,8 +17,8 @@ from ..kernels.jit import (
     Ints,
     Lengths,
     jit,
+    same,
 )
-from ..kernels.loads import same
 from .images import Marks
 from .partial_images import PartialFormat, bitmaps, diffs_begin, skip_partial
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..charsets.charset import BINARY
+from ..charsets import BINARY
 from ..definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from ..types import decimals, nested, old_temporal, temporal, text
 from ..types.date_text import date_text

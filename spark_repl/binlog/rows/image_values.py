@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.jit import Bytes, Int, Ints, Lengths, jit, jit_allocating
-from ..kernels.loads import copy, short, u8
+from ..kernels.jit import Bytes, Int, Ints, Lengths, copy, jit, jit_allocating, short, u8
 from .images import AHEAD, fetch, has_null
 
 # Values behind these come with the line before them, as the processor has seen by then.

@@ -24,8 +24,12 @@ from ..kernels.jit import (
     Ints,
     Lengths,
     jit,
+    prefetch,
+    same,
+    short,
+    u8,
+    u16,
 )
-from ..kernels.loads import prefetch, same, short, u8, u16
 from .row_format import MARK, PREFIX, SKIP, RowFormat
 
 # The events of one table don't lie side by side, so the processor doesn't guess what comes next:

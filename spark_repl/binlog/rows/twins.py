@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..charsets.charset import BINARY, charset_of
+from ..charsets import BINARY
+from ..charsets.charset import charset_of
 from ..definition import (
     CHARACTER_TYPES,
     DATE_TYPES,

@@ -1,11 +1,15 @@
-"""The (proleptic) Gregorian calendar: which dates there are, and their days since 1970."""
+"""What all dates and times share: the (proleptic) Gregorian calendar, with the days since 1970, and
+how their integers and fractions are stored and printed."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.jit import Int, jit
+from ..kernels.jit import Bytes, Int, jit
 
+ZERO_DATES_HINT = (
+    'zero_dates = "null" reads them as NULL; "string" keeps all dates as text, in a new target'
+)
 _DAYS_PER_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 
 
@@ -27,3 +31,30 @@ def days(year: Int, month: Int, day: Int) -> Int:
     day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
     day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
     return era * 146097 + day_of_era - 719468
+
+
+@jit
+def big_endian(buffer: Bytes, at: Int, width: Int) -> Int:
+    value: Int = np.int64(0)
+    for i in range(width):
+        value = value << 8 | np.int64(buffer[at + i])
+    return value
+
+
+@jit
+def microseconds(buffer: Bytes, at: Int, digits: Int) -> Int:
+    """The fraction stored in (digits + 1) // 2 bytes."""
+    width = (digits + 1) // 2
+    value = big_endian(buffer, at, width)
+    for _ in range(3 - width):
+        value *= 100
+    return value
+
+
+@jit
+def put_digits(out: Bytes, at: Int, value: Int, count: Int) -> Int:
+    """Writes ``count`` decimal digits of ``value``; returns where they end."""
+    for i in range(count):
+        out[at + count - 1 - i] = 48 + value % 10
+        value //= 10
+    return at + count

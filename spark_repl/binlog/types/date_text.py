@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ..definition import Column, ColumnType
 from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
-from .temporal import big_endian, microseconds, put_digits
+from .calendar import big_endian, microseconds, put_digits
 
 if TYPE_CHECKING:
     from .values import Values

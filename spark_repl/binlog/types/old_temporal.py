@@ -8,8 +8,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ..definition import Column, ColumnType, Form
 from ..kernels.jit import Bools, Ints, jit
-from .calendar import days, is_date
-from .temporal import ZERO_DATES_HINT
+from .calendar import ZERO_DATES_HINT, days, is_date
 from .values import Values, bitmap
 
 _MICROSECONDS_PER_SECOND = 1_000_000

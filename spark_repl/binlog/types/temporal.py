@@ -8,13 +8,10 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ..definition import Column, ColumnType
 from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
-from .calendar import days, is_date
+from .calendar import ZERO_DATES_HINT, big_endian, days, is_date, microseconds, put_digits
 from .values import Values, bitmap
 
 _MICROSECONDS_PER_SECOND = 1_000_000
-ZERO_DATES_HINT = (
-    'zero_dates = "null" reads them as NULL; "string" keeps all dates as text, in a new target'
-)
 
 
 def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
@@ -73,24 +70,6 @@ def time_microseconds(column: Column, values: Values) -> pa.Array:
     out = np.empty(len(values), np.int64)
     durations(values.buffer, values.offset, values.length, column.meta, out)
     return values.array(pa.int64(), out)
-
-
-@jit
-def big_endian(buffer: Bytes, at: Int, width: Int) -> Int:
-    value: Int = np.int64(0)
-    for i in range(width):
-        value = value << 8 | np.int64(buffer[at + i])
-    return value
-
-
-@jit
-def microseconds(buffer: Bytes, at: Int, digits: Int) -> Int:
-    """The fraction stored in (digits + 1) // 2 bytes."""
-    width = (digits + 1) // 2
-    value = big_endian(buffer, at, width)
-    for _ in range(3 - width):
-        value *= 100
-    return value
 
 
 @jit
@@ -160,15 +139,6 @@ def timestamps(
         else:
             unreal += 1
     return unreal
-
-
-@jit
-def put_digits(out: Bytes, at: Int, value: Int, count: Int) -> Int:
-    """Writes ``count`` decimal digits of ``value``; returns where they end."""
-    for i in range(count):
-        out[at + count - 1 - i] = 48 + value % 10
-        value //= 10
-    return at + count
 
 
 @jit

@@ -11,8 +11,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ..charsets.charset import UTF8, charset_of, to_text
 from ..charsets.one_byte import NONE, one_byte_table
-from ..kernels.jit import Bytes, Ints, Lengths, jit
-from ..kernels.loads import copy
+from ..kernels.jit import Bytes, Ints, Lengths, copy, jit
 
 if TYPE_CHECKING:
     from .values import Values

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..kernels.jit import Bytes, Int, Ints, Lengths, jit, number
-from ..kernels.loads import short, u64
+from ..kernels.jit import Bytes, Int, Ints, Lengths, jit, number, short, u64
 
 
 @dataclass(frozen=True)

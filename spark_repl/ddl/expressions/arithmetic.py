@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from .coercions import numeric, real
 from .result_types import decimal
 from .syntax import NotComputed
+from .uncertainty import uncertain
 from .value_type import (
     BIGINT,
     DECIMAL_SCALE,
@@ -23,7 +24,6 @@ from .value_type import (
     Node,
     Result,
     ValueType,
-    uncertain,
     zero,
 )
 

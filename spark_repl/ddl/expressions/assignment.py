@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...binlog.charsets.charset import BINARY
+from ...binlog.charsets import BINARY
 from ...binlog.definition import Column, ColumnType, Form
 from ..charsets import collation
 from ..decimals import INTEGRAL
@@ -19,7 +19,8 @@ from ..type_change import Kind, kind_of
 from .encoding import encoded
 from .json_paths import number_of
 from .syntax import NotComputed
-from .value_type import TEMPORAL, Node, Result, ValueType, uncertain
+from .uncertainty import uncertain
+from .value_type import TEMPORAL, Node, Result, ValueType
 
 if TYPE_CHECKING:
     from ..session import Session

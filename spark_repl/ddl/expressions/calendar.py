@@ -13,15 +13,8 @@ from ..moments import DAY, SECOND
 from .coercions import clock, exact, moment
 from .literals import constant
 from .syntax import NotComputed
-from .value_type import (
-    BIGINT,
-    DATE_TYPE,
-    Node,
-    Result,
-    ValueType,
-    uncertain,
-    zero,
-)
+from .uncertainty import uncertain
+from .value_type import BIGINT, DATE_TYPE, Node, Result, ValueType, zero
 
 _EPOCH_DAYS = 719_528
 _FIRST, _END = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND

@@ -19,16 +19,8 @@ from ..type_change import TypeChange, by_distinct
 from .coercions import as_bytes, moment, numeric, real, text
 from .result_types import decimal
 from .syntax import NotComputed
-from .value_type import (
-    BIGINT,
-    DATE_TYPE,
-    TEMPORAL,
-    UNSIGNED,
-    Node,
-    Result,
-    ValueType,
-    uncertain,
-)
+from .uncertainty import uncertain
+from .value_type import BIGINT, DATE_TYPE, TEMPORAL, UNSIGNED, Node, Result, ValueType
 
 _END, _FRACTION_MAX = 253_402_300_800_000_000, 6
 _WHOLE = re.compile(r" *[+-]?[0-9]{1,18}", re.ASCII)

@@ -12,14 +12,8 @@ from ..exact import exact
 from ..moments import read_moments, read_times
 from ..type_change import Kind, TypeChange, kind_of
 from .syntax import NotComputed
-from .value_type import (
-    BIGINT,
-    INTEGER_DIGITS,
-    REAL_TYPE,
-    Result,
-    ValueType,
-    uncertain,
-)
+from .uncertainty import uncertain
+from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, Result, ValueType
 
 if TYPE_CHECKING:
     from ..session import Session

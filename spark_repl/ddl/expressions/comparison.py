@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from .coercions import as_bytes, exact, real, truth
 from .literals import moment_of, number, time_of
 from .syntax import NotComputed
-from .value_type import EXACT, MOMENTS, TRUTH, Node, Result, uncertain
+from .uncertainty import uncertain
+from .value_type import EXACT, MOMENTS, TRUTH, Node, Result
 
 _NUMBERS = EXACT | {Result.REAL}
 _KERNELS = {

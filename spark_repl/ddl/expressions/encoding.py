@@ -10,7 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...binlog.charsets.charset import BINARY, UTF8
+from ...binlog.charsets import BINARY
+from ...binlog.charsets.charset import UTF8
 from ...binlog.definition import Column, ColumnType
 from ..charsets import collation
 from ..session import Session
@@ -19,7 +20,8 @@ from ..type_change import TypeChange, by_distinct
 from .coercions import as_bytes, exact, text
 from .literals import constant
 from .syntax import NotComputed
-from .value_type import EXACT, PLAIN_TEXT, UNSIGNED, Node, Result, ValueType, uncertain
+from .uncertainty import uncertain
+from .value_type import EXACT, PLAIN_TEXT, UNSIGNED, Node, Result, ValueType
 
 _BLOB = Column("", ColumnType.BLOB, 4, nullable=True, collation=BINARY)
 _SHA2 = {224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}

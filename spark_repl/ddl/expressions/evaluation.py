@@ -13,7 +13,7 @@ from .assignment import assigned
 from .columns import read
 from .functions import COMPUTED, LAZY
 from .literals import repeated
-from .value_type import uncertain
+from .uncertainty import uncertain
 from .values import COERCIONS
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from ..type_change import by_distinct
 from .syntax import NotComputed
-from .value_type import BIGINT, TRUTH, Node, Result, ValueType, uncertain
+from .uncertainty import uncertain
+from .value_type import BIGINT, TRUTH, Node, Result, ValueType
 
 _STEP = re.compile(r"""\s*(?:\.\s*(?:([A-Za-z_$][\w$]*)|"([^"\\]*)")|\[\s*([0-9]{1,9})\s*\])""",
                    re.ASCII)  # fmt: skip

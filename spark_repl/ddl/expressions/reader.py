@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...binlog.events.query_status import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from ...errors import StatementError
-from ..sql_tokens import NAME, NUMBER, STRING, WORD, Cursor, tokens
+from ..sql_tokens import (
+    ANSI_QUOTES,
+    NAME,
+    NO_BACKSLASH_ESCAPES,
+    NUMBER,
+    STRING,
+    WORD,
+    Cursor,
+    tokens,
+)
 from .call_reader import INTERVAL, call, interval
 from .syntax import NotComputed, Syntax
 

@@ -14,17 +14,8 @@ from .coercions import exact, numeric, real
 from .literals import constant
 from .result_types import decimal
 from .syntax import NotComputed
-from .value_type import (
-    BIGINT,
-    DECIMAL_SCALE,
-    REAL_TYPE,
-    UNSIGNED,
-    Node,
-    Result,
-    ValueType,
-    uncertain,
-    zero,
-)
+from .uncertainty import uncertain
+from .value_type import BIGINT, DECIMAL_SCALE, REAL_TYPE, UNSIGNED, Node, Result, ValueType, zero
 
 _SURELY_INTEGER, _EXACT_POWER, _BITS = 18, 2.0**53, 64
 

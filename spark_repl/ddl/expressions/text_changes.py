@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from .syntax import NotComputed
 from .texts import LENGTH_MAX, alike, each, integer, plain_text_type
-from .value_type import Node, uncertain
+from .uncertainty import uncertain
+from .value_type import Node
 
 
 def _replaced(value: Any, old: Any, new: Any) -> Any:

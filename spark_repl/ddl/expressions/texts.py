@@ -13,7 +13,8 @@ from .coercions import as_bytes, exact, text
 from .literals import constant
 from .result_types import text_type
 from .syntax import NotComputed
-from .value_type import BIGINT, PLAIN_TEXT, Node, Result, ValueType, uncertain
+from .uncertainty import uncertain
+from .value_type import BIGINT, PLAIN_TEXT, Node, Result, ValueType
 
 LENGTH_MAX = 1 << 20
 _LATIN = frozenset(chr(n) for n in range(0xC0, 0xFF)) - {"×", "÷", "ß"}

@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...errors import Unconvertible
-
 DECIMAL_DIGITS, DECIMAL_SCALE = 65, 30
 INTEGER_DIGITS = 20
 
@@ -101,9 +99,3 @@ class Node:
 def zero(kind: pa.DataType) -> pa.Scalar:
     """0 in an Arrow type of numbers."""
     return pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)
-
-
-def uncertain(reason: str) -> Unconvertible:
-    """Raised for rows whose outcome is not known, as the source would have refused them, or what it
-    makes of them depends on more than the log says."""
-    return Unconvertible(reason, hint="copy the table anew")

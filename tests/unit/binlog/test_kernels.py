@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import spark_repl
 from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
-from spark_repl.binlog.kernels.jit import compiled, jit
-from spark_repl.binlog.kernels.loads import copy, same, short, u64
+from spark_repl.binlog.kernels.jit import compiled, copy, jit, same, short, u64
 from spark_repl.binlog.rows.images import skip_columns, skip_image
 from spark_repl.binlog.rows.row_format import row_format
 

@@ -90,11 +90,12 @@ def test_a_second_start_compiles_nothing(tmp_path: Path) -> None:
     """The cache on disk has every kernel that a first process needed. Looked at in a copy, as other
     tests may be compiling; compiling everything for it alone takes a minute."""
     from spark_repl.binlog.kernels.cache import _folders
+    from spark_repl.runtime.user_cache import cache_folder
 
     compiled()
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    installed = _folders()[1].parent.name
-    for kept in _folders():
+    installed = _folders(cache_folder)[1].parent.name
+    for kept in _folders(cache_folder):
         if kept.is_dir():
             shutil.copytree(kept, tmp_path / installed / kept.name, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("*.part"))  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.cli.main import _RUN
 from spark_repl.config import Config
-from spark_repl.config_tables import TableRule
+from spark_repl.config.tables import TableRule
 from tests.support.sources import functions
 
 ROOT = Path(__file__).parents[3]

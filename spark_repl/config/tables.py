@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from . import config_rules as rules
+from . import rules
 from .wildcards import covers
 
 MODES = ("mirror", "history", "changelog", "append")

@@ -1,14 +1,8 @@
-"""``spark-repl setup`` and ``demo``."""
+"""``spark-repl demo``: a recorded log into tables, and what they hold."""
 
 from __future__ import annotations
 
 import argparse
-
-
-def setup(options: argparse.Namespace) -> int:
-    from .setup import run
-
-    return run(s3=options.s3, as_json=options.json)
 
 
 def demo(options: argparse.Namespace) -> int:

@@ -14,10 +14,10 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from . import config_rules as rules
-from .config_faults import together
-from .config_tables import TableRule, read_tables, unsupported
-from .errors import ConfigError
+from ..errors import ConfigError
+from . import rules
+from .faults import together
+from .tables import TableRule, read_tables, unsupported
 
 
 def _key(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .config_rules import is_local
+from .rules import is_local
 
 if TYPE_CHECKING:
-    from .config import Filters, Source, Target
-    from .config_tables import TableRule
+    from .settings import Filters, Source, Target
+    from .tables import TableRule
 
 
 def together(config: Mapping[str, Any]) -> list[str]:
