@@ -85,8 +85,8 @@ class Alterations:
         """What the statement's actions make of a table. Raises StatementError."""
         assert logged.statement.alteration is not None
         inline, quotients = logged.source.has_inline_keys, logged.source.rounds_quotients
-        alteration, session = logged.statement.alteration, logged.session
-        return alter(before, alteration, session, inline_keys=inline, quotients=quotients)
+        session = replace(logged.session, inline_keys=inline, quotients=quotients)
+        return alter(before, logged.statement.alteration, session)
 
     def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:
         """Brings a table from what the source had to what ``made`` says that it has."""

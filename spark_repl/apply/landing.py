@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ..crash_points import reach
 from ..ddl.way import Way
 from ..errors import GivenUpError, LogError, SparkReplError
+from ..observe.statement_status import StatementRow
 from ..observe.worker_status import APPLYING, STAGING
 from ..relay.record import Kind
 from ..runtime.retry import Retries, disk_full, temporary
@@ -144,7 +145,8 @@ class Landing:
     def _say_done(self, done: Done, gtid: str, seconds: float) -> None:
         of = f" {done.tables}" if done.tables else ""
         log.info("%s%s: %s, %.3f s: %s", gtid, of, done.way, seconds, done.text)
-        self._status.statement(gtid, done.way, done.tables, seconds=seconds, statement=done.text)
+        row = StatementRow(gtid, str(done.way), done.tables, round(seconds, 3), done.text)
+        self._status.statement(row)
 
     def _land_rows(self, dispatched: Dispatched, staging: Future[StagedGroup]) -> None:
         group = dispatched.group

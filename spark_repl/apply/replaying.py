@@ -22,7 +22,6 @@ from ..errors import DecodeError, RowError, SchemaError
 from ..gtid import GtidSet
 from ..relay.record import RECORD, Kind
 from ..schedule.group import Group
-from ..write.own_metadata import user_metadata
 
 if TYPE_CHECKING:
     from ..config import Apply
@@ -116,10 +115,8 @@ class Replaying:
         with table.lock:
             commits.refresh(table)
             if table.position < cut.position:
-                metadata = user_metadata(cut, self._tracking.control.channel)
-                version = commits.delta.commit(
-                    table.snapshot, [], commits.app, cut.position, metadata
-                )
+                stamp = self._tracking.stamp(cut)
+                version = commits.delta.commit(table.snapshot, [], stamp)
                 commits.landed(table, [], cut.position, version)
 
     def _unmarked(self, point: ResumePoint, cut: Cut) -> ResumePoint:

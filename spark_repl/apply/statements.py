@@ -29,7 +29,6 @@ from ..errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.record import Kind
-from ..write.own_metadata import user_metadata
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
@@ -283,13 +282,7 @@ class Statements:
         else:
             if statement.effect == Effect.CREATE_SELECT:  # its rows come behind it
                 cut = before(cut)
-            self._tracking.create(
-                wanted,
-                complete=True,
-                position=cut.position,
-                user_metadata=user_metadata(cut, self._tracking.control.channel),
-                made_by=logged.name,
-            )
+            self._tracking.create(wanted, self._tracking.stamp(cut), logged.name)
         return Way.NAMES
 
     def _check_same(self, known: Table, logged: Logged) -> None:

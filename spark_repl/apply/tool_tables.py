@@ -19,7 +19,6 @@ from ..ddl.session import Session
 from ..ddl.statement import Effect
 from ..ddl.way import Way
 from ..errors import SettingError
-from ..write.own_metadata import user_metadata
 from .logged import before
 
 if TYPE_CHECKING:
@@ -139,14 +138,8 @@ class ToolTables:
 
     def _make(self, definition: TableDefinition, logged: Logged) -> None:
         """Makes the table after all: the option was taken back, and no row has come yet."""
-        cut = before(logged.cut)
-        self._tracking.create(
-            definition,
-            complete=True,
-            position=cut.position,
-            user_metadata=user_metadata(cut, self._tracking.control.channel),
-            made_by=logged.name,
-        )
+        stamp = self._tracking.stamp(before(logged.cut))
+        self._tracking.create(definition, stamp, logged.name)
         self._left.end(definition.name, logged.cut)
 
     def _cut_over(self, logged: Logged) -> Way:

@@ -48,9 +48,18 @@ class _Did:
     text: str
 
 
-def bench_ddl(statements: int, tables: int, rows: int, workers: int) -> dict[str, Any]:
-    """Applies a log of so many small ``statements`` over so many ``tables``, and of a table of
-    ``rows`` rows that is written anew, behind a small one of the same kind for a warm session.
+@dataclass(frozen=True)
+class DdlLoad:
+    """So many small ``statements`` over so many ``tables``, and a table of ``rows`` rows that is
+    written anew."""
+
+    statements: int
+    tables: int
+    rows: int
+
+
+def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
+    """Applies a log of the load, behind a small one of the same kind for a warm session.
 
     ``per_s``: the small statements, from the first to the last, cuts and all that is between them
     included; ``ways``: of each way how many, and the seconds of one; ``processor_s``: of this
@@ -60,19 +69,18 @@ def bench_ddl(statements: int, tables: int, rows: int, workers: int) -> dict[str
 
     spark = build_session(master=f"local[{workers}]")
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
-        _apply(spark, os.path.join(folder, "warm"), _WARM, 2, min(rows, _INSERT))
-        did = _apply(spark, os.path.join(folder, "timed"), statements, tables, rows)
-        return {**_figures(did, rows), "peak_pss_mib": memory.peak_mib}
+        small = DdlLoad(_WARM, 2, min(load.rows, _INSERT))
+        _apply(spark, os.path.join(folder, "warm"), small)
+        did = _apply(spark, os.path.join(folder, "timed"), load)
+        return {**_figures(did, load.rows), "peak_pss_mib": memory.peak_mib}
 
 
-def _apply(
-    spark: SparkSession, folder: str, statements: int, tables: int, rows: int
-) -> list[tuple[_Did, float]]:
+def _apply(spark: SparkSession, folder: str, load: DdlLoad) -> list[tuple[_Did, float]]:
     """What was done, each with the processor seconds up to then."""
     from ..apply.replica import Replica
 
     log, target = Path(folder, "log"), os.path.join(folder, "target")
-    _make(log, statements, tables, rows)
+    _make(log, load)
     config = Config.from_mapping({"relay": {"path": str(log)}, "target": {"path": target}})
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     with _listening(jvm) as did, Replica(spark, config) as replica:
@@ -80,13 +88,13 @@ def _apply(
     return did
 
 
-def _make(folder: Path, statements: int, tables: int, rows: int) -> None:
-    log = MadeLog(folder)
-    for number in range(tables):
+def _make(folder: Path, load: DdlLoad) -> None:
+    log, rows = MadeLog(folder), load.rows
+    for number in range(load.tables):
         log.statement(f"CREATE TABLE t{number} (id INT PRIMARY KEY, v VARCHAR(40))")
-    rounds = itertools.cycle(range(tables))
+    rounds = itertools.cycle(range(load.tables))
     small = (text.format(t=f"t{number}") for number in rounds for text in _SMALL)
-    for text in itertools.islice(small, statements):
+    for text in itertools.islice(small, load.statements):
         log.statement(text)
     if rows:
         log.statement(f"CREATE TABLE filled ({ROWS_COLUMNS})")

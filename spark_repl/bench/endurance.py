@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from ..config import Config
 from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..control.layout import Layout
@@ -30,27 +29,27 @@ from ..delta.log_replay import commit_path, live_files, read_commit
 from ..observe.status import status
 
 if TYPE_CHECKING:
+    from ..config import Config
     from ..control.cut import Cut, TableVersion
     from ..schedule.stops import Until
+    from .recorded import Recording
 
 _LOOKS = 5
 
 
-def bench_endurance(
-    relay: str, settings: Mapping[str, Any], prepared: Until, hours: int, rate: float
-) -> dict[str, Any]:
-    """Applies a log behind ``prepared`` to a target that is new, and to one of ``hours``, in turns
-    of one session; ``rate``: commits of each table in a second. Times of a group are from its
-    reading to its cut, in seconds."""
+def bench_endurance(recording: Recording, hours: int, rate: float) -> dict[str, Any]:
+    """Applies a recording behind what is prepared to a target that is new, and to one of
+    ``hours``, in turns of one session; ``rate``: commits of each table in a second. Times of a
+    group are from its reading to its cut, in seconds."""
     from ..runtime.session import build_session
 
-    base = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
+    base = recording.config()
     spark = build_session(master=f"local[{base.apply.workers}]")
     figures: dict[str, Any] = {"hours": hours, "commits_per_table": 0}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
         for name in ("warm_up", "new", "old", "new_again", "old_again"):
             config = base.override({"target.path": os.path.join(folder, name)})
-            _apply(spark, config, prepared)
+            _apply(spark, config, recording.prepared)
             if name.startswith("old"):
                 figures["commits_per_table"] = _make_old(config, hours, rate)
             figures[name] = _measured(spark, config)
@@ -105,23 +104,27 @@ def _make_old(config: Config, hours: int, rate: float) -> int:
     count = int(kept * 3600 * rate)
     for version in last.tables.values():
         _add_commits(layout.table(version.path), version, count, kept * 3600)
-    now, tables = datetime.now(UTC), last.tables
-    promised = _promised(Retention.of(config.target), hours, rate, now)
+    now, span = datetime.now(UTC), timedelta(hours=kept)
+    ages = [*_promised(Retention.of(config.target), hours, rate), timedelta()]
     row = control.rows("cut")[-1]
-    cuts = [(at, _cut_at(last, tables, now - at, kept, count)) for at in [*promised, now]]
+    shares = [max(0.0, 1 - age / span) if kept else 1.0 for age in ages]
+    cuts = [
+        (now - age, _cut_at(last, int(count * share)))
+        for age, share in zip(ages, shares, strict=True)
+    ]
     rows = [{**row, "at": at, "detail": cut.to_detail()} for at, cut in cuts]
     schema = _schema(control.path)
     write_deltalake(control.path, pa.Table.from_pylist(rows, schema), mode="append")
     return count
 
 
-def _promised(retention: Retention, hours: int, rate: float, now: datetime) -> list[datetime]:
-    """When the cuts were published that are kept of so many hours, ascending."""
+def _promised(retention: Retention, hours: int, rate: float) -> list[timedelta]:
+    """How old the cuts are that are kept of so many hours, the oldest first."""
     tiers = ((retention.every, 1 / rate), (retention.minute, 60.0), (retention.hour, 3600.0))
     ages = set[float]()
     for kept, apart in tiers:
         ages |= {number * apart for number in range(1, int(min(hours, kept) * 3600 / apart) + 1)}
-    return sorted(now - timedelta(seconds=age) for age in ages)
+    return [timedelta(seconds=age) for age in sorted(ages, reverse=True)]
 
 
 def _schema(folder: str) -> pa.Schema:
@@ -129,13 +132,10 @@ def _schema(folder: str) -> pa.Schema:
         return pa.schema(table.schema().to_arrow())
 
 
-def _cut_at(
-    last: Cut, tables: Mapping[str, TableVersion], age: timedelta, kept: int, count: int
-) -> Cut:
-    """A cut of so long ago: its tables' versions lie so far back."""
-    share = max(0.0, 1 - age / timedelta(hours=kept)) if kept else 1.0
-    behind = int(count * share)
-    shown = {name: replace(one, version=one.version + behind) for name, one in tables.items()}
+def _cut_at(last: Cut, behind: int) -> Cut:
+    """A cut whose tables have so many commits behind those of ``last``."""
+    tables = last.tables.items()
+    shown = {name: replace(one, version=one.version + behind) for name, one in tables}
     return replace(last, tables=shown)
 
 

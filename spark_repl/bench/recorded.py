@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,22 +107,27 @@ def _images(path: str) -> int:
     return count
 
 
-def bench_apply(
-    relay: str,
-    settings: Mapping[str, Any],
-    runs: int,
-    prepared: Until | None = None,
-    *,
-    fresh_index: bool = False,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Recording:
+    """A relay log to be applied. ``settings``: keys of the section [apply]; ``prepared``: what lies
+    before it is in the tables already, and not timed."""
+
+    relay: str
+    settings: Mapping[str, Any]
+    prepared: Until | None = None
+
+    def config(self) -> Config:
+        """Without a target."""
+        return Config.from_mapping({"relay": {"path": self.relay}, "apply": self.settings})
+
+
+def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -> dict[str, Any]:
     """The whole job into fresh targets, ``runs`` times in one session; the last run is reported.
-    ``settings``: keys of the section [apply].
-    ``prepared``: what lies before it is in the tables already, and not timed; with ``fresh_index``
-    without their key index, which is made anew within the time."""
+    ``fresh_index``: the tables have no key index, which is made anew within the time."""
     from ..apply.replica import Replica
     from ..runtime.session import build_session
 
-    base = Config.from_mapping({"relay": {"path": relay}, "apply": settings})
+    base = recording.config()
     spark = build_session(master=f"local[{base.apply.workers}]")
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
@@ -130,8 +136,8 @@ def bench_apply(
             config = base.override({"target.path": target})
             # Twice: Spark ends Python processes that were idle for a minute, as they are behind a
             # long load; the second time, with nothing to do, has them started again.
-            for _ in range(2 if prepared else 0):
-                with Replica(spark, config, until=prepared) as replica:
+            for _ in range(2 if recording.prepared else 0):
+                with Replica(spark, config, until=recording.prepared) as replica:
                     replica.apply()
             if fresh_index:
                 shutil.rmtree(Layout.of(config.target).keys(""))

@@ -48,27 +48,29 @@ def latency(options: argparse.Namespace) -> int:
 
 def endurance(options: argparse.Namespace) -> int:
     from ..bench.endurance import bench_endurance
+    from ..bench.recorded import Recording
     from ..schedule.stops import Until
 
     settings = {"workers": options.workers, "group_max_transactions": options.group_transactions}
-    prepared = Until.parse(options.prepared)
-    figures = bench_endurance(options.relay, settings, prepared, options.hours, options.rate)
+    recording = Recording(options.relay, settings, Until.parse(options.prepared))
+    figures = bench_endurance(recording, options.hours, options.rate)
     inspect.emit(figures, options.json)
     return 0
 
 
 def ddl(options: argparse.Namespace) -> int:
-    from ..bench.ddl import bench_ddl
+    from ..bench.ddl import DdlLoad, bench_ddl
 
     if min(options.statements, options.tables) < 1:
         raise ConfigError("--statements and --tables must be at least 1")
-    figures = bench_ddl(options.statements, options.tables, options.rows, options.workers)
+    load = DdlLoad(options.statements, options.tables, options.rows)
+    figures = bench_ddl(load, options.workers)
     inspect.emit(figures, options.json)
     return 0
 
 
 def apply(options: argparse.Namespace) -> int:
-    from ..bench.recorded import bench_apply
+    from ..bench.recorded import Recording, bench_apply
     from ..schedule.stops import Until
 
     if options.fresh_index and not options.prepared:
@@ -81,8 +83,7 @@ def apply(options: argparse.Namespace) -> int:
         "group_max_bytes": options.group_bytes,
     }
     prepared = Until.parse(options.prepared) if options.prepared else None
-    figures = bench_apply(
-        options.relay, settings, options.runs, prepared, fresh_index=options.fresh_index
-    )
+    recording = Recording(options.relay, settings, prepared)
+    figures = bench_apply(recording, options.runs, fresh_index=options.fresh_index)
     inspect.emit(figures, options.json)
     return 0

@@ -24,6 +24,7 @@ from ..control.layout import Layout
 from ..ddl.filters import Filters
 from ..delta.log_replay import last_user_metadata
 from ..delta.public_log import open_table_log
+from ..delta.stamp import Stamp
 from ..errors import (
     FencedError,
     NoTableError,
@@ -37,7 +38,6 @@ from ..gtid import GtidSet
 from ..runtime.retry import Stopped
 from ..source.connection import DumpConnection, connect
 from ..write.commit import check_files
-from ..write.own_metadata import user_metadata
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
@@ -229,8 +229,7 @@ class FirstCopy:
         table = self.tracking.create_copy(
             source.definition,
             copy.paths[name],
-            behind.position if behind else 0,
-            user_metadata(behind, self.control.channel) if behind else "{}",
+            self.tracking.stamp(behind) if behind else Stamp(self.tracking.app, 0, "{}"),
         )
         made = self.tracking.options.forms.apply(source.definition)
         if table.definition != self.tracking.column_rules.shaped(made):
@@ -285,7 +284,7 @@ class FirstCopy:
             part = chunks[done : done + step]
             copied = self._run(copy_chunk, [self._task(table, where) for where in part])
             done += len(part)
-            self._commit(table, copied, done)
+            self._commit(table, copied, Stamp(self._app, done, "{}"))
 
     def _locked(self, source: SourceTable, copy: Copy) -> Copy:
         """Copies a table whose log can't be applied twice, as of a moment whose GTID set is known
@@ -299,7 +298,8 @@ class FirstCopy:
         executed, copied = self._asked(lambda connection: self._view(table, source, connection))
         copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
         record_copy(self.control, copy)
-        self._commit(table, [copied], 1, json.dumps({"exact": str(executed)}))
+        stamp = Stamp(self._app, 1, json.dumps({"exact": str(executed)}))
+        self._commit(table, [copied], stamp)
         return copy
 
     def _as_landed(self, table: Table, copy: Copy) -> Copy:
@@ -336,13 +336,11 @@ class FirstCopy:
         finally:
             view.close()
 
-    def _commit(
-        self, table: Table, copied: list[Copied], done: int, user_metadata: str = "{}"
-    ) -> None:
+    def _commit(self, table: Table, copied: list[Copied], stamp: Stamp) -> None:
         check_files(table, [add["path"] for part in copied for add in part.adds])
         actions: list[dict[str, Any]] = [{"add": add} for part in copied for add in part.adds]
         delta = self.tracking.delta
-        version = delta.commit(table.snapshot, actions, self._app, done, user_metadata)
+        version = delta.commit(table.snapshot, actions, stamp)
         table.snapshot = delta.advance(table.snapshot, version)
         with self._counting:
             self.rows += sum(part.rows for part in copied)

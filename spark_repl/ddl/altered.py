@@ -15,7 +15,7 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..errors import StatementError
 from .actions import Alteration, RowsGo, SetCharset
 from .alteration import Altered, Kept
-from .altered_keys import altered_foreign_keys, altered_keys
+from .altered_keys import altered_foreign_keys, altered_keys, without_inline_keys
 from .altered_partitions import altered_partitions
 from .arrangement import Entry, arranged
 from .columns import finished, in_charset
@@ -33,13 +33,8 @@ def alter(
     definition: TableDefinition,
     statement: Statement | Alteration,
     session: Session,
-    *,
-    inline_keys: bool = True,
-    quotients: bool = True,
 ) -> Altered:
-    """The table after ``statement``. ``inline_keys``: whether the source makes foreign keys of
-    REFERENCES among a column's attributes (9.0 and later); ``quotients``: whether it rounds those
-    of exact numbers as 9.7 does.
+    """The table after ``statement``.
 
     Raises StatementError with the table for a column or key that does not fit (with MySQL's number
     and words where it has them), and for what depends on something that is not known.
@@ -48,24 +43,20 @@ def alter(
     if alteration is None:
         return Altered(definition, tuple(Kept(i) for i in range(len(definition.columns))))
     try:
-        return _alter(definition, alteration, session, inline_keys, quotients)
+        if not session.inline_keys:
+            alteration = without_inline_keys(alteration)
+        return _alter(definition, alteration, session)
     except StatementError as error:
         raise error.at(table=definition.name) from None
 
 
-def _alter(
-    definition: TableDefinition,
-    alteration: Alteration,
-    session: Session,
-    inline_keys: bool,
-    quotients: bool,
-) -> Altered:
+def _alter(definition: TableDefinition, alteration: Alteration, session: Session) -> Altered:
     entries = arranged(definition, alteration.actions)
     charset, converts = _charset(alteration, definition, session)
     converted = (definition.charset, charset) if converts else ("", "")
     columns = _columns(entries, converted, charset, session)
-    keyed = altered_keys(definition, alteration, entries, columns, inline_keys=inline_keys)
-    foreign = altered_foreign_keys(definition, alteration, entries, inline_keys=inline_keys)
+    keyed = altered_keys(definition, alteration, entries, columns)
+    foreign = altered_foreign_keys(definition, alteration, entries)
     parted = altered_partitions(definition, alteration.actions, entries)
     after = replace(
         definition,
@@ -91,7 +82,7 @@ def _alter(
     )
     if alteration.renamed:
         after = rename(after, alteration.renamed)
-    found = origins(entries, keyed.columns, session, quotients=quotients)
+    found = origins(entries, keyed.columns, session)
     return Altered(after, found, "; ".join(reasons), come, numbered, parted.gone)
 
 

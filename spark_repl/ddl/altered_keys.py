@@ -44,12 +44,10 @@ def altered_keys(
     alteration: Alteration,
     entries: Sequence[Entry],
     columns: tuple[Column, ...],
-    *,
-    inline_keys: bool,
 ) -> Keyed:
     """Raises StatementError for a key's column that is not there. Where the UNIQUE indexes are not
     known (rows have made the table) the key is what is left of it: the next TABLE_MAP names it."""
-    new = _new_keys(alteration, inline_keys=inline_keys)
+    new = _new_keys(alteration)
     new_columns = {
         e.before.name.lower(): c for e, c in zip(entries, columns, strict=True) if e.before
     }
@@ -142,14 +140,24 @@ def _check_choices(
             raise StatementError(said)
 
 
-def _new_keys(alteration: Alteration, *, inline_keys: bool) -> list[KeyClause]:
+def without_inline_keys(alteration: Alteration) -> Alteration:
+    """Without REFERENCES among columns' attributes, which a server before 9.0 passes over."""
+    actions = tuple(
+        replace(action, column=replace(action.column, references=()))
+        if isinstance(action, AddColumn | ChangeColumn)
+        else action
+        for action in alteration.actions
+    )
+    return replace(alteration, actions=actions)
+
+
+def _new_keys(alteration: Alteration) -> list[KeyClause]:
     found: list[KeyClause] = []
     for action in alteration.actions:
         if isinstance(action, AddKey):
             found.append(action.key)
         elif isinstance(action, AddColumn | ChangeColumn):
-            keys_here = keys_of(action.column)
-            found += [key for key in keys_here if inline_keys or key.kind != "FOREIGN"]
+            found += keys_of(action.column)
     return found
 
 
@@ -157,8 +165,6 @@ def altered_foreign_keys(
     definition: TableDefinition,
     alteration: Alteration,
     entries: Sequence[Entry],
-    *,
-    inline_keys: bool,
 ) -> tuple[ForeignKey, ...] | None:
     """The foreign keys afterwards, under the columns' new names; None where they are not known."""
     if definition.foreign_keys is None:
@@ -176,7 +182,7 @@ def altered_foreign_keys(
         )
         for key in definition.foreign_keys
     )
-    clauses = _new_keys(alteration, inline_keys=inline_keys)
+    clauses = _new_keys(alteration)
     added = [key.foreign for key in clauses if key.foreign is not None]
     gone = [a.name for a in alteration.actions if isinstance(a, DropConstraint)]
     return foreign_keys.altered(before, definition.name, added, gone)

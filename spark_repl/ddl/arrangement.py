@@ -64,11 +64,12 @@ def arranged(definition: TableDefinition, actions: Sequence[Action]) -> list[Ent
         raise _not_there(left, definition)
     for new in actions:
         if isinstance(new, AddColumn):
-            _insert(entries, Entry(new.column.name, clause=new.column), new.after, definition)
+            place = _place(entries, new.after, definition)
+            entries.insert(place, Entry(new.column.name, clause=new.column))
         elif isinstance(new, ChangeColumn) and new.after is not None:
             entry = moved[new.name.lower()]  # which is where it was up to now
             entries.remove(entry)
-            _insert(entries, entry, new.after, definition)
+            entries.insert(_place(entries, new.after, definition), entry)
     _with_settings(entries, actions, definition.name)
     return _once(entries, definition.name)
 
@@ -94,18 +95,16 @@ def _not_there(
     return unknown(action.name, table.name)
 
 
-def _insert(
-    entries: list[Entry], entry: Entry, after: str | None, definition: TableDefinition
-) -> None:
+def _place(entries: Sequence[Entry], after: str | None, definition: TableDefinition) -> int:
+    """Where a column goes; ``after`` as ``AddColumn`` has it."""
     if after is None:
-        entries.append(entry)
-    elif not after:
-        entries.insert(0, entry)
-    else:
-        names = [other.name.lower() for other in entries]
-        if after.lower() not in names:
-            raise unknown(after, definition.name)
-        entries.insert(names.index(after.lower()) + 1, entry)
+        return len(entries)
+    if not after:
+        return 0
+    names = [other.name.lower() for other in entries]
+    if after.lower() not in names:
+        raise unknown(after, definition.name)
+    return names.index(after.lower()) + 1
 
 
 def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: str) -> None:

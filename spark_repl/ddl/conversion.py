@@ -28,7 +28,6 @@ from .type_change import Converted, Kind, TypeChange, by_distinct, kind_of
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
-    from .session import Session
 
 _NUMBERS = frozenset((Kind.INTEGER, Kind.DECIMAL, Kind.YEAR, Kind.BIT, Kind.REAL))
 _MOMENTS = frozenset((Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP))
@@ -36,18 +35,16 @@ _TEXTS = frozenset((Kind.TEXT, Kind.BYTES))
 _MEMBERS = frozenset((Kind.ENUM, Kind.SET))
 
 
-def convert(
-    values: pa.Array, before: Column, after: Column, session: Session, *, plain: bool = False
-) -> pa.Array:
-    """What ``values`` of ``before`` are after ALTER TABLE has made the column ``after``; both in
-    the columns' ``arrow_type``. ``plain`` as ``TypeChange`` has it. Raises Unconvertible."""
-    change = TypeChange(before, after, session, plain)
-    if keeps_values(before, after, session, plain=plain):
+def convert(values: pa.Array, change: TypeChange) -> pa.Array:
+    """What ``values`` of a column are after ALTER TABLE has changed it; both in the columns'
+    ``arrow_type``. Raises Unconvertible."""
+    before, after = change.before, change.after
+    if keeps_values(change):
         return _with_values(values, change)
     if before.arrow_type is None or after.arrow_type is None:
         raise change.refused("there is no place for such values")
     if same_type(before, after):
-        if kind_of(before) in (Kind.REAL, Kind.VECTOR) and not plain:
+        if kind_of(before) in (Kind.REAL, Kind.VECTOR) and not change.plain:
             raise change.refused("whether it has other digits or dimensions is not known")
         done = Converted(values)
     else:

@@ -19,23 +19,17 @@ if TYPE_CHECKING:
 
 
 def origins(
-    entries: Sequence[Entry], columns: Sequence[Column], session: Session, *, quotients: bool
+    entries: Sequence[Entry], columns: Sequence[Column], session: Session
 ) -> tuple[Origin, ...]:
-    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``; ``quotients``
-    as ``altered.alter`` has it."""
-    return _Origins(entries, columns, session, quotients).all()
+    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``."""
+    return _Origins(entries, columns, session).all()
 
 
 class _Origins:
     def __init__(
-        self,
-        entries: Sequence[Entry],
-        columns: Sequence[Column],
-        session: Session,
-        quotients: bool,
+        self, entries: Sequence[Entry], columns: Sequence[Column], session: Session
     ) -> None:
         self._entries, self._columns, self._session = entries, columns, session
-        self._quotients = quotients
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
         self._known: dict[int, Origin] = {}
         self._begun: set[int] = set()
@@ -97,7 +91,6 @@ class _Origins:
                 i,
                 session,
                 virtual=virtual,
-                quotients=self._quotients,
             )
         except NotComputed as reason:
             return Unknown(f"{said}: {reason}")

@@ -9,7 +9,7 @@ from ..binlog.definition import Column, ColumnType, Form
 from .moments import is_fixed
 from .to_number import integer_range
 from .to_text import keeps_characters
-from .type_change import Kind, bytes_max, characters, kind_of, longest_character
+from .type_change import Kind, TypeChange, bytes_max, characters, kind_of, longest_character
 
 if TYPE_CHECKING:
     from .session import Session
@@ -18,9 +18,9 @@ _T = ColumnType
 _NO_AUTO_VALUE_ON_ZERO = 1 << 19
 
 
-def keeps_values(before: Column, after: Column, session: Session, *, plain: bool = False) -> bool:
-    """True where no stored value can change, so that only metadata does. ``plain`` as
-    ``TypeChange`` has it."""
+def keeps_values(change: TypeChange) -> bool:
+    """True where no stored value can change, so that only metadata does."""
+    before, after, session = change.before, change.after, change.session
     kind = kind_of(before)
     if before.arrow_type is None or before.arrow_type != after.arrow_type:
         return False
@@ -30,7 +30,7 @@ def keeps_values(before: Column, after: Column, session: Session, *, plain: bool
     moment = kind_of(after) == Kind.TIMESTAMP  # which a strict server puts there, too
     if before.nullable and not after.nullable and (newly or moment or not session.is_strict):
         return False
-    if kind in (Kind.REAL, Kind.VECTOR) and not plain:
+    if kind in (Kind.REAL, Kind.VECTOR) and not change.plain:
         return False
     if kind == Kind.TIMESTAMP and before.meta != after.meta and not is_fixed(session.time_zone):
         return False

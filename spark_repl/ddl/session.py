@@ -16,6 +16,8 @@ class Session:
     ``collation``: number of the default database's collation, 0 where it does not say.
     ``utf8mb4_collation``: number of what utf8mb4 means without one, 0 likewise.
     ``explicit_timestamps``: explicit_defaults_for_timestamp, None where it does not say.
+    ``inline_keys``: whether its server makes foreign keys of REFERENCES among a column's attributes
+    (9.0 and later); ``quotients``: whether it rounds those of exact numbers as 9.7 does.
     """
 
     database: str = ""
@@ -25,6 +27,8 @@ class Session:
     collation: int = 0
     explicit_timestamps: bool | None = None
     utf8mb4_collation: int = 0
+    inline_keys: bool = True
+    quotients: bool = True
 
     @classmethod
     def of(cls, query: Query, system_time_zone: str = "") -> Session:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .same_values import keeps_values
 from .session import Session
 from .to_number import integer_range
-from .type_change import Kind, kind_of
+from .type_change import Kind, TypeChange, kind_of
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
@@ -25,7 +25,7 @@ def widens(before: Column, after: Column) -> bool:
     old = replace(before, nullable=True, auto_increment=False)
     new = replace(after, nullable=True, auto_increment=False)
     plain = before.detail == after.detail == ""
-    if keeps_values(old, new, UTC, plain=plain):
+    if keeps_values(TypeChange(old, new, UTC, plain=plain)):
         return True
     if before.form or after.form or before.arrow_type is None or after.arrow_type is None:
         return False

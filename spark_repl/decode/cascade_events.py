@@ -55,12 +55,13 @@ class _Read:
     plan: Plan
     images: list[list[pa.RecordBatch]]
     counts: list[int]
+    zero_dates: str
     parts: list[tuple[Any, ...]] = field(default_factory=list)
     definitions: dict[int, TableDefinition] = field(default_factory=dict)
     walk: int = -1
     last: RowImages | None = None
 
-    def add(self, images: RowImages, ordinals: Longs, positions: Longs, zero_dates: str) -> None:
+    def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         if self.last is None or not images.are_beside(self.last):
             self.walk += 1
         self.last = images
@@ -88,7 +89,7 @@ class _Read:
                 position=RelayPosition.unpack(int(places[0])),
                 hint=_NO_IMAGE,
             )
-        self.images[number].append(_decoded(images, taken, places, zero_dates))
+        self.images[number].append(self._decoded(images, taken, places))
         first = self.counts[number] + np.searchsorted(taken, heads)
         self.counts[number] += len(taken)
         after = np.where(paired, first + 1, np.where(gone, -1, first))
@@ -108,11 +109,22 @@ class _Read:
             )
         )
 
+    def _decoded(self, images: RowImages, entries: Longs, positions: Longs) -> pa.RecordBatch:
+        try:
+            batch = images.decode(entries, self.zero_dates)
+        except DecodeError as error:
+            if error.row is not None:
+                error.at(position=RelayPosition.unpack(int(positions[error.row])))
+            raise
+        names = [str(i) for i in range(batch.num_columns)]
+        return pa.RecordBatch.from_arrays(batch.columns, names=names)
+
 
 def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> Changes:
     """``tasks``: one behind the other. Raises DecodeError and LogError with file and position."""
     tables = list(plan.definitions)
-    read = _Read(plan, [[] for _ in tables], [0] * len(tables))
+    zero_dates = tasks[0].forms.zero_dates if tasks else "error"
+    read = _Read(plan, [[] for _ in tables], [0] * len(tables), zero_dates)
     positions, begin = [np.zeros(0, np.int64)], 0
     masks: dict[str, list[npt.NDArray[np.bool_]]] = {name: [] for name in tables}
     for task in tasks:
@@ -142,30 +154,15 @@ def _read(read: _Read, task: StageTask, begin: int) -> Longs:
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span,
-                    first,
-                    last,
+                    span.part(first, last),
                     ordinal,
                     known=task.known,
                     forms=forms,
                     pairs=True,
                 ):
                     places[ordinals] = positions
-                    read.add(images, begin + ordinals, positions, task.forms.zero_dates)
+                    read.add(images, begin + ordinals, positions)
             except SparkReplError as error:
                 raise error.at(file=span.path) from error
         before += len(span)
     return places
-
-
-def _decoded(
-    images: RowImages, entries: Longs, positions: Longs, zero_dates: str
-) -> pa.RecordBatch:
-    try:
-        batch = images.decode(entries, zero_dates)
-    except DecodeError as error:
-        if error.row is not None:
-            error.at(position=RelayPosition.unpack(int(positions[error.row])))
-        raise
-    names = [str(i) for i in range(batch.num_columns)]
-    return pa.RecordBatch.from_arrays(batch.columns, names=names)

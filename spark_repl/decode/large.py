@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
@@ -26,26 +27,33 @@ def too_short() -> DecodeError:
     )
 
 
-def plain(
-    file: BinaryIO, start: int, end: int, checksum: bool, size: int
-) -> Iterator[tuple[Bytes, bool]]:
-    """(window of about ``size`` bytes, whether its events carry a CRC) of file[start:end]."""
+@dataclass(frozen=True)
+class Extent:
+    """Where a transaction lies in a file, file[start:end], and whether its events carry a CRC."""
+
+    start: int
+    end: int
+    checksum: bool
+
+
+def plain(file: BinaryIO, extent: Extent, size: int) -> Iterator[tuple[Bytes, bool]]:
+    """(window of about ``size`` bytes, whether its events carry a CRC) of a transaction."""
+    start, end = extent.start, extent.end
     if file.seek(0, os.SEEK_END) < end:
         raise too_short()
     file.seek(start)
     for window in windows(file, end - start, size):
-        yield window, checksum
+        yield window, extent.checksum
 
 
-def unpacked(
-    file: BinaryIO, start: int, end: int, checksum: bool, size: int
-) -> Iterator[tuple[Bytes, bool]]:
-    """(window of about ``size`` bytes, False) of the events inside of the compressed transaction
-    file[start:end], which carry no CRC. The payload's own is verified before anything is
+def unpacked(file: BinaryIO, extent: Extent, size: int) -> Iterator[tuple[Bytes, bool]]:
+    """(window of about ``size`` bytes, False) of the events inside of a compressed transaction,
+    which carry no CRC. The payload's own is verified before anything is
     decompressed."""
+    end, checksum = extent.end, extent.checksum
     if file.seek(0, os.SEEK_END) < end:
         raise too_short()
-    at, tail = start, CRC_LENGTH if checksum else 0
+    at, tail = extent.start, CRC_LENGTH if checksum else 0
     while at + HEADER_LENGTH + tail <= end:
         file.seek(at)
         header = parse_header(file.read(HEADER_LENGTH))

@@ -204,7 +204,11 @@ def _run_batches(
         ordinal = np.arange(first, last)
         try:
             for images, ordinals, _ in read_images(
-                run.span, first, last, ordinal, known=history.definitions, forms=forms, pairs=True
+                run.span.part(first, last),
+                ordinal,
+                known=history.definitions,
+                forms=forms,
+                pairs=True,
             ):
                 if tables is None or images.definition.name in tables:
                     args = images, run.records, run.gtids, ordinals, forms.zero_dates

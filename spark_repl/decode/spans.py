@@ -21,7 +21,7 @@ from ..binlog.events.payload_bodies import (
 from ..binlog.rows.walk import walk
 from ..errors import DecodeError, SparkReplError
 from ..position import OFFSET_BITS, RelayPosition
-from .large import plain, too_short, unpacked
+from .large import Extent, plain, too_short, unpacked
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
@@ -49,23 +49,24 @@ def slices(span: Span) -> Iterator[tuple[int, int]]:
 
 
 def read_images(
-    span: Span, first: int, last: int, ordinal: Longs, **options: Any
+    span: Span, ordinal: Longs, **options: Any
 ) -> Iterator[tuple[RowImages, Longs, Longs]]:
-    """(images, ordinal of each of their transactions, its packed position) of a slice of a span.
+    """(images, ordinal of each of their transactions, its packed position) of a slice of a span,
+    whose transactions are ``ordinal`` [n].
 
     ``options`` are those of ``walk``. A transaction larger than a slice comes in several windows
     one behind the other. DecodeError with the transaction's place.
     """
-    positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts[first:last]
+    positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts
     if span.at is not None:
-        positions = span.at[first:last]
-    compressed = span.compressed[first:last]
-    edges = np.concatenate(([0], np.cumsum(span.ends[first:last] - span.starts[first:last])))
-    if edges[-1] > _SLICE_BYTES and last == first + 1:
-        for images in _large(span, first, positions, **options):
+        positions = span.at
+    compressed = span.compressed
+    edges = np.concatenate(([0], np.cumsum(span.ends - span.starts)))
+    if edges[-1] > _SLICE_BYTES and len(span) == 1:
+        for images in _large(span, 0, positions, **options):
             yield images, ordinal, positions
         return
-    buffer = _read(span, span.starts[first:last], span.ends[first:last], positions)
+    buffer = _read(span, positions)
     starts, ends = edges[:-1], edges[1:]
     if not compressed.all():
         loose = ~compressed
@@ -80,18 +81,18 @@ def read_images(
                 events, edge[:-1], edge[1:], positions[chosen], False, **options
             )
         else:
-            walked = _large(span, first + int(chosen[0]), positions[chosen], **options)
+            walked = _large(span, int(chosen[0]), positions[chosen], **options)
         for images in walked:
             yield images, ordinal[chosen], positions[chosen]
 
 
 def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[RowImages]:
-    start, end = int(span.starts[index]), int(span.ends[index])
+    extent = Extent(int(span.starts[index]), int(span.ends[index]), span.checksum)
     read = unpacked if span.compressed[index] else plain
     number = 0
     with span.open() as file:
         try:
-            for window, checksum in read(file, start, end, span.checksum, _SLICE_BYTES):
+            for window, checksum in read(file, extent, _SLICE_BYTES):
                 number += 1
                 edge = np.array([0], np.int64), np.array([len(window)], np.int64)
                 yield from walk(window, *edge, position, checksum, **options)
@@ -148,9 +149,10 @@ def _singly(
         yield np.array([i]), events, np.array([0, head.uncompressed])
 
 
-def _read(span: Span, starts: Longs, ends: Longs, positions: Longs) -> npt.NDArray[np.uint8]:
+def _read(span: Span, positions: Longs) -> npt.NDArray[np.uint8]:
     """The transactions' bytes end to end, without what lies between them. Runs of a wave may be
     small: whatever is done per buffer is done once for many of them."""
+    starts, ends = span.starts, span.ends
     buffer = np.empty(int((ends - starts).sum()), np.uint8)
     edges = np.concatenate(([0], np.flatnonzero(starts[1:] != ends[:-1]) + 1, [len(starts)]))
     filled = 0

@@ -50,7 +50,7 @@ def stage(task: StageTask) -> Staged:
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span, first, last, ordinal, known=task.known, forms=forms
+                    span.part(first, last), ordinal, known=task.known, forms=forms
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
@@ -90,7 +90,7 @@ class _Output:
             refusing = replace(self.task.cascades, emulated=False)  # into tables that are kept
             self._note(name, refusing.check(images, positions))
             if name in self.task.quarantined:
-                self._hold(name, images.transactions, ordinals, positions)
+                self._hold(images, ordinals, positions)
             return
         earlier = self.definitions.setdefault(name, images.definition)
         if earlier is not images.definition and not same_shape(earlier, images.definition):
@@ -112,14 +112,15 @@ class _Output:
             return
         entry_positions = positions[images.transaction[entries]]
         if isinstance(images, PartialImages) or self._asks(name, images, entries):
-            self._keep(name, images, entries, entry_positions)
+            self._keep(images, entries, entry_positions)
         else:
-            self._fold(name, images, entries, entry_positions)
+            self._fold(images, entries, entry_positions)
         self.zero_dates += images.zero_dates
 
-    def _hold(self, name: str, mine: Longs, ordinals: Longs, positions: Longs) -> None:
+    def _hold(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         """Notes which transactions change a table that is not to be changed now, but for those that
         it has already."""
+        name, mine = images.definition.name, images.transactions
         skipped = self.task.skip.get(name)
         if skipped is not None:
             mine = mine[~skipped[ordinals[mine]]]
@@ -137,7 +138,8 @@ class _Output:
             return False
         return bool((images.flags[entries] & MOVED).any())
 
-    def _fold(self, name: str, images: RowImages, entries: Longs, positions: Longs) -> None:
+    def _fold(self, images: RowImages, entries: Longs, positions: Longs) -> None:
+        name = images.definition.name
         key = _taken(images.key(), entries)
         flags = images.flags[entries] & np.uint8(CHANGE_BITS)
         if name in self.task.idempotent or name in self.task.leftover:
@@ -165,9 +167,10 @@ class _Output:
             picked = {column: _taken(values, chosen) for column, values in extra.items()}
             self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, picked)
 
-    def _keep(self, name: str, images: RowImages, entries: Longs, positions: Longs) -> None:
+    def _keep(self, images: RowImages, entries: Longs, positions: Longs) -> None:
         """Writes every change by itself: the columns of a row may come from several of them, and
         from those of other workers."""
+        name = images.definition.name
         key, flags = _taken(images.key(), entries), images.flags[entries]
         lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
         if lenient and not _by_choice(name, self.task.idempotent):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -50,6 +50,16 @@ class Span:
     checksum: bool
     at: Longs | None = None
     pieces: tuple[Piece, ...] = ()
+
+    def part(self, first: int, last: int) -> Span:
+        """Of its transactions those from ``first`` to before ``last``."""
+        return replace(
+            self,
+            starts=self.starts[first:last],
+            ends=self.ends[first:last],
+            compressed=self.compressed[first:last],
+            at=None if self.at is None else self.at[first:last],
+        )
 
     @classmethod
     def joined(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..binlog.json.diff import pending_diffs
 from ..ddl.column_rules import hidden_columns
 from ..ddl.conversion import convert
+from ..ddl.type_change import TypeChange
 from ..ddl.widening import UTC
 from ..errors import SchemaError
 from .masks import masked
@@ -54,7 +55,7 @@ def _widened(values: pa.Array, column: Column) -> pa.Array:
         return values
     wide = replace(column, nullable=True, auto_increment=False)
     own = replace(logged, nullable=True, auto_increment=False)
-    return convert(values, own, wide, UTC, plain=own.detail == wide.detail == "")
+    return convert(values, TypeChange(own, wide, UTC, plain=own.detail == wide.detail == ""))
 
 
 def target_gaps(

@@ -19,7 +19,7 @@ import json
 import os
 import time
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaPackage
@@ -34,6 +34,7 @@ from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
 
 if TYPE_CHECKING:
     from .log_replay import Action
+    from .stamp import Stamp
 
 KNOWN_DELTA = ("4.4.",)
 
@@ -44,6 +45,14 @@ table has none is a Spark job for Delta, 0.1 s of a core."""
 
 class UnknownDeltaError(SetupError):
     """There is a Delta, but not one whose internals this module knows."""
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """Delta's own transaction on the table at ``folder``, begun."""
+
+    folder: str
+    java: Any
 
 
 class DeltaLog(TableLog):
@@ -179,49 +188,36 @@ class DeltaLog(TableLog):
             live = {add["path"]: add for add in adds}
         return live
 
-    def create(
-        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
-    ) -> None:
+    def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
         metadata = metadata_action(new, str(uuid.uuid4()))
-        transaction = self._log(folder).startTransaction()
-        if int(transaction.readVersion()) >= 0:
+        begun = _Begun(folder, self._log(folder).startTransaction())
+        if int(begun.java.readVersion()) >= 0:
             raise ConcurrentChangeError("somebody has made the table meanwhile", file=folder)
-        transaction.readTxn().addOne(app)
-        transaction.updateMetadata(self._action(metadata), False)
-        self._commit(folder, transaction, [], app, position, user_metadata)
+        begun.java.readTxn().addOne(stamp.app)
+        begun.java.updateMetadata(self._action(metadata), False)
+        self._commit(begun, [], stamp)
 
-    def commit(
-        self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
-    ) -> int:
-        transaction = self._begin(planned, app)
-        return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
+    def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
+        return self._commit(self._begin(planned, stamp.app), actions, stamp)
 
-    def alter(
-        self,
-        planned: Snapshot,
-        new: NewTable,
-        actions: list[Action],
-        app: str,
-        position: int,
-        user_metadata: str,
-    ) -> int:
-        transaction = self._begin(planned, app)
+    def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
+        begun = self._begin(planned, stamp.app)
         metadata = metadata_action(new, planned.metadata_id)
         try:
-            transaction.updateMetadata(self._action(metadata), False)
+            begun.java.updateMetadata(self._action(metadata), False)
         except Py4JJavaError as error:
             raise translate(error, planned.folder) from error
-        return self._commit(planned.folder, transaction, actions, app, position, user_metadata)
+        return self._commit(begun, actions, stamp)
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
-        transaction = self._begin(planned, app)
+        begun = self._begin(planned, app)
         nothing = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(
             self._jvm.java.util.ArrayList()
         )
         operation = getattr(self._package, "DeltaOperations$Optimize")(
             nothing, nothing, True, self._none, False
         )
-        return self._send(planned.folder, transaction, actions, operation)
+        return self._send(begun, actions, operation)
 
     def checkpoint(self, snapshot: Snapshot) -> None:
         log = self._log(snapshot.folder)  # whose own ``checkpoint`` cleans the log at once
@@ -231,36 +227,29 @@ class DeltaLog(TableLog):
     def clean_log(self, snapshot: Snapshot) -> None:
         self._log(snapshot.folder).doLogCleanup(snapshot.java, self._none)
 
-    def _begin(self, planned: Snapshot, app: str) -> Any:
+    def _begin(self, planned: Snapshot, app: str) -> _Begun:
         """A transaction on a snapshot, which fails when ``app`` has committed behind it."""
         some = self._calls.option.apply(planned.java)
         transaction = planned.java.deltaLog().startTransaction(self._none, some)
         transaction.readTxn().addOne(app)
-        return transaction
+        return _Begun(planned.folder, transaction)
 
-    def _commit(
-        self,
-        folder: str,
-        transaction: Any,
-        actions: list[Action],
-        app: str,
-        position: int,
-        user_metadata: str,
-    ) -> int:
+    def _commit(self, begun: _Begun, actions: list[Action], stamp: Stamp) -> int:
+        app, position = stamp.app, stamp.position
         txn = {"appId": app, "version": position, "lastUpdated": int(time.time() * 1000)}
         calls = self._calls
-        said = calls.option.apply(user_metadata)
+        said = calls.option.apply(stamp.user_metadata)
         operation = calls.streaming_update(calls.update_mode, app, position, said)
-        return self._send(folder, transaction, [*actions, {"txn": txn}], operation)
+        return self._send(begun, [*actions, {"txn": txn}], operation)
 
-    def _send(self, folder: str, transaction: Any, actions: list[Action], operation: Any) -> int:
+    def _send(self, begun: _Begun, actions: list[Action], operation: Any) -> int:
         java = self._actions(actions)
         sequence = self._calls.to_sequence(java)
         self._calls.set_active(self._alone)
         try:
-            return int(transaction.commit(sequence, operation))
+            return int(begun.java.commit(sequence, operation))
         except Py4JJavaError as error:
-            raise translate(error, folder) from error
+            raise translate(error, begun.folder) from error
 
     def _actions(self, actions: list[Action]) -> Any:
         """Java's list of the actions, made in one call for each kind: one call for each action is a

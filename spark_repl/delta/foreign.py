@@ -35,11 +35,12 @@ def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: 
     return changes
 
 
-def undone(folder: str, before: Iterable[int], snapshot: Snapshot, columns: Columns) -> bool:
+def undone(before: Iterable[int], snapshot: Snapshot, columns: Columns) -> bool:
     """Whether ``snapshot`` has rows and columns of one of the versions ``before`` again, as behind
     a RESTORE to it: the same files, with the same rows marked. False where the log doesn't tell."""
     if Columns.of(snapshot.schema_string, snapshot.partition_columns) != columns:
         return False
+    folder = snapshot.folder
     current = _marked(live_files(folder, snapshot.version))
     return current is not None and any(_marked(live_files(folder, v)) == current for v in before)
 

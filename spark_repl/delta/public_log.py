@@ -35,6 +35,7 @@ from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
 if TYPE_CHECKING:
     from ..config import Config
     from .log_replay import Action
+    from .stamp import Stamp
 
 log = logging.getLogger(__name__)
 
@@ -92,11 +93,11 @@ def told_apart(folder: str, table: str = "") -> Iterator[None]:
         raise ConcurrentChangeError(f"{type(error).__name__} at {folder}") from error
 
 
-def bear(session: SparkSession, app: str, position: int, user_metadata: str) -> None:
-    """Has the session's next commit record position and userMetadata beside its data."""
-    session.conf.set(_SESSION_APP, app)
-    session.conf.set(_SESSION_VERSION, str(position))
-    session.conf.set(_SESSION_METADATA, user_metadata)
+def bear(session: SparkSession, stamp: Stamp) -> None:
+    """Has the session's next commit record the stamp beside its data."""
+    session.conf.set(_SESSION_APP, stamp.app)
+    session.conf.set(_SESSION_VERSION, str(stamp.position))
+    session.conf.set(_SESSION_METADATA, stamp.user_metadata)
 
 
 class PublicLog(TableLog):
@@ -143,29 +144,15 @@ class PublicLog(TableLog):
             live = {path: {"path": path} for path in paths}
         return live
 
-    def alter(
-        self,
-        planned: Snapshot,
-        new: NewTable,
-        actions: list[Action],
-        app: str,
-        position: int,
-        user_metadata: str,
-    ) -> int:
+    def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
         raise _only_direct()
 
     def overwrite(
-        self,
-        planned: Snapshot,
-        schema_string: str,
-        rows: Rows | None,
-        app: str,
-        position: int,
-        user_metadata: str,
+        self, planned: Snapshot, schema_string: str, rows: Rows | None, stamp: Stamp
     ) -> int:
         """Commits other columns and what ``rows`` makes of the table's, batch by batch on the
         executors (None: no rows are left), with the position; returns the version."""
-        session = self._session(app, position, user_metadata)
+        session = self._session(stamp)
         fields = [_plain(field) for field in json.loads(schema_string)["fields"]]
         schema = StructType.fromJson({"type": "struct", "fields": fields})
         if rows is None:
@@ -181,11 +168,9 @@ class PublicLog(TableLog):
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         raise _only_direct()
 
-    def create(
-        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
-    ) -> None:
+    def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
         """Makes the table, without NOT NULL, which CREATE TABLE AS SELECT doesn't take."""
-        session = self._session(app, position, user_metadata)
+        session = self._session(stamp)
         schema = StructType.fromJson(json.loads(new.schema_string))
         session.createDataFrame([], schema).createOrReplaceTempView(_ROWS)
         properties = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in new.configuration.items())
@@ -197,14 +182,12 @@ class PublicLog(TableLog):
                 f" TBLPROPERTIES ({properties}) AS SELECT * FROM {_ROWS}"
             )
 
-    def commit(
-        self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
-    ) -> int:
+    def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
         """Appends the rows of new files, a copy's: no other actions are taken. The files themselves
         then go; those of a copy that was killed are VACUUM's."""
         if not all("add" in action for action in actions):
             raise _only_direct()
-        session = self._session(app, position, user_metadata)
+        session = self._session(stamp)
         paths = [data_file(planned.folder, a["add"]["path"]) for a in actions]
         fields = json.loads(planned.schema_string)["fields"]
         logical = StructType.fromJson({"type": "struct", "fields": fields})
@@ -230,11 +213,11 @@ class PublicLog(TableLog):
     def clean_log(self, snapshot: Snapshot) -> None:
         """Nothing: there is no new checkpoint."""
 
-    def _session(self, app: str, position: int, user_metadata: str) -> SparkSession:
+    def _session(self, stamp: Stamp) -> SparkSession:
         session = self._spark.newSession()
         for name, value in _SETTINGS.items():
             session.conf.set(name, value)
-        bear(session, app, position, user_metadata)
+        bear(session, stamp)
         return session
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from .log_replay import Action
+    from .stamp import Stamp
 
 ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
 """A session's setting: a commit is tried on one version only. Left to try again, Delta would let it
@@ -70,7 +71,7 @@ class NewTable:
 
 class TableLog(ABC):
     """Opens snapshots of tables and commits to them. One per Spark session. ``folder`` is a table's
-    place, ``app`` the appId of a ``txn`` action, ``position`` its version."""
+    place, ``app`` the appId of a ``txn`` action."""
 
     direct: bool
     """whether actions of our own making can be committed"""
@@ -116,15 +117,11 @@ class TableLog(ABC):
         """The ``add`` actions that are live in a snapshot, by path."""
 
     @abstractmethod
-    def create(
-        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
-    ) -> None:
+    def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
         """Version 0: protocol, metadata and position in one commit."""
 
     @abstractmethod
-    def commit(
-        self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
-    ) -> int:
+    def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
         """Commits data and position; returns the version.
 
         Raises FencedError when another applier committed meanwhile, ConcurrentChangeError when a
@@ -132,15 +129,7 @@ class TableLog(ABC):
         """
 
     @abstractmethod
-    def alter(
-        self,
-        planned: Snapshot,
-        new: NewTable,
-        actions: list[Action],
-        app: str,
-        position: int,
-        user_metadata: str,
-    ) -> int:
+    def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
         """Commits other columns, or properties, with what happens to files and with the position;
         returns the version. Raises as ``commit``."""
 

@@ -22,7 +22,7 @@ from .lag import Ahead
 from .latency import Latency, Times
 from .past import Past
 from .rates import Rates
-from .statement_status import Rewrite, StatementStatus
+from .statement_status import Rewrite, StatementRow, StatementStatus
 from .worker_status import Failure, Shares, WorkerStatus, now
 
 if TYPE_CHECKING:
@@ -198,12 +198,10 @@ class ApplierStatus:
             self._stream = dict(progress)
         self._write(at_once=True)
 
-    def statement(
-        self, gtid: str, way: str, tables: str, *, seconds: float, statement: str
-    ) -> None:
+    def statement(self, row: StatementRow) -> None:
         """A statement was applied, and how."""
         with self._lock:
-            self._statements.applied(gtid, way, tables, seconds, statement)
+            self._statements.applied(row)
         self._write()
 
     def rewrites(self, table: str, done: int, files: int) -> None:

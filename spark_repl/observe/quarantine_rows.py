@@ -73,7 +73,7 @@ def _of_span(span: Span, kept: Kept, first: int, known: Alone) -> Iterator[dict[
         try:
             changes = []
             for images, ordinals, _ in read_images(
-                span, begin, end, np.arange(begin, end), known=known, forms=_FORMS, pairs=True
+                span.part(begin, end), np.arange(begin, end), known=known, forms=_FORMS, pairs=True
             ):
                 if not known.is_of(images.definition.name):
                     continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .worker_status import now
@@ -21,7 +21,7 @@ class StatementRow:
     tables: str
     seconds: float
     statement: str
-    at: str
+    at: str = field(default_factory=now)
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,11 @@ class StatementStatus:
         self.counts: dict[str, int] = {}
         self.rewrite: Rewrite | None = None
 
-    def applied(self, gtid: str, way: str, tables: str, seconds: float, statement: str) -> None:
+    def applied(self, row: StatementRow) -> None:
         """A statement is done; once in the list, also where it is carried out again."""
-        others = [row for row in self._last if not gtid or row.gtid != gtid]
-        row = StatementRow(gtid, str(way), tables, round(seconds, 3), statement, now())
+        others = [one for one in self._last if not row.gtid or one.gtid != row.gtid]
         self._last = deque([*others, row], _LAST)
-        self.counts[str(way)] = self.counts.get(str(way), 0) + 1
+        self.counts[row.way] = self.counts.get(row.way, 0) + 1
         self.rewrite = None
 
     def fields(self) -> dict[str, Any]:

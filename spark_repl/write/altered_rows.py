@@ -15,6 +15,7 @@ from ..ddl.conversion import convert
 from ..ddl.defaults import literal
 from ..ddl.expressions.evaluation import Rows, computed
 from ..ddl.same_values import keeps_values
+from ..ddl.type_change import TypeChange
 from ..delta.columns import one_chunk, with_type
 from ..errors import SettingError, StatementError
 from .compaction import CompactTask, live_rows
@@ -40,25 +41,28 @@ _ZERO_DATE = "'0000-00-00"
 def keeps_rows(before: TableDefinition, altered: Altered, session: Session) -> bool:
     """Whether every value of every row stays, and new columns are NULL in them."""
     return all(
-        (isinstance(origin, Kept) and _stays(origin, before, column, session))
+        (
+            isinstance(origin, Kept)
+            and _stays(origin, _change(before.columns[origin.number], column, session))
+        )
         or origin == Filled(NULL)
         for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
     )
 
 
-def _stays(origin: Kept, before: TableDefinition, column: Column, session: Session) -> bool:
+def _stays(origin: Kept, change: TypeChange) -> bool:
     """Whether every value of a column stays."""
-    old = before.columns[origin.number]
+    old, column = change.before, change.after
     own = replace(old, name=column.name, kept=column.kept, logged=column.logged)
     same = replace(own, nullable=old.nullable or column.nullable) == column
     if same and (not origin.written or old.detail == column.detail is not None):
         return True
-    return keeps_values(old, column, session, plain=_is_plain(old, column))
+    return keeps_values(change)
 
 
-def _is_plain(old: Column, column: Column) -> bool:
-    """Whether both types are known to be no more than ``Column`` says."""
-    return old.detail == column.detail == ""
+def _change(old: Column, column: Column, session: Session) -> TypeChange:
+    """``plain`` where both types are known to be no more than ``Column`` says."""
+    return TypeChange(old, column, session, plain=old.detail == column.detail == "")
 
 
 def forbids_null(before: TableDefinition, altered: Altered) -> bool:
@@ -86,30 +90,15 @@ def unknown_rows(altered: Altered) -> str:
     return altered.rows_go or next(iter(reasons), "")
 
 
-def altered_rows(
-    arrays: Sequence[pa.Array], before: TableDefinition, altered: Altered, session: Session
-) -> list[pa.Array]:
-    """The columns [columns of the table before] of some rows -> those behind the statement. Raises
-    StatementError where a value's outcome isn't known."""
-    made = _Made(arrays, before, altered, session)
-    return [made.column(i) for i in range(len(altered.origins))]
-
-
 class _Made:
     """Columns behind the statement, each made when it is asked for: expressions ask for others."""
 
-    def __init__(
-        self,
-        arrays: Sequence[pa.Array],
-        before: TableDefinition,
-        altered: Altered,
-        session: Session,
-    ) -> None:
-        self._arrays, self._before, self._altered = arrays, before, altered
-        self._session = session
+    def __init__(self, arrays: Sequence[pa.Array], of: AlteredRows) -> None:
+        self._arrays, self._before, self._altered = arrays, of.before, of.altered
+        self._session = of.session
         self._made: dict[int, pa.Array] = {}
-        columns = altered.definition.columns
-        self._rows = Rows(len(arrays[0]), columns, self.column, session, convert)
+        columns = of.altered.definition.columns
+        self._rows = Rows(len(arrays[0]), columns, self.column, of.session, convert)
 
     def column(self, i: int) -> pa.Array:
         """Raises StatementError."""
@@ -118,37 +107,31 @@ class _Made:
         return self._made[i]
 
     def _make(self, i: int) -> pa.Array:
-        origin, session = self._altered.origins[i], self._session
-        column, count = self._altered.definition.columns[i], self._rows.count
+        origin, column = self._altered.origins[i], self._altered.definition.columns[i]
         if isinstance(origin, Kept):
-            return _kept(self._arrays[origin.number], origin, self._before, column, session)
+            return self._kept(origin, column)
         if isinstance(origin, Computed):
             return computed(origin.expression, self._rows, column, virtual=origin.virtual)
         if isinstance(origin, Unknown):
             raise StatementError(origin.reason, table=self._altered.definition.name)
         if isinstance(origin, Restored):
-            kept, values = Kept(origin.number), self._arrays[origin.number]
-            values = _kept(values, kept, self._before, column, session)
-            return pc.coalesce(values, _new(origin.new, column, session, count))
-        return _new(origin, column, session, count)
+            values = self._kept(Kept(origin.number), column)
+            return pc.coalesce(values, self._new(origin.new, column))
+        return self._new(origin, column)
 
+    def _kept(self, origin: Kept, column: Column) -> pa.Array:
+        values, old = self._arrays[origin.number], self._before.columns[origin.number]
+        change = _change(old, column, self._session)
+        return values if _stays(origin, change) else convert(values, change)
 
-def _kept(
-    values: pa.Array, origin: Kept, before: TableDefinition, column: Column, session: Session
-) -> pa.Array:
-    old = before.columns[origin.number]
-    if _stays(origin, before, column, session):
-        return values
-    return convert(values, old, column, session, plain=_is_plain(old, column))
-
-
-def _new(origin: Filled | Now, column: Column, session: Session, count: int) -> pa.Array:
-    """What ``count`` rows that are there get in a new column."""
-    if isinstance(origin, Now):
-        value = _now(column, session)
-    else:
-        value = _default(column, origin.default, session)
-    return pa.repeat(value[0], count) if count else pa.nulls(0, column.arrow_type)
+    def _new(self, origin: Filled | Now, column: Column) -> pa.Array:
+        """What the rows that are there get in a new column."""
+        if isinstance(origin, Now):
+            value = _now(column, self._session)
+        else:
+            value = _default(column, origin.default, self._session)
+        count = self._rows.count
+        return pa.repeat(value[0], count) if count else pa.nulls(0, column.arrow_type)
 
 
 def _default(column: Column, default: str, session: Session) -> pa.Array:
@@ -166,7 +149,7 @@ def _default(column: Column, default: str, session: Session) -> pa.Array:
             raise
         # A time's text, or a moment in the session's time zone: as text that is converted.
         text = Column("", ColumnType.VARCHAR, len(default) * 4, nullable=True, collation=_UTF8MB4)
-        return convert(pa.array([default[1:]]), text, column, session)
+        return convert(pa.array([default[1:]]), TypeChange(text, column, session))
 
 
 def _now(column: Column, session: Session) -> pa.Array:
@@ -176,7 +159,7 @@ def _now(column: Column, session: Session) -> pa.Array:
     if column.type == ColumnType.TIMESTAMP and not column.form:
         return moment
     stamp = Column("", ColumnType.TIMESTAMP, column.meta, nullable=True)
-    return convert(moment, stamp, column, session)
+    return convert(moment, TypeChange(stamp, column, session))
 
 
 @dataclass(frozen=True)
@@ -186,9 +169,7 @@ class AlterTask:
 
     of: CompactTask
     to: CompactTask
-    before: TableDefinition
-    altered: Altered
-    session: Session
+    rows: AlteredRows
 
 
 def alter_file(task: AlterTask) -> Written:
@@ -199,7 +180,7 @@ def alter_file(task: AlterTask) -> Written:
     if rows.num_rows:
         arrays = [one_chunk(column) for column in rows.columns]
         try:
-            made = altered_rows(arrays, task.before, task.altered, task.session)
+            made = task.rows.columns(arrays)
         except StatementError as error:
             raise error.at(table=task.of.table) from None
         table = pa.Table.from_arrays(made, names=list(task.to.columns.physical))
@@ -209,17 +190,22 @@ def alter_file(task: AlterTask) -> Written:
 
 @dataclass(frozen=True)
 class AlteredRows:
-    """The same for rows that Spark reads, batch by batch."""
+    """What a statement makes of the rows of a table that was ``before``."""
 
     before: TableDefinition
     altered: Altered
     session: Session
 
+    def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
+        """The columns [columns of the table before] of some rows -> those behind the statement.
+        Raises StatementError where a value's outcome isn't known."""
+        made = _Made(arrays, self)
+        return [made.column(i) for i in range(len(self.altered.origins))]
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches' rows as they are behind the statement. Raises StatementError."""
+        """The same for rows that Spark reads, batch by batch."""
         types = self.before.arrow_schema().types
         names = self.altered.definition.arrow_schema().names
         for batch in batches:
             arrays = [with_type(a, kind) for a, kind in zip(batch.columns, types, strict=True)]
-            made = altered_rows(arrays, self.before, self.altered, self.session)
-            yield pa.RecordBatch.from_arrays(made, names=names)
+            yield pa.RecordBatch.from_arrays(self.columns(arrays), names=names)

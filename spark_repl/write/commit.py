@@ -16,6 +16,7 @@ from ..errors import ConcurrentChangeError, TargetError
 
 if TYPE_CHECKING:
     from ..delta.log_replay import Action
+    from ..delta.stamp import Stamp
     from .table import Table
     from .table_commits import TableCommits
     from .written import Written
@@ -86,9 +87,7 @@ def check_files(table: Table, paths: Sequence[str]) -> None:
             raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
 
 
-def commit(
-    commits: TableCommits, table: Table, written: Sequence[Written], position: int, metadata: str
-) -> int:
+def commit(commits: TableCommits, table: Table, written: Sequence[Written], stamp: Stamp) -> int:
     """One Delta commit with the table's part of a group; returns its version. Whatever it raises,
     the commit may have landed: ``TableCommits.settle`` tells.
 
@@ -97,7 +96,7 @@ def commit(
     """
     check_files(table, [path for part in written for path in part.files])
     actions = actions_of(commits, table, written)
-    table.pending = position
-    version = commits.delta.commit(table.snapshot, actions, commits.app, position, metadata)
-    commits.landed(table, actions, position, version)
+    table.pending = stamp.position
+    version = commits.delta.commit(table.snapshot, actions, stamp)
+    commits.landed(table, actions, stamp.position, version)
     return version

@@ -17,9 +17,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StringType
 
 from ..binlog.definition import ColumnType, TableDefinition
-from ..binlog.json.diff import apply_diffs
 from ..delta.columns import quoted
-from ..errors import DecodeError
+from .gaps import patched
 
 if TYPE_CHECKING:
     from .gaps import Gaps
@@ -73,7 +72,7 @@ def completed(
         value = F.when(take, F.col(f"{_OLD}{i}")).otherwise(F.col(f"c{i}"))
         diffs = f"{_DIFFS}{i}"
         if diffs in frame.columns and definition.columns[i].type == ColumnType.JSON:
-            value = _patch(definition.columns[i].name, definition.name)(value, F.col(diffs))
+            value = _patch()(value, F.col(diffs))
             patched &= F.col(diffs).isNull() | value.isNotNull()
         joined = joined.withColumn(f"__n{i}", value)
     joined = joined.withColumn(PATCHED, patched)
@@ -81,21 +80,16 @@ def completed(
     return joined.select(*[F.col(f"__n{i}").alias(f"c{i}") for i in range(width)], *kept, PATCHED)
 
 
-def _patch(column: str, table: str) -> Callable[..., Column]:
+def _patch() -> Callable[..., Column]:
     """Documents with their diffs applied; NULL where they don't fit."""
 
     def patch(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
         for documents, diffs in batches:
             pairs = zip(documents.to_pylist(), diffs.to_pylist(), strict=True)
-            yield pa.array([_patched(d, diff, column, table) for d, diff in pairs], pa.string())
+            yield pa.array([_patched(d, diff) for d, diff in pairs], pa.string())
 
     return arrow_udf(patch, StringType())  # type: ignore[call-overload,no-any-return]
 
 
-def _patched(document: str | None, diffs: bytes | None, column: str, table: str) -> str | None:
-    if diffs is None:
-        return document
-    try:
-        return apply_diffs([document], [diffs], column, table)[0]
-    except DecodeError:
-        return None
+def _patched(document: str | None, diffs: bytes | None) -> str | None:
+    return document if diffs is None else patched(document, diffs)

@@ -45,6 +45,22 @@ class Places:
     row: Longs
 
 
+@dataclass(frozen=True)
+class Fold:
+    """A task's net changes, and what becomes of it."""
+
+    task: WriteTask
+    changes: Changes
+    out: Written
+
+    def refuse(self, entry: int, number: int, at: Longs | None = None) -> None:
+        """A net row is a Violation. ``at`` [n]: positions of the changes to blame; None: of each
+        key's first."""
+        position = int((self.changes.at if at is None else at)[entry])
+        key = _describe(self.task, self.changes.rows, entry)
+        self.out.violations.append(Violation(number, position, self.task.table, key))
+
+
 def write(task: WriteTask) -> Written:
     """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
     began, out = time.perf_counter(), Written(task.table)
@@ -55,19 +71,20 @@ def write(task: WriteTask) -> Written:
 
 def _write(task: WriteTask, out: Written) -> None:
     folded = fold_task(task, out, lambda rows: _present(task, rows))
+    fold = Fold(task, folded, out)
     out.net = len(folded.net.entry)
-    hit, places = _locate(task, folded, out)
+    hit, places = _locate(fold)
     if out.violations:
         return
     keep = folded.net.flags & EXISTS != 0
     if folded.gaps:
-        keep &= _complete(task, folded, folded.gaps, places, out)
+        keep &= _complete(fold, folded.gaps, places)
         if out.violations:
             return
     if task.key and task.idempotent:
         # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
         keep &= hit | (folded.net.flags & CERTAIN != 0)
-    if refuse_unplaced(task, folded, keep, out):
+    if refuse_unplaced(fold, keep):
         return
     chosen = np.flatnonzero(keep)
     if not task.key:
@@ -115,11 +132,9 @@ def _index(task: WriteTask) -> KeyIndex:
     )
 
 
-def _complete(
-    task: WriteTask, folded: Changes, gaps: Gaps, places: Places, out: Written
-) -> npt.NDArray[np.bool_]:
+def _complete(fold: Fold, gaps: Gaps, places: Places) -> npt.NDArray[np.bool_]:
     """Takes what the images lack from the target's rows; returns which rows are whole then."""
-    needed = gaps.rows
+    task, folded, needed = fold.task, fold.changes, gaps.rows
     at = np.full(len(needed), -1, np.int64)
     origins = np.unique(gaps.origin[needed & (gaps.origin >= 0)])
     old: dict[int, list[pa.Array]] = {column: [] for column in gaps.wanted}
@@ -141,20 +156,19 @@ def _complete(
     folded.rows, bad = gaps.patch(folded.rows, task.definition)
     for row in bad:
         if not needed[row] or at[row] >= 0:
-            out.violations.append(_violation(task, folded, row, CANNOT_APPLY))
+            fold.refuse(row, CANNOT_APPLY)
     complete: npt.NDArray[np.bool_] = ~needed | (at >= 0)
     return complete
 
 
-def refuse_unplaced(
-    task: WriteTask, folded: Changes, keep: npt.NDArray[np.bool_], out: Written
-) -> bool:
+def refuse_unplaced(fold: Fold, keep: npt.NDArray[np.bool_]) -> bool:
     """Rows to be kept that no partition can have become violations; whether there are any."""
-    if not task.columns.partitions:
+    columns, folded = fold.task.columns, fold.changes
+    if not columns.partitions:
         return False
-    for entry in np.flatnonzero(unplaced(folded.rows, task.columns.divides) & keep):
-        out.violations.append(_violation(task, folded, int(entry), NO_PARTITION, folded.last))
-    return bool(out.violations)
+    for entry in np.flatnonzero(unplaced(folded.rows, columns.divides) & keep):
+        fold.refuse(int(entry), NO_PARTITION, folded.last)
+    return bool(fold.out.violations)
 
 
 def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
@@ -168,8 +182,9 @@ def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
     return folded
 
 
-def _locate(task: WriteTask, folded: Changes, out: Written) -> tuple[npt.NDArray[np.bool_], Places]:
+def _locate(fold: Fold) -> tuple[npt.NDArray[np.bool_], Places]:
     """Marks the rows that go; returns which entries have a row in the table, and where."""
+    task, folded = fold.task, fold.changes
     flags, n = folded.net.flags, len(folded.net.entry)
     gone = flags & EXISTED != 0
     look = np.ones(n, bool) if task.idempotent and task.key else gone.copy()
@@ -179,20 +194,19 @@ def _locate(task: WriteTask, folded: Changes, out: Written) -> tuple[npt.NDArray
     have = np.zeros(n, np.int64)
     places = Places(np.full(n, -1, np.int64), np.zeros(n, np.int64))
     if len(needed) and task.files:
-        _search(task, folded, needed, have, places, out)
+        _search(fold, needed, have, places)
     if not task.idempotent:
         wanted = np.abs(folded.net.count) if not task.key else np.ones(n, np.int64)
         for entry in np.flatnonzero(gone & (have < wanted)):
-            out.violations.append(_violation(task, folded, int(entry), MISSING_ROW))
+            fold.refuse(int(entry), MISSING_ROW)
         if task.key and not task.replaces:
             for entry in np.flatnonzero(look & ~gone & (have > 0)):
-                out.violations.append(_violation(task, folded, int(entry), DUPLICATE_KEY))
+                fold.refuse(int(entry), DUPLICATE_KEY)
     return have > 0, places
 
 
-def _search(
-    task: WriteTask, folded: Changes, needed: Longs, have: Longs, places: Places, out: Written
-) -> None:
+def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
+    task, folded = fold.task, fold.changes
     limit = np.ones(len(have), np.int64)
     if not task.key:
         limit = np.abs(folded.net.count)
@@ -200,7 +214,7 @@ def _search(
         owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
         if len(picked):
             places.file[owner], places.row[owner] = number, picked
-            out.marks[task.files[number].path] = BitMap(
+            fold.out.marks[task.files[number].path] = BitMap(
                 array.array("I", picked.tolist())
             ).serialize()
 
@@ -264,15 +278,6 @@ def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     nearest = np.searchsorted(marked, rows)
     nearest[nearest == len(marked)] = 0
     return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)
-
-
-def _violation(
-    task: WriteTask, folded: Changes, entry: int, number: int, at: Longs | None = None
-) -> Violation:
-    """The Violation of one net row. ``at`` [n]: positions of the changes to blame; None: of each
-    key's first."""
-    position = int((folded.at if at is None else at)[entry])
-    return Violation(number, position, task.table, _describe(task, folded.rows, entry))
 
 
 def _describe(task: WriteTask, rows: pa.Table, row: int) -> str:

@@ -14,6 +14,7 @@ from .writer import by_table
 from .written import LiveFile, WriteTask, Written
 
 if TYPE_CHECKING:
+    from ..delta.stamp import Stamp
     from ..runtime.workers import Workers
     from .table import Table
     from .tracking import Tracking
@@ -61,8 +62,6 @@ class DirectWriter:
         here = self._workers.is_small(file_bytes=size)
         return [*written, *self._workers.run(rewrite, tasks, here=here)]
 
-    def commit(
-        self, table: Table, written: Sequence[Written], position: int, metadata: str
-    ) -> None:
+    def commit(self, table: Table, written: Sequence[Written], stamp: Stamp) -> None:
         """One Delta commit, through ``commit.commit``, which keeps MySQL's order of checks."""
-        commit(self._tracking.commits, table, written, position, metadata)
+        commit(self._tracking.commits, table, written, stamp)

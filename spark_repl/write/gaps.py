@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+_UNSAID = "", ""
+"""the column and the table of an error that is not shown"""
+
 _LOST_HINT = (
     "the log changes between whole and partial row images inside one group, and moves a row between"
     " keys there: set group_max_transactions = 1 until it is behind that place"
@@ -72,31 +75,27 @@ class Gaps:
             base = one_chunk(columns[column])
             chosen = np.array(sorted(by_row), np.int64)
             documents = base.take(pa.array(chosen)).to_pylist()
-            name = definition.columns[column].name
-            patched = _patched(documents, [by_row[i] for i in chosen], name, definition.name)
-            bad += [int(i) for i, text in zip(chosen, patched, strict=True) if text is None]
+            made = _patched(documents, [by_row[i] for i in chosen])
+            bad += [int(i) for i, text in zip(chosen, made, strict=True) if text is None]
             indices = np.arange(len(base))
             indices[chosen] = len(base) + np.arange(len(chosen))
-            both = pa.concat_arrays([base, pa.array(patched, base.type)])
+            both = pa.concat_arrays([base, pa.array(made, base.type)])
             columns[column] = both.take(pa.array(indices))
         return pa.Table.from_arrays(columns, names=rows.column_names), bad
 
 
-def _patched(
-    documents: Sequence[str | None], diffs: Sequence[bytes], column: str, table: str
-) -> list[str | None]:
+def _patched(documents: Sequence[str | None], diffs: Sequence[bytes]) -> list[str | None]:
     """Each document, or None where its diffs don't fit."""
     try:
-        return list(apply_diffs(documents, diffs, column, table))
+        return list(apply_diffs(documents, diffs, *_UNSAID))
     except DecodeError:
-        return [
-            _one_patched(d, diff, column, table) for d, diff in zip(documents, diffs, strict=True)
-        ]
+        return [patched(d, diff) for d, diff in zip(documents, diffs, strict=True)]
 
 
-def _one_patched(document: str | None, diff: bytes, column: str, table: str) -> str | None:
+def patched(document: str | None, diff: bytes) -> str | None:
+    """The document, or None where its diffs don't fit."""
     try:
-        return apply_diffs([document], [diff], column, table)[0]
+        return apply_diffs([document], [diff], *_UNSAID)[0]
     except DecodeError:
         return None
 

@@ -23,7 +23,6 @@ from ..runtime.retry import temporary
 from .direct_writer import DirectWriter
 from .discard import discard
 from .logged_shape import check_definition, names_key
-from .own_metadata import user_metadata
 from .row_fault import row_fault
 from .table_commits import Outcome
 from .told_collations import ToldCollations
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.cut import Cut
+    from ..delta.stamp import Stamp
     from ..runtime.workers import Workers
     from ..schedule.group import StagedGroup
     from .table import Table
@@ -219,10 +219,7 @@ class GroupWriter:
                         "earlier filters have left rows of the table out", table=name, hint=_COPY
                     )
                 log.info("%s is made from its TABLE_MAP", name)
-                metadata = user_metadata(before, self._tracking.control.channel)
-                table = self._tracking.create(
-                    definition, complete=False, position=before.position, user_metadata=metadata
-                )
+                table = self._tracking.create(definition, self._tracking.stamp(before))
             if name not in parts:
                 continue
             held.enter_context(table.lock)
@@ -281,18 +278,16 @@ class GroupWriter:
         ]
 
     def _commit(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:
-        metadata = user_metadata(cut, self._tracking.control.channel)
+        stamp = self._tracking.stamp(cut)
         per_table = by_table(tables, written)
         changed = [name for name in tables if any(w.changes_table for w in per_table[name])]
         reach("before_commit")
         if armed("between_tables") and len(changed) > 1:
             first = changed.pop(0)
-            self._commit_one(tables[first], per_table[first], cut.position, metadata)
+            self._commit_one(tables[first], per_table[first], stamp)
             reach("between_tables")
         waiting = [
-            self._pool.submit(
-                self._commit_one, tables[name], per_table[name], cut.position, metadata
-            )
+            self._pool.submit(self._commit_one, tables[name], per_table[name], stamp)
             for name in changed
         ]
         errors = [error for error in (future.exception() for future in waiting) if error]
@@ -302,11 +297,9 @@ class GroupWriter:
         for path in (path for part in written for path in part.staged):
             os.remove(path)
 
-    def _commit_one(
-        self, table: Table, written: list[Written], position: int, metadata: str
-    ) -> None:
+    def _commit_one(self, table: Table, written: list[Written], stamp: Stamp) -> None:
         began = time.perf_counter()
-        self._writer.commit(table, written, position, metadata)
+        self._writer.commit(table, written, stamp)
         seconds = time.perf_counter() - began
         self._seconds.append(seconds)
         seconds += sum(part.seconds for part in written)

@@ -30,12 +30,13 @@ from ..delta.public_log import bear, told_apart
 from ..delta.table_log import ALONE
 from ..errors import ConcurrentChangeError, extra_named
 from .completion import PATCHED, completed, pack
-from .direct import fold_task, refuse_unplaced
+from .direct import Fold, fold_task, refuse_unplaced
 from .net_changes import Look, asks
 from .writer import by_table
 from .written import LiveFile, Violation, WriteTask, Written
 
 if TYPE_CHECKING:
+    from ..delta.stamp import Stamp
     from .table import Table
     from .table_commits import TableCommits
 
@@ -64,7 +65,7 @@ def _stage_net(task: WriteTask, look: Look | None = None) -> Written:
     out = Written(task.table, idempotent=task.idempotent)
     folded = fold_task(task, out, look)
     out.net = len(folded.net.entry)
-    refuse_unplaced(task, folded, folded.net.flags & EXISTS != 0, out)
+    refuse_unplaced(Fold(task, folded, out), folded.net.flags & EXISTS != 0)
     if out.violations or not out.net:
         return out
     names = [f"c{i}" for i in range(folded.rows.num_columns)] + [_FLAGS, _COUNT, _FIRST]
@@ -220,23 +221,21 @@ class MergeWriter:
             .select(*_described(net, table), _FIRST, number.alias("__number"))
         )
 
-    def commit(
-        self, table: Table, written: Sequence[Written], position: int, metadata: str
-    ) -> None:
+    def commit(self, table: Table, written: Sequence[Written], stamp: Stamp) -> None:
         """One Delta commit: MERGE, or an append where no key has to be looked up. Refused when
         somebody has committed since ``finish``; between this look and MERGE's own nobody can
         tell."""
         session = self._session(table)
-        bear(session, self._commits.app, position, metadata)
+        bear(session, stamp)
         net = self._net(table, written)
         if self._commits.delta.version(table.folder) != table.snapshot.version:
             raise ConcurrentChangeError(
                 "somebody has committed since the look-up", table=table.name, file=table.folder
             )
-        table.pending = position
+        table.pending = stamp.position
         with told_apart(table.folder, table.name):
             self._change(table, written, net)
-        self._commits.merged(table, position)
+        self._commits.merged(table, stamp.position)
 
     def _change(self, table: Table, written: Sequence[Written], net: DataFrame) -> None:
         if self._appends(table, written):

@@ -23,9 +23,10 @@ DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
 _DEFINITION_FORMAT = _COMMIT_FORMAT = 1
 
 
-def definition_text(definition: TableDefinition) -> str:
-    """A definition as a new table's property."""
-    return formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
+def own_properties(definition: TableDefinition, complete: str) -> dict[str, str]:
+    """What a new table's properties say of it."""
+    text = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
+    return {DEFINITION: text, COMPLETE: complete}
 
 
 def created(snapshot: Snapshot) -> TableDefinition:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..decode.staged import Part
     from .compaction import CompactTask
+    from .written import LiveFile
 
 Longs = npt.NDArray[np.int64]
 
@@ -67,31 +68,35 @@ def find(task: FindTask) -> Part:
     """The live rows, with the table's columns by number, and where they lie. There may be more than
     were asked for. Raises DecodeError with the table for text that can't be compared."""
     (file,), wanted = task.of.files, task.wanted.read()
-    look, dead = _by_index if task.by_index else _by_scan, np.zeros(0, np.int64)
-    if file.vector is not None:
-        vector = deletion_vector.read(task.of.folder, file.vector)
-        dead = np.array(vector.to_array(), np.int64)
-    rows = look(task, file.path, wanted, dead)
+    look = _by_index if task.by_index else _by_scan
+    rows = look(task, file, wanted)
     return kept(task.definition.name, _read(task, file.path, rows), task.folder)
 
 
-def _by_index(task: FindTask, path: str, wanted: pa.Table, dead: Longs) -> Longs:
+def _dead(task: FindTask, file: LiveFile) -> Longs:
+    """Rows of a file that are marked."""
+    if file.vector is None:
+        return np.zeros(0, np.int64)
+    return np.array(deletion_vector.read(task.of.folder, file.vector).to_array(), np.int64)
+
+
+def _by_index(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
     hashes = hash_keys(wanted.columns)
     order = np.argsort(hashes, kind="stable")
-    at, rows = task.index.candidates(path, hashes[order])
-    live = ~np.isin(rows, dead)
+    at, rows = task.index.candidates(file.path, hashes[order])
+    live = ~np.isin(rows, _dead(task, file))
     at, rows = order[at[live]], rows[live]
     if len(rows):
-        rows = rows[task.index.same(path, wanted.columns, at, rows)]
+        rows = rows[task.index.same(file.path, wanted.columns, at, rows)]
     return np.unique(rows)
 
 
-def _by_scan(task: FindTask, path: str, wanted: pa.Table, dead: Longs) -> Longs:
+def _by_scan(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
     """Each column by itself: what matches in all of them is compared as a whole later."""
-    with open_file(task.of.folder, path) as file:
-        stored = stored_columns(file, task.names)
+    with open_file(task.of.folder, file.path) as opened:
+        stored = stored_columns(opened, task.names)
     alive = np.ones(len(stored[0]), bool)
-    alive[dead] = False
+    alive[_dead(task, file)] = False
     for collation, values, some in zip(task.collations, stored, wanted.columns, strict=True):
         own = with_type(one_chunk(values), some.type).take(pa.array(np.flatnonzero(alive)))
         try:

@@ -36,7 +36,6 @@ from .commit import actions_of, removed
 from .compaction import CompactTask
 from .discard import discard
 from .exchange import Exchange
-from .own_metadata import user_metadata
 from .partition_files import KeptRows, taken_out
 from .table_commits import Outcome
 
@@ -110,6 +109,7 @@ class TableChanges:
         """Gives the table its new columns, and its rows theirs; returns the way it went. Raises
         StatementError where the log does not say what rows become."""
         way, before = Way.METADATA, table.definition
+        rows = AlteredRows(before, altered, session)
 
         def plan() -> _Change:
             nonlocal way
@@ -121,7 +121,7 @@ class TableChanges:
                 return self._without(table, altered.gone, files)
             if not self._direct and files:
                 self._rewrites(table.name, 0, len(files))
-                way, rows = Way.REWRITE, AlteredRows(before, altered, session)
+                way = Way.REWRITE
                 return _Change(_metadata(table, altered), rows=rows)
             if keeps_rows(before, altered, session) and _finds_columns(table, altered):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
@@ -129,7 +129,7 @@ class TableChanges:
             if not files:
                 return _Change(_metadata(table, altered))
             way = Way.REWRITE
-            return self._rewrite(table, altered, session, files)
+            return self._rewrite(table, rows, files)
 
         self._commit(table, cut, plan, altered.definition)
         return way
@@ -174,11 +174,14 @@ class TableChanges:
         actions = actions_of(self._tracking.commits, table, written)
         return _Change(None, actions, _files(written))
 
-    def _rewrite(
-        self, table: Table, altered: Altered, session: Session, files: Sequence[LiveFile]
-    ) -> _Change:
-        new = _metadata(table, altered)
-        written = self._rewritten(table, altered, session, new, files)
+    def _rewrite(self, table: Table, rows: AlteredRows, files: Sequence[LiveFile]) -> _Change:
+        new = _metadata(table, rows.altered)
+        columns = Columns.of(new.schema_string, new.partition_columns)
+        after = replace(table, definition=rows.altered.definition, columns=columns, logged=None)
+        to = CompactTask.of(after, self._tracking.key_folder(after), ())
+        folder = self._tracking.key_folder(table)
+        tasks = [AlterTask(CompactTask.of(table, folder, (file,)), to, rows) for file in files]
+        written = self._rewritten(table, tasks)
         now_ms = int(time.time() * 1000)
         action = self._tracking.commits.action
         gone = [path for part in written for path in part.gone]
@@ -186,27 +189,10 @@ class TableChanges:
         actions += [{"add": add} for part in written for add in part.adds]
         return _Change(new, actions, [path for part in written for path in part.files])
 
-    def _rewritten(
-        self,
-        table: Table,
-        altered: Altered,
-        session: Session,
-        new: NewTable,
-        files: Sequence[LiveFile],
-    ) -> list[Written]:
-        columns = Columns.of(new.schema_string, new.partition_columns)
-        folder = self._tracking.key_folder(table)
-        after = replace(table, definition=altered.definition, columns=columns, logged=None)
-        to = CompactTask.of(after, self._tracking.key_folder(after), ())
-        tasks = [
-            AlterTask(
-                CompactTask.of(table, folder, (file,)), to, table.definition, altered, session
-            )
-            for file in files
-        ]
+    def _rewritten(self, table: Table, tasks: Sequence[AlterTask]) -> list[Written]:
         live = self._tracking.commits.live(table).adds
-        size = sum(int(live[file.path]["size"]) for file in files)
-        log.warning("%s: %d files are written anew, %d bytes", table.name, len(files), size)
+        size = sum(int(live[file.path]["size"]) for task in tasks for file in task.of.files)
+        log.warning("%s: %d files are written anew, %d bytes", table.name, len(tasks), size)
         here = self._workers.is_small(file_bytes=size)
         written: list[Written] = []
         step = max(_ROUND * self._workers.count, -(-len(tasks) // _ROUNDS))
@@ -265,15 +251,14 @@ class TableChanges:
         table.take(commits.delta.altered(planned, version), position, files)
 
     def _send(self, table: Table, cut: Cut, change: _Change) -> int:
-        delta, planned, app = self._tracking.delta, table.snapshot, self._tracking.commits.app
-        metadata = user_metadata(cut, self._tracking.control.channel)
+        delta, planned, stamp = self._tracking.delta, table.snapshot, self._tracking.stamp(cut)
         if isinstance(delta, PublicLog):
             schema = change.new.schema_string if change.new else planned.schema_string
-            return delta.overwrite(planned, schema, change.rows, app, cut.position, metadata)
+            return delta.overwrite(planned, schema, change.rows, stamp)
         actions = list(change.actions)
         if change.new is None:
-            return delta.commit(planned, actions, app, cut.position, metadata)
-        return delta.alter(planned, change.new, actions, app, cut.position, metadata)
+            return delta.commit(planned, actions, stamp)
+        return delta.alter(planned, change.new, actions, stamp)
 
 
 def _files(written: Sequence[Written]) -> list[str]:

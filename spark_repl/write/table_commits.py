@@ -94,7 +94,7 @@ class TableCommits:
                 continue
             if refused:  # a commit of ours stands on it
                 below = self.delta.snapshot(table.folder, number - 1)
-                if not below or not foreign.undone(table.folder, sound, below, table.columns):
+                if not below or not foreign.undone(sound, below, table.columns):
                     raise self._refused(table, refused, None)
                 refused = None
             if own_position is not None and number > table.snapshot.version:
@@ -103,7 +103,7 @@ class TableCommits:
                 position = own_position
             sound = [number]
         if refused:
-            if not foreign.undone(table.folder, sound, snapshot, table.columns):
+            if not foreign.undone(sound, snapshot, table.columns):
                 raise self._refused(table, refused, sound[-1])
             log.warning("%s: what somebody else changed was undone", table.name)
         return position

@@ -26,13 +26,14 @@ from ..ddl.lower_names import fold, folded_definition
 from ..ddl.renamed import rename
 from ..delta import features
 from ..delta.columns import Columns
+from ..delta.stamp import Stamp
 from ..errors import TargetError
 from ..gtid import GtidSet
 from .ahead import Ahead
 from .key_index import KeyIndex
 from .logged_shape import check_columns
 from .new_paths import NewPaths
-from .own_metadata import COMPLETE, DEFINITION, created, definition_text, held_gtids
+from .own_metadata import COMPLETE, DEFINITION, created, held_gtids, own_properties, user_metadata
 from .quarantined_tables import QuarantinedTables
 from .table import Table
 from .table_commits import FOREIGN, TableCommits
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ..control.cut import Cut, Waiting
     from ..control.layout import Layout
     from ..ddl.column_rules import ColumnRules
-    from ..delta.table_log import Snapshot, TableLog
+    from ..delta.table_log import NewTable, Snapshot, TableLog
     from ..relay.source_place import SourcePlace
     from .ahead import Held
     from .table_options import TableOptions
@@ -294,45 +295,38 @@ class Tracking:
         return folded_definition(definition) if self.names.folds else definition
 
     def create(
-        self,
-        definition: TableDefinition,
-        *,
-        complete: bool,
-        position: int,
-        user_metadata: str,
-        made_by: str = MADE_BY_ROWS,
+        self, definition: TableDefinition, stamp: Stamp, made_by: str = MADE_BY_ROWS
     ) -> Table:
         """Makes the table, position in the same commit, or finds what was made of it before a
-        crash. ``complete``: from CREATE TABLE; ``made_by``: that statement. Raises TargetError."""
+        crash. ``made_by``: its CREATE TABLE, without which it isn't complete. Raises
+        TargetError."""
         definition = self.column_rules.shaped(self.options.forms.apply(definition))
         self._set_aside(definition.name)
         begun = self._begun.pop((definition.name, made_by), None)
         if begun is None:
             path = self._paths.new(definition, self.delta)
-            announce(self.control, definition.name, path, position, made_by)
-            self._make(definition, path, position, user_metadata, str(complete).lower())
+            announce(self.control, definition.name, path, stamp.position, made_by)
+            complete = str(made_by != MADE_BY_ROWS).lower()
+            self.delta.create(self.layout.table(path), self._new(definition, complete), stamp)
             begun = self._opened(definition.name, path)
         self.tables = {**self.tables, definition.name: begun}
         return begun
 
-    def create_copy(
-        self, definition: TableDefinition, path: str, position: int, user_metadata: str
-    ) -> Table:
+    def create_copy(self, definition: TableDefinition, path: str, stamp: Stamp) -> Table:
         """Makes the table of a copy, whose path the control table names already."""
         definition = self.column_rules.shaped(self.options.forms.apply(definition))
         if self.delta.snapshot(self.layout.table(path)) is None:
-            self._make(definition, path, position, user_metadata, _COPIED)
+            self.delta.create(self.layout.table(path), self._new(definition, _COPIED), stamp)
         table = self._opened(definition.name, path)
         self.tables = {**self.tables, definition.name: table}
         return table
 
-    def _make(
-        self, definition: TableDefinition, path: str, position: int, metadata: str, complete: str
-    ) -> None:
-        stamped = definition_text(definition)
-        own = {DEFINITION: stamped, COMPLETE: complete}
-        new = self.options.new_table(definition, own)
-        self.delta.create(self.layout.table(path), new, self.app, position, metadata)
+    def stamp(self, cut: Cut) -> Stamp:
+        """What a commit of the channel bears that takes a table up to ``cut``."""
+        return Stamp(self.app, cut.position, user_metadata(cut, self.control.channel))
+
+    def _new(self, definition: TableDefinition, complete: str) -> NewTable:
+        return self.options.new_table(definition, own_properties(definition, complete))
 
     def _opened(self, name: str, path: str) -> Table:
         snapshot = self.delta.snapshot(self.layout.table(path))

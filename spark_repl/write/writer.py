@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ..delta.stamp import Stamp
     from .table import Table
     from .written import LiveFile, WriteTask, Written
 
@@ -35,9 +36,7 @@ class Writer(Protocol):
         """When no task found a violation: what is to be committed, with what only the driver can
         look up, and the violations that it found."""
 
-    def commit(
-        self, table: Table, written: Sequence[Written], position: int, metadata: str
-    ) -> None:
+    def commit(self, table: Table, written: Sequence[Written], stamp: Stamp) -> None:
         """One Delta commit. Raises ConcurrentChangeError when the group has to be planned anew."""
 
 

@@ -262,11 +262,11 @@ def test_the_next_group_has_a_budget_of_its_own(log, target, monkeypatch):
         log.transaction(insert(A, (key, "x")))
     true, tried = LocalDelta.commit, Counter[int]()
 
-    def commit(self: Any, planned: Any, actions: Any, app: str, position: int, *args: Any) -> int:
-        tried[position] += 1
-        if planned.folder.endswith("t/a") and tried[position] == 1:
+    def commit(self: Any, planned: Any, actions: Any, stamp: Any) -> int:
+        tried[stamp.position] += 1
+        if planned.folder.endswith("t/a") and tried[stamp.position] == 1:
             raise broken()
-        return true(self, planned, actions, app, position, *args)
+        return true(self, planned, actions, stamp)
 
     monkeypatch.setattr(LocalDelta, "commit", commit)
     run(log.folder, target, group_max_transactions=1, transaction_retries=1)

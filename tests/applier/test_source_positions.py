@@ -230,7 +230,7 @@ def test_table_ahead_whose_commit_does_not_say_its_place(log, tmp_path, killed, 
     received.receive()
     with monkeypatch.context() as patched:
         patched.setattr(
-            "spark_repl.write.group_writer.user_metadata", lambda cut, channel: '{"format": 1}'
+            "spark_repl.write.tracking.user_metadata", lambda cut, channel: '{"format": 1}'
         )
         killed(LogFolder(received.path), received.target, lambda name: name == "before_cut")
     error = stopped(received.lose(), received.target)

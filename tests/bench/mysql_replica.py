@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from spark_repl.bench.recorded import bench_apply
+from spark_repl.bench.recorded import Recording, bench_apply
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.schedule.stops import Until
@@ -124,12 +124,9 @@ def main() -> None:
         for workers in map(int, options.workers.split(",")):
             mysql[workers] = round(replica.seconds(workers), 2)
             print(json.dumps({"mysql_workers": workers, "seconds": mysql[workers]}), flush=True)
-    ours = bench_apply(
-        str(options.log),
-        {"writer": "direct"},
-        options.runs,
-        Until.parse(f"source:{options.prepared}") if options.prepared else None,
-    )
+    prepared = Until.parse(f"source:{options.prepared}") if options.prepared else None
+    recording = Recording(str(options.log), {"writer": "direct"}, prepared)
+    ours = bench_apply(recording, options.runs)
     best = min(mysql.values())
     found = {
         "rows": ours["rows"],

@@ -17,6 +17,7 @@ from spark_repl.copy.text_rows import select_list, to_arrow
 from spark_repl.ddl.conversion import convert, keeps_values
 from spark_repl.ddl.effect import classify
 from spark_repl.ddl.session import Session
+from spark_repl.ddl.type_change import TypeChange
 from spark_repl.errors import SchemaError, Unconvertible
 
 STRICT = "STRICT_TRANS_TABLES"
@@ -90,7 +91,8 @@ class Grid:
             rows = self.query(f"SELECT {asked(after, f'c{i}')} FROM x ORDER BY i")
             made = arrow(column_of(after, self.forms), [rows[n][0] for n in taken])
             outcome.wrong += differences(place, [stored[n] for n in taken], made, converted)
-            kept = keeps_values(column, column_of(after, self.forms), session, plain=True)
+            to = column_of(after, self.forms)
+            kept = keeps_values(TypeChange(column, to, session, plain=True))
             if len(taken) < len(stored):
                 outcome.unknown.append(after)
                 if kept:
@@ -124,7 +126,7 @@ class Grid:
         """(what we make of the rows that we convert, which these are)."""
         to = column_of(after, self.forms)
         taken = list(range(len(rows)))
-        if session.is_strict and not keeps_values(before, to, session, plain=True):
+        if session.is_strict and not keeps_values(TypeChange(before, to, session, plain=True)):
             # Spaces at the end are cut off in some ways of converting, and refused in others.
             taken = [n for n in taken if not (rows[n] or b"").endswith(b"  ")]
         made = attempt(before, to, [rows[n] for n in taken], session)
@@ -139,7 +141,7 @@ class Grid:
 def attempt(before: Column, after: Column, rows: list[Row], session: Session) -> pa.Array | None:
     """None: Unconvertible, or a value that a column can't hold in its form."""
     try:
-        made = convert(arrow(before, rows), before, after, session, plain=True)
+        made = convert(arrow(before, rows), TypeChange(before, after, session, plain=True))
     except (Unconvertible, SchemaError):
         return None
     made.validate(full=True)

@@ -18,7 +18,7 @@ from spark_repl.ddl.altered import alter
 from spark_repl.ddl.effect import classify_in
 from spark_repl.ddl.session import Session
 from spark_repl.errors import SchemaError, StatementError
-from spark_repl.write.altered_rows import altered_rows
+from spark_repl.write.altered_rows import AlteredRows
 
 from .alter_grid import arrow, asked, column_of
 from .expression_cases import COLUMNS, Case
@@ -131,7 +131,7 @@ class ExpressionGrid:
 
     def _made(self, found: Any, arrays: list[pa.Array]) -> pa.Array | None:
         try:
-            made = altered_rows(arrays, self.definition, found, self._session)[-1]
+            made = AlteredRows(self.definition, found, self._session).columns(arrays)[-1]
         except (StatementError, SchemaError) as error:
             assert "Arrow" not in str(error), found.definition.columns[-1].generated
             return None

@@ -20,10 +20,10 @@ from spark_repl.copy.chunk import CopyTask, copy_rows
 from spark_repl.copy.source_tables import table_definition
 from spark_repl.delta.columns import schema_json
 from spark_repl.delta.reader import read
+from spark_repl.delta.stamp import Stamp
 from spark_repl.demo.expected import differences
 from spark_repl.errors import SparkReplError
 from spark_repl.source.connection import connect
-from spark_repl.write.own_metadata import user_metadata
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking
 from tests.support.local_delta import LocalDelta, applier, cuts, run
@@ -227,13 +227,13 @@ class GridRun:
         assert copy is not None
         for name in names:
             definition = table_definition(self._query, "g", name)
-            at = copy.behind.position if copy.behind else 0
-            said = user_metadata(copy.behind, control.channel) if copy.behind else "{}"
-            made = tracking.create_copy(definition, copy.paths[f"g.{name}"], at, said)
+            behind = tracking.stamp(copy.behind) if copy.behind else None
+            stamp = behind or Stamp(tracking.app, 0, "{}")
+            made = tracking.create_copy(definition, copy.paths[f"g.{name}"], stamp)
             task = CopyTask(config.source, made.definition, made.columns, made.folder, "", "error")
             adds = copy_rows(task, connection).adds
-            app = f"{tracking.app}:copy"
-            tracking.delta.commit(made.snapshot, [{"add": a} for a in adds], app, 1, "{}")
+            stamp = Stamp(f"{tracking.app}:copy", 1, "{}")
+            tracking.delta.commit(made.snapshot, [{"add": a} for a in adds], stamp)
         record_copy(control, copy)
         control.release()
         connection.close()

@@ -11,7 +11,7 @@ import pytest
 from spark_repl.binlog.charsets.one_byte import one_byte_table
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.ddl.session import Session
-from spark_repl.ddl.type_change import Kind, kind_of
+from spark_repl.ddl.type_change import Kind, TypeChange, kind_of
 from spark_repl.errors import Unconvertible
 
 from .alter_grid import STRICT, TRUNCATE, Grid, arrow, attempt, column_of
@@ -153,6 +153,6 @@ def converted_null() -> Callable[[str, str], Any]:
     def made(sql_type: str, modes: str) -> Any:
         before, after = (column_of(sql_type + end, forms) for end in (" NULL", " NOT NULL"))
         session = Session("g", 1 << 21 if modes else 0, 1_700_000_000_654_321, "+00:00")
-        return convert(arrow(before, [None]), before, after, session, plain=True)
+        return convert(arrow(before, [None]), TypeChange(before, after, session, plain=True))
 
     return made

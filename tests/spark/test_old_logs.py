@@ -21,6 +21,7 @@ from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
 from spark_repl.delta.reader import read
+from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.write.commit import removed
 from spark_repl.write.promised import files_of
@@ -43,7 +44,8 @@ class Aged:
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder, self.delta = spark, str(folder), DeltaLog(spark)
-        self.delta.create(self.folder, NewTable(json.dumps(SCHEMA), PROPERTIES), "app", 1, "{}")
+        new = NewTable(json.dumps(SCHEMA), PROPERTIES)
+        self.delta.create(self.folder, new, Stamp("app", 1, "{}"))
         found = self.delta.snapshot(self.folder)
         assert found is not None
         self.snapshot: Snapshot = found
@@ -62,7 +64,7 @@ class Aged:
         if self.live:
             actions.append({"remove": removed(self.live, int(time.time() * 1000) - 14_400_000)})
         self.live = add
-        version = self.delta.commit(self.snapshot, actions, "app", number + 1, "{}")
+        version = self.delta.commit(self.snapshot, actions, Stamp("app", number + 1, "{}"))
         self.snapshot = self.delta.advance(self.snapshot, version)
         assert self.delta.is_newest(self.snapshot)
         checkpoint.write_if_due(self.delta, self.snapshot, self.durable)

@@ -14,6 +14,7 @@ from pyspark.sql.functions import col, lit
 
 from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable
 from spark_repl.write.table_options import TableOptions
 
@@ -46,7 +47,7 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     delta = DeltaLog(spark)
     schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(VALUES)])
     made = NewTable(schema_json(schema), TableOptions().properties())
-    delta.create(folder, made, "us", 1, "")
+    delta.create(folder, made, Stamp("us", 1, ""))
     snapshot = delta.snapshot(folder)
     assert snapshot is not None
     columns = Columns.of(snapshot.schema_string)
@@ -58,7 +59,7 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
         )
         for n in (0, 1)
     ]
-    delta.commit(snapshot, [{"add": add} for add in adds], "us", 2, "")
+    delta.commit(snapshot, [{"add": add} for add in adds], Stamp("us", 2, ""))
     table = spark.read.format("delta").load(folder)
     files = {Path(add["path"]).name: n for n, add in enumerate(adds)}
 

@@ -23,6 +23,7 @@ from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Span, StageTask
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.log_replay import commits_after
+from spark_repl.delta.stamp import Stamp
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.runtime.workers import Workers
 from spark_repl.write.direct_writer import DirectWriter
@@ -68,7 +69,7 @@ class Lab:
         filled = insert(logged, *[(key, "old") for key in range(10)])
         self.log.transaction(filled)
         definition = self._staged().definitions[f"t.{name}"]
-        made = self.tracking.create(definition, complete=True, position=0, user_metadata="")
+        made = self.tracking.create(definition, Stamp(self.tracking.app, 0, ""), "CREATE TABLE")
         made.lock.acquire()
         self.commit(made, self.plan(filled))
         return logged, made
@@ -104,7 +105,8 @@ class Lab:
         """Commits the table's part at a position of its own, which is returned."""
         position = self.position = next(self._positions)
         mine = [part for part in written if part.table == table.name]
-        self.writer.commit(table, mine, position, f"up to {position}")
+        stamp = Stamp(self.tracking.app, position, f"up to {position}")
+        self.writer.commit(table, mine, stamp)
         return position
 
     def rows(self) -> set[tuple[Any, ...]]:
@@ -228,7 +230,7 @@ def test_a_group_that_is_tried_again_lands_once(lab):
     written = lab.plan(insert(a, (16, "new")))
     position = lab.commit(table, written)
     with suppress(SparkReplError):  # passed over, or refused
-        lab.writer.commit(stale, written, position, "")
+        lab.writer.commit(stale, written, Stamp(lab.tracking.app, position, ""))
     assert lab.commits.settle(stale, position) is Outcome.LANDED
     assert (stale.position, positions(lab, table).count(position)) == (position, 1)
     assert lab.rows() - before == {("a", 16, "new")}

@@ -37,6 +37,7 @@ from spark_repl.delta.new_file import new_file
 from spark_repl.delta.partitions import MATERIALIZED
 from spark_repl.delta.reader import read
 from spark_repl.delta.schema_change import ColumnIds, has_mapping
+from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.applier_status import Result
@@ -89,31 +90,25 @@ class LocalDelta(DeltaLog):
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
         return log_replay.live_files(snapshot.folder, snapshot.version) or {}
 
-    def create(
-        self, folder: str, new: NewTable, app: str, position: int, user_metadata: str
-    ) -> None:
+    def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
         actions = [{"protocol": _protocol(new)}, metadata_action(_numbered(new), str(uuid.uuid4()))]
-        put(folder, 0, actions, app, position, user_metadata)
+        put(folder, 0, actions, stamp.app, stamp.position, stamp.user_metadata)
 
-    def commit(
-        self, planned: Snapshot, actions: list[Action], app: str, position: int, user_metadata: str
-    ) -> int:
+    def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
         CRASHES("before_put")
         version = planned.version + 1
-        done = put(planned.folder, version, actions, app, position, user_metadata)
+        app, said = stamp.app, stamp.user_metadata
+        done = put(planned.folder, version, actions, app, stamp.position, said)
         CRASHES("after_put")
         return done
 
-    def alter(
-        self, planned: Snapshot, new: NewTable, actions: list[Action], app: str, position: int,
-        user_metadata: str,
-    ) -> int:  # fmt: skip
+    def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
         asked = "delta.feature."
         configuration = {k: v for k, v in new.configuration.items() if not k.startswith(asked)}
         plain = replace(new, configuration=configuration)
         protocol = [{"protocol": _protocol(new)}] if plain != new else []
         changed = [*protocol, metadata_action(plain, planned.metadata_id), *actions]
-        return self.commit(planned, changed, app, position, user_metadata)
+        return self.commit(planned, changed, stamp)
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         return put(planned.folder, planned.version + 1, actions)

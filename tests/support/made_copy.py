@@ -18,8 +18,8 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.table_paths import used_paths
 from spark_repl.ddl.effect import classify
 from spark_repl.delta.columns import write_file
+from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet
-from spark_repl.write.own_metadata import user_metadata
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking
 
@@ -79,8 +79,7 @@ def read(target: Path, table: Table, rows: Sequence[Row]) -> None:
         made = tracking.create_copy(
             definition,
             copy.paths[definition.name],
-            behind.position if behind else 0,
-            user_metadata(behind, control.channel) if behind else "{}",
+            tracking.stamp(behind) if behind else Stamp(tracking.app, 0, "{}"),
         )
         schema = made.definition.arrow_schema()
         columns = [
@@ -89,7 +88,8 @@ def read(target: Path, table: Table, rows: Sequence[Row]) -> None:
         written = write_file(
             made.folder, made.columns, pa.Table.from_arrays(columns, schema=schema)
         )
-        tracking.delta.commit(made.snapshot, [{"add": written}], f"{tracking.app}:copy", 1, "{}")
+        stamp = Stamp(f"{tracking.app}:copy", 1, "{}")
+        tracking.delta.commit(made.snapshot, [{"add": written}], stamp)
 
 
 def finish(target: Path, until: str, **more: Any) -> None:

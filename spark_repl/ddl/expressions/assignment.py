@@ -4,8 +4,9 @@ such a value in the same way."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ from ...binlog.definition import Column, ColumnType, Form
 from ..charsets import collation
 from ..decimals import INTEGRAL
 from ..to_number import decimal_array, integer_range, rounded
-from ..type_change import Kind, kind_of
+from ..type_change import Kind, TypeChange, kind_of
 from .encoding import encoded
 from .json_paths import number_of
 from .syntax import NotComputed
@@ -45,18 +46,8 @@ _STORED = {
 }
 
 
-class Convert(Protocol):
-    """``ddl.conversion.convert``."""
-
-    def __call__(
-        self,
-        values: pa.Array,
-        before: Column,
-        after: Column,
-        session: Session,
-        *,
-        plain: bool = False,
-    ) -> pa.Array: ...
+Convert = Callable[[pa.Array, TypeChange], pa.Array]
+"""``ddl.conversion.convert``"""
 
 
 def check(node: Node, column: Column) -> None:
@@ -88,7 +79,7 @@ def assigned(
     ``ValueType.arrow`` has them. Raises Unconvertible."""
     if stored is not None:
         plain = stored.detail == column.detail == ""
-        return convert(values, stored, column, session, plain=plain)
+        return convert(values, TypeChange(stored, column, session, plain=plain))
     kind, after = node.type, kind_of(column)
     if kind.source == "TRUTH":
         values = values.cast(pa.int8()).cast(replace(kind, source="").arrow)
@@ -105,7 +96,7 @@ def assigned(
         _check_real(values)
     before = _as_column(kind)
     plain = column.detail == ""
-    return convert(_stored(values, before), before, column, session, plain=plain)
+    return convert(_stored(values, before), TypeChange(before, column, session, plain=plain))
 
 
 def _as_column(kind: ValueType) -> Column:

@@ -36,11 +36,10 @@ def resolved(
     session: Session,
     *,
     virtual: bool,
-    quotients: bool,
 ) -> Node:
     """The expression of column ``target`` among ``columns``; ``text`` and ``sql_mode`` as
-    ``reader.read`` has them, ``virtual``: a generated column that is not stored, ``quotients``:
-    whether the source rounds quotients of exact numbers as 9.7 does. Raises NotComputed."""
+    ``reader.read`` has them, ``virtual``: a generated column that is not stored. Raises
+    NotComputed."""
     try:
         syntax, resolver = read(text, sql_mode), _Resolver(columns, session, virtual)
         if (copied := resolver.copied(syntax, columns[target])) is not None:
@@ -50,7 +49,7 @@ def resolved(
         raise NotComputed("it is too deep") from error
     if virtual and kind_of(columns[target]) == Kind.TIMESTAMP:
         raise NotComputed("what it is depends on the time zone of who reads it")
-    _check_modes(node, session, quotients)
+    _check_modes(node, session)
     check(node, columns[target])
     return node
 
@@ -105,14 +104,14 @@ class _Resolver:
         return Node("literal", kind, detail=(float if kind == REAL_TYPE else int)(said))
 
 
-def _check_modes(node: Node, session: Session, quotients: bool) -> None:
+def _check_modes(node: Node, session: Session) -> None:
     """Raises NotComputed for what the session's sql_mode or the source's version makes another."""
     mode = session.sql_mode
     if node.operator == "-" and node.type.unsigned and mode & _NO_UNSIGNED_SUBTRACTION:
         raise NotComputed("- with NO_UNSIGNED_SUBTRACTION is not computed here")
     if node.operator == "CAST DATETIME" and mode & _TIME_TRUNCATE_FRACTIONAL:
         raise NotComputed("CAST with TIME_TRUNCATE_FRACTIONAL is not computed here")
-    if node.operator == "/" and node.type.result == Result.DECIMAL and not quotients:
+    if node.operator == "/" and node.type.result == Result.DECIMAL and not session.quotients:
         raise NotComputed("how the source's version rounds a quotient is not known")
     for one in node.inputs:
-        _check_modes(one, session, quotients)
+        _check_modes(one, session)

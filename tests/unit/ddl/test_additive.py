@@ -16,6 +16,7 @@ from spark_repl.ddl.effect import classify
 from spark_repl.ddl.online_tools import Role, tool_table
 from spark_repl.ddl.policy import Policies, Policy
 from spark_repl.ddl.session import Session
+from spark_repl.ddl.type_change import TypeChange
 from spark_repl.ddl.widening import UTC, widens
 from spark_repl.decode.target_rows import target_gaps, target_rows
 from spark_repl.errors import SettingError
@@ -85,7 +86,7 @@ def test_one_type_holds_the_others_values(narrow: str, wide: str, value: object)
     texts = pa.array([None if value is None else str(value)])
     values = pa.array([value], small.arrow_type) if isinstance(value, int | float | bytes) else (
         texts.cast(small.arrow_type))  # fmt: skip
-    made = convert(values, *exact, UTC, plain=True)
+    made = convert(values, TypeChange(*exact, UTC, plain=True))
     assert made.cast(small.arrow_type).equals(values)
 
 

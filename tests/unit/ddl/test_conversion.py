@@ -16,6 +16,7 @@ from spark_repl.ddl.conversion import convert
 from spark_repl.ddl.effect import classify
 from spark_repl.ddl.same_values import keeps_values
 from spark_repl.ddl.session import Session
+from spark_repl.ddl.type_change import TypeChange
 from spark_repl.errors import StatementError, Unconvertible
 
 LAX = Session(time_zone="+02:00", at=1_700_000_000_000_000)
@@ -36,7 +37,7 @@ def becomes(
     old, new = column(before, forms), column(after, forms)
     array = pa.array([value], pa.string() if isinstance(value, str) else None)
     values = pa.concat_arrays([array.cast(old.arrow_type), pa.nulls(1, old.arrow_type)])
-    made = convert(values, old, new, session, plain=True)
+    made = convert(values, TypeChange(old, new, session, plain=True))
     made.validate(full=True)
     assert made.type == new.arrow_type
     assert made[1].as_py() is None
@@ -160,7 +161,7 @@ def test_numbers_that_are_dates_of_their_own() -> None:
     assert becomes(240229, "INT", "DATETIME(1)", forms=text) == "2024-02-29 00:00:00.0"
     old, new = column("INT ZEROFILL"), column("DATE")
     with pytest.raises(Unconvertible, match="ZEROFILL"):
-        convert(pa.array([240229]).cast(old.arrow_type), old, new, LAX)
+        convert(pa.array([240229]).cast(old.arrow_type), TypeChange(old, new, LAX))
 
 
 def test_moments_go_by_the_clock_of_the_session() -> None:
@@ -207,17 +208,17 @@ def test_what_a_column_does_not_say_is_not_assumed() -> None:
         old, new = column(before), column(after)
         values = pa.array([value], old.arrow_type)
         with pytest.raises(Unconvertible, match="is not known"):
-            convert(values, old, new, LAX)
-        assert not keeps_values(old, new, LAX)
+            convert(values, TypeChange(old, new, LAX))
+        assert not keeps_values(TypeChange(old, new, LAX))
     floats = column("FLOAT")
-    assert not keeps_values(floats, floats, LAX)
-    assert keeps_values(floats, floats, LAX, plain=True)
+    assert not keeps_values(TypeChange(floats, floats, LAX))
+    assert keeps_values(TypeChange(floats, floats, LAX, plain=True))
 
 
 def test_null_has_no_place_in_not_null() -> None:
     def filled(sql_type: str, session: Session = LAX) -> Any:
         old, new = column(sql_type + " NULL"), column(sql_type + " NOT NULL")
-        made = convert(pa.nulls(1, old.arrow_type), old, new, session)
+        made = convert(pa.nulls(1, old.arrow_type), TypeChange(old, new, session))
         return made[0].as_py()
 
     assert filled("INT") == 0
@@ -233,13 +234,13 @@ def test_null_has_no_place_in_not_null() -> None:
 def test_auto_increment_gives_numbers_of_its_own() -> None:
     old = column("INT NOT NULL")
     new = replace(old, auto_increment=True)
-    assert convert(pa.array([7], pa.int32()), old, new, LAX).to_pylist() == [7]
+    assert convert(pa.array([7], pa.int32()), TypeChange(old, new, LAX)).to_pylist() == [7]
     with pytest.raises(Unconvertible, match="AUTO_INCREMENT"):
-        convert(pa.array([0], pa.int32()), old, new, LAX)
+        convert(pa.array([0], pa.int32()), TypeChange(old, new, LAX))
     keeping = Session(sql_mode=1 << 19)
-    assert convert(pa.array([0], pa.int32()), old, new, keeping).to_pylist() == [0]
-    assert not keeps_values(old, new, LAX)
-    assert keeps_values(old, new, keeping)
+    assert convert(pa.array([0], pa.int32()), TypeChange(old, new, keeping)).to_pylist() == [0]
+    assert not keeps_values(TypeChange(old, new, LAX))
+    assert keeps_values(TypeChange(old, new, keeping))
 
 
 KEPT = [
@@ -263,17 +264,17 @@ CHANGED = [
 
 @pytest.mark.parametrize(("before", "after"), KEPT)
 def test_values_are_kept(before: str, after: str) -> None:
-    assert keeps_values(column(before), column(after), LAX)
+    assert keeps_values(TypeChange(column(before), column(after), LAX))
 
 
 @pytest.mark.parametrize(("before", "after"), CHANGED)
 def test_values_may_change(before: str, after: str) -> None:
-    assert not keeps_values(column(before), column(after), LAX)
+    assert not keeps_values(TypeChange(column(before), column(after), LAX))
 
 
 def test_no_rows_and_many_alike() -> None:
     old, new = column("VARCHAR(9)"), column("INT")
-    assert convert(pa.array([], pa.string()), old, new, STRICT).to_pylist() == []
+    assert convert(pa.array([], pa.string()), TypeChange(old, new, STRICT)).to_pylist() == []
     many = pa.array(["7", None] * 5000, pa.string())
-    assert convert(many, old, new, STRICT).to_pylist() == [7, None] * 5000
-    assert convert(many[3:5], old, new, STRICT).to_pylist() == [None, 7]
+    assert convert(many, TypeChange(old, new, STRICT)).to_pylist() == [7, None] * 5000
+    assert convert(many[3:5], TypeChange(old, new, STRICT)).to_pylist() == [None, 7]

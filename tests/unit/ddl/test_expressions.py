@@ -21,7 +21,7 @@ from spark_repl.ddl.expressions.reader import HIGH_NOT_PRECEDENCE, PIPES_AS_CONC
 from spark_repl.ddl.expressions.syntax import NotComputed, Syntax
 from spark_repl.ddl.session import Session
 from spark_repl.errors import Unconvertible
-from spark_repl.write.altered_rows import altered_rows
+from spark_repl.write.altered_rows import AlteredRows
 
 STRICT, UNSIGNED_SUBTRACTION, PAD_CHAR = 1 << 21, 1 << 6, 1 << 31
 NO_BACKSLASH_ESCAPES, TRUNCATING = 1 << 20, 1 << 32
@@ -47,10 +47,10 @@ def table(columns: str = COLUMNS, forms: Forms = Forms()) -> TableDefinition:  #
 def altered(
     actions: str, sql_mode: int = 0, before: TableDefinition | None = None, **said: Any
 ) -> Altered:
-    session = replace(SESSION, sql_mode=sql_mode)
+    session = replace(SESSION, sql_mode=sql_mode, **said)
     statement = classify_in(f"ALTER TABLE t {actions}", session)
     assert statement.effect is not Effect.UNSUPPORTED, statement.reason
-    return alter(before or table(), statement, session, **said)
+    return alter(before or table(), statement, session)
 
 
 def row(before: TableDefinition, values: dict[str, Any]) -> list[pa.Array]:
@@ -73,7 +73,7 @@ def value(clause: str, sql_mode: int = 0, **values: Any) -> Any:
     assert isinstance(found.origins[-1], Computed), found.origins[-1]
     found = pickle.loads(pickle.dumps(found))  # as workers get it
     session = replace(SESSION, sql_mode=sql_mode)
-    return altered_rows(row(before, ROW | values), before, found, session)[-1][0].as_py()
+    return AlteredRows(before, found, session).columns(row(before, ROW | values))[-1][0].as_py()
 
 
 def reason(clause: str, sql_mode: int = 0, **said: Any) -> str:
@@ -185,15 +185,15 @@ def test_the_default_of_another_column() -> None:
     """It changes with that, in rows that are there too."""
     assert value("INT AS (DEFAULT(n)) STORED") is None
     added = altered("ALTER n SET DEFAULT 7, ADD x INT AS (1 + DEFAULT(n)) STORED")
-    (last,) = altered_rows(row(table(), ROW), table(), added, SESSION)[-1:]
+    (last,) = AlteredRows(table(), added, SESSION).columns(row(table(), ROW))[-1:]
     assert last.to_pylist() == [8]
     again = altered("ALTER n SET DEFAULT 20", 0, added.definition)
     assert isinstance(again.origins[-1], Computed)
     values = row(added.definition, ROW | {"x": 8})
-    assert altered_rows(values, added.definition, again, SESSION)[-1].to_pylist() == [21]
+    assert AlteredRows(added.definition, again, SESSION).columns(values)[-1].to_pylist() == [21]
     assert isinstance(altered("ADD w INT", 0, added.definition).origins[-2], Kept)
     real = altered("MODIFY n DOUBLE DEFAULT 5", 0, added.definition)
-    assert altered_rows(values, added.definition, real, SESSION)[-1].to_pylist() == [6]
+    assert AlteredRows(added.definition, real, SESSION).columns(values)[-1].to_pylist() == [6]
 
 
 REFUSED = [
@@ -298,7 +298,9 @@ def test_columns_that_come_from_a_changed_one_are_computed_again() -> None:
         origins = altered(action, before=before).origins
         assert [isinstance(one, Computed) for one in origins[2:]] == [True, True, False], action
     found = altered("MODIFY g INT AS (n + 2) STORED", before=before)
-    made = altered_rows(row(before, {"n": 1, "g": 2, "h": 4, "o": 8}), before, found, SESSION)
+    made = AlteredRows(before, found, SESSION).columns(
+        row(before, {"n": 1, "g": 2, "h": 4, "o": 8})
+    )
     assert [one[0].as_py() for one in made] == [1, 1, 3, 6, 8]
 
 
@@ -322,10 +324,10 @@ def test_dates_as_text_and_times_as_numbers_are_computed_alike() -> None:
     )
     found = replace(found, definition=forms.apply(found.definition))
     values = row(before, {"da": "2024-02-29", "tm": -62_500_000})
-    made = altered_rows(values, before, found, SESSION)
+    made = AlteredRows(before, found, SESSION).columns(values)
     assert [one[0].as_py() for one in made[3:]] == [2024, "2024-03-01", -62_500_000, 1]
     with pytest.raises(Unconvertible, match="no calendar"):
-        altered_rows(row(before, {"da": "2024-00-00"}), before, found, SESSION)
+        AlteredRows(before, found, SESSION).columns(row(before, {"da": "2024-00-00"}))
 
 
 def test_a_timestamp_is_read_by_the_clock_of_the_session() -> None:
@@ -333,6 +335,6 @@ def test_a_timestamp_is_read_by_the_clock_of_the_session() -> None:
     values = row(before, ROW)
     for zone, hour in (("+05:30", 3), ("America/New_York", 17)):
         session = replace(SESSION, time_zone=zone)
-        assert altered_rows(values, before, found, session)[-1][0].as_py().hour == hour
+        assert AlteredRows(before, found, session).columns(values)[-1][0].as_py().hour == hour
     with pytest.raises(Unconvertible, match="time zone is SYSTEM"):
-        altered_rows(values, before, found, replace(SESSION, time_zone="SYSTEM"))
+        AlteredRows(before, found, replace(SESSION, time_zone="SYSTEM")).columns(values)

@@ -143,7 +143,7 @@ def test_a_damaged_one_among_many_is_named(tmp_path: Path, kind: str, others: li
     span = Span(str(tmp_path / name), 1, places[:, 0], places[:, 1], packed, True)
     seen = 0
     with pytest.raises(DecodeError) as error:
-        for images, _, _ in read_images(span, 0, len(places), np.arange(len(places))):
+        for images, _, _ in read_images(span, np.arange(len(places))):
             seen += len(images.flags)
     assert str(error.value.position) == str(RelayPosition(1, start))
     # What is not compressed comes first.

@@ -42,5 +42,5 @@ def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there(
     )
     found: Any = SimpleNamespace(rows=rows, at=np.array([100, 200]))
     out, places = Written("t.a"), Places(np.full(2, -1), np.zeros(2, np.int64))
-    assert direct._complete(task, found, gaps, places, out).tolist() == [True, False]
+    assert direct._complete(direct.Fold(task, found, out), gaps, places).tolist() == [True, False]
     assert out.violations == [Violation(CANNOT_APPLY, 100, "t.a", "id=7")]

@@ -13,6 +13,7 @@ import pytest
 
 from spark_repl.control.control import Control
 from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable
 from spark_repl.errors import ConcurrentChangeError, FencedError, FormerOwnerError, TargetError
 from spark_repl.write.commit import check_files
@@ -32,7 +33,7 @@ class Made:
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder / "t" / "a")
         self.delta = LocalDelta()
-        self.delta.create(self.folder, NewTable(SCHEMA, {}), APP, 10, "")
+        self.delta.create(self.folder, NewTable(SCHEMA, {}), Stamp(APP, 10, ""))
         self.control = Control(str(folder / "control"))
         self.control.claim()
         self.options = SimpleNamespace(direct=True, accept_foreign=False)
