@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.binlog.events.query_status import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from spark_repl.ddl.effect import Effect, classify
-from spark_repl.ddl.sql_tokens import MARK, NAME, NUMBER, STRING, WORD, Cursor, tokens
+from spark_repl.ddl.sql_tokens import (
+    ANSI_QUOTES,
+    MARK,
+    NAME,
+    NO_BACKSLASH_ESCAPES,
+    NUMBER,
+    STRING,
+    WORD,
+    Cursor,
+    tokens,
+)
 from spark_repl.errors import StatementError
 
 
