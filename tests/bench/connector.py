@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from spark_repl import read_changes
 from spark_repl.bench.recorded import bench_decode
-from spark_repl.binlog.rows.walk import columns
+from spark_repl.binlog.rows import columns
 from spark_repl.binlog.types import text
 from spark_repl.runtime.user_cache import cache_folder
 
