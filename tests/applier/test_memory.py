@@ -18,8 +18,8 @@ from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, rows
 
 A, B = Table("a"), Table("b")
-WARM = 10
-GROUP_BYTES = 3_000
+WARM = 40
+GROUP_BYTES = 2_000
 """traced memory may grow by so much a group: a commit's name, a cut's row until it is pruned"""
 BESIDE = 5
 """descriptors and threads that the upkeep may be using just then"""
