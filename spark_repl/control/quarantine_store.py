@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,19 +23,18 @@ from .. import formats
 from ..crash_points import reach
 from ..decode.staged import Span
 from ..delta import storage
-from ..delta.durable import sync_above
 from ..errors import TargetError
 from ..position import OFFSET_BITS
 from ..relay.record import gtid_text
 from ..runtime.object_store import is_remote
-from ..runtime.private_files import make_folder, opener
+from ..runtime.private_files import opener
+from .log_bytes import copy_bytes, durable_file
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
 Longs = npt.NDArray[np.int64]
 
-_COPY_BYTES = 16 << 20
 _FORMAT = 1
 _MAGIC = b"sparkrq1"
 _TAIL = struct.Struct("<Q8s")
@@ -93,26 +91,12 @@ class QuarantineStore:
             tuple(gtid_text(records)),
             records["commit_time"].astype(np.int64),
         )
-        folder = os.path.dirname(made.path)
-        if is_remote(folder):
+        if is_remote(made.path):
             with storage.open_output(made.path) as out:
                 _write(out, spans, made)
             return made
-        if not os.path.isdir(folder):
-            make_folder(folder)
-            sync_above(folder, self._root)
-        fresh = f"{made.path}.{uuid.uuid4().hex}.new"
-        with open(fresh, "wb", opener=opener) as out:
+        with durable_file(made.path, self._root, "quarantine_keeping", opener) as out:
             _write(out, spans, made)
-            out.flush()
-            os.fsync(out.fileno())
-        reach("quarantine_keeping")
-        os.replace(fresh, made.path)
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         reach("quarantine_kept")
         return made
 
@@ -157,15 +141,7 @@ def _write(out: BinaryIO, spans: Sequence[Span], made: Kept) -> None:
         with span.open() as source:
             for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
                 source.seek(int(span.starts[first]))
-                left = int(span.ends[last] - span.starts[first])
-                while left:
-                    data = source.read(min(left, _COPY_BYTES))
-                    if not data:
-                        raise TargetError(
-                            "the relay log is shorter than when it was indexed", file=span.path
-                        )
-                    out.write(data)
-                    left -= len(data)
+                copy_bytes(source, out, int(span.ends[last] - span.starts[first]), span.path)
     fields = {
         "sizes": made.sizes.tolist(), "at": made.at.tolist(), "ends": made.ends.tolist(),
         "compressed": made.compressed.tolist(), "checksum": made.checksum.tolist(),

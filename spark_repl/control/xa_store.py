@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from .. import formats
 from ..crash_points import reach
 from ..delta import storage
-from ..delta.durable import sync_above
 from ..errors import TargetError
 from ..runtime.private_files import make_folder
+from .log_bytes import copy_bytes, durable_file
 
 if TYPE_CHECKING:
     from ..schedule.branches import Branch
@@ -57,31 +57,10 @@ class XaStore:
                 hint="end the branch on the source and start again; or apply such a source without"
                 " include, exclude and mask",
             )
-        if not os.path.isdir(self.here):
-            make_folder(self.here)
-            sync_above(self.here, os.path.dirname(os.path.dirname(self.here)))
-        path = self.path(branch.position)
-        fresh = f"{path}.{uuid.uuid4().hex}.new"
-        with branch.open() as source, open(fresh, "wb") as out:
+        path, root = self.path(branch.position), os.path.dirname(os.path.dirname(self.here))
+        with branch.open() as source, durable_file(path, root, "xa_keeping") as out:
             source.seek(branch.start)
-            left = branch.size
-            while left:
-                data = source.read(min(left, _COPY_BYTES))
-                if not data:
-                    raise TargetError(
-                        "the relay log is shorter than when it was indexed", file=branch.path
-                    )
-                out.write(data)
-                left -= len(data)
-            out.flush()
-            os.fsync(out.fileno())
-        reach("xa_keeping")
-        os.replace(fresh, path)
-        folder = os.open(self.here, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            copy_bytes(source, out, branch.size, branch.path)
         if self._apart:
             with open(path, "rb") as source, storage.open_output(self._kept(path)) as out:
                 shutil.copyfileobj(source, out, _COPY_BYTES)

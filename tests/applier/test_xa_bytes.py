@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.control import xa_store
+from spark_repl.control import log_bytes, xa_store
 from spark_repl.control.settle import Settle
 from tests.applier.test_xa import ONE, TWO, A, begun, prepared
 from tests.property.test_xa_orders import branches_of, records_of
@@ -71,13 +71,13 @@ def test_a_branch_is_copied_piece_by_piece(tmp_path, monkeypatch):
     source.write_bytes(bytes(range(256)) * 5000)
     order = (("prepare", 0),)
     (branch,) = branches_of(order, records_of(order, (True,))).values()
-    monkeypatch.setattr(xa_store, "_COPY_BYTES", 4096)
+    monkeypatch.setattr(log_bytes, "_COPY_BYTES", 4096)
     pieces: list[int] = []
 
-    def counted(*args: Any) -> Counted:
-        return Counted(open(*args), pieces)
+    def counted(*args: Any, **options: Any) -> Counted:
+        return Counted(open(*args, **options), pieces)
 
-    monkeypatch.setattr(xa_store, "open", counted, raising=False)
+    monkeypatch.setattr(log_bytes, "open", counted, raising=False)
     whole = replace(branch, path=str(source), start=100, end=1_200_000)
     kept = xa_store.XaStore(str(tmp_path / "xa")).keep(whole)
     assert Path(kept.path).read_bytes() == source.read_bytes()[100:1_200_000]

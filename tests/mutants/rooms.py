@@ -69,7 +69,8 @@ ROOMS: dict[str, Room] = {
          "applier/test_restarts.py", "applier/test_channel.py", "applier/test_sleeper.py"),
     ),
     "xa": Room(
-        ("schedule/branches.py", "control/xa_store.py", "apply/xa_parts.py"),
+        ("schedule/branches.py", "control/xa_store.py", "control/log_bytes.py",
+         "apply/xa_parts.py"),
         ("unit/control/test_xa_store.py", "applier/test_xa_errors.py", "applier/test_xa.py",
          "property/test_xa_orders.py"),
     ),
