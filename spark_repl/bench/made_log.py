@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..binlog.event_types import EventType
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
+from ..binlog.events.event import MAGIC
+from ..receiver.own_events import with_checksum
 
 _SOURCE = uuid.UUID("11111111-2222-3333-4444-555555555555")
 _EPOCH = 1_700_000_000
-_HEAD, _CHECKSUM = 19, 4
 _ROW = np.dtype([("nulls", "u1"), ("id", "<i4"), ("a", "<i4"), ("length", "u1"), ("v", "S16")])
 _EVENT_ROWS = 5_000
 ROWS_COLUMNS = "id INT PRIMARY KEY, a INT, v VARCHAR(40)"
@@ -29,10 +30,10 @@ class MadeLog:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = (folder / "binlog.000001").open("wb")
-        self._file.write(b"\xfebin")
+        self._file.write(MAGIC)
         self._number = 0
         version = b"9.7.0".ljust(50, b"\0")
-        described = struct.pack("<H50sIB", 4, version, _EPOCH, _HEAD) + bytes(41) + b"\x01"
+        described = struct.pack("<H50sIB", 4, version, _EPOCH, HEADER_LENGTH) + bytes(41) + b"\x01"
         self._event(EventType.FORMAT_DESCRIPTION, described)
         self._event(EventType.PREVIOUS_GTIDS, struct.pack("<Q", 0))
 
@@ -60,17 +61,16 @@ class MadeLog:
         number = self._number
         body = struct.pack("<B16sqBqq", 0, _SOURCE.bytes, number, 2, number - 1, number)
         body += ((_EPOCH + number) * 1_000_000).to_bytes(7, "little")
-        size = _HEAD + len(body) + 13 + _CHECKSUM
-        size += sum(_HEAD + len(data) + _CHECKSUM for _, data in events)
+        size = HEADER_LENGTH + len(body) + 13 + CRC_LENGTH
+        size += sum(HEADER_LENGTH + len(data) + CRC_LENGTH for _, data in events)
         body += b"\xfe" + struct.pack("<QI", size, 90700)
         for kind, data in [(int(EventType.GTID), body), *events]:
             self._event(kind, data)
 
     def _event(self, kind: int, body: bytes) -> None:
-        at, length = self._file.tell(), _HEAD + len(body) + _CHECKSUM
+        at, length = self._file.tell(), HEADER_LENGTH + len(body) + CRC_LENGTH
         head = struct.pack("<IBIIIH", _EPOCH + self._number, kind, 1, length, at + length, 0)
-        self._file.write(head + body)
-        self._file.write(struct.pack("<I", zlib.crc32(body, zlib.crc32(head))))
+        self._file.write(with_checksum(head + body))
 
 
 def _query(text: str) -> bytes:

@@ -4,7 +4,9 @@ has behind each of them."""
 from __future__ import annotations
 
 import random
+import shutil
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -284,3 +286,17 @@ def table_state(
     cursor.execute(f"SELECT {', '.join(parts)} FROM `{database}`.`{name}`")
     rows = [[None if v is None else str(v) for v in row] for row in cursor.fetchall()]
     return columns, rows
+
+
+def recorded(server: Server, log: Path, seed: int, statements: int) -> SchemaLoad:
+    """A load that has run, its log alone in the folder ``log``."""
+    server.query("RESET BINARY LOGS AND GTIDS", "DROP DATABASE IF EXISTS d")
+    load = SchemaLoad(server, seed)
+    try:
+        load.run(statements)
+    finally:
+        load.close()
+    log.mkdir(parents=True)
+    for path in server.data.glob("binlog.0*"):
+        shutil.copy(path, log)
+    return load

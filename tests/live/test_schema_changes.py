@@ -3,7 +3,6 @@ server's, columns, order and every value."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from spark_repl.delta.reader import read
 from spark_repl.demo.expected import differences
 from tests.support.local_delta import cuts, run
 
-from .schema_load import SchemaLoad, State
+from .schema_load import State, recorded
 from .server import Server
 
 _SHOWN = 20  # differences that a failing test names
@@ -42,16 +41,8 @@ def assert_equal(target: Path, states: dict[int, State]) -> int:
 def apply_random_statements(
     server: Server, folder: Path, seed: int, statements: int, *, mapping: bool, **options: Any
 ) -> None:
-    server.query("RESET BINARY LOGS AND GTIDS", "DROP DATABASE IF EXISTS d")
-    load = SchemaLoad(server, seed)
-    try:
-        load.run(statements)
-    finally:
-        load.close()
     log, target = folder / "log", folder / "lake"
-    log.mkdir()
-    for path in server.data.glob("binlog.0*"):
-        shutil.copy(path, log)
+    load = recorded(server, log, seed, statements)
     assert run(log, target, group_max_transactions=3, keys={"column_mapping": mapping}, **options)
     assert assert_equal(target, load.states) > statements
 

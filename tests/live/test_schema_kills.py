@@ -17,26 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from .schema_load import SchemaLoad, State
+from .schema_load import recorded
 from .server import Server
 from .test_ddl_definitions import OPTIONS
 from .test_schema_changes import assert_equal
 
 _END_S = 300.0
-
-
-def recorded(server: Server, log: Path, seed: int, statements: int) -> dict[int, State]:
-    server.query("RESET BINARY LOGS AND GTIDS", "DROP DATABASE IF EXISTS d")
-    load = SchemaLoad(server, seed)
-    try:
-        load.run(statements)
-    finally:
-        load.close()
-    assert len(load.said) * 3 >= len(load.states)
-    log.mkdir(parents=True)
-    for path in server.data.glob("binlog.0*"):
-        shutil.copy(path, log)
-    return load.states
 
 
 def started(log: Path, target: Path, bound: int, *, mapping: bool) -> subprocess.Popen[str]:
@@ -80,10 +66,11 @@ def test_killed_between_statements(
     dice, until = random.Random(seed), time.monotonic() + 3 * 3600
     while done < kills and time.monotonic() < until:
         place = tmp_path / f"{seed}"
-        states = recorded(server, place / "log", seed, statements)
+        load = recorded(server, place / "log", seed, statements)
+        assert len(load.said) * 3 >= len(load.states)
         mapping = seed % 2 == 1
         done += kill_until_done(place / "log", place / "lake", dice, kills - done, mapping)
-        assert assert_equal(place / "lake", states) > statements
+        assert assert_equal(place / "lake", load.states) > statements
         shutil.rmtree(place)
         seed += 1
     assert done == kills
