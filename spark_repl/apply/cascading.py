@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..control.quarantine import CURE
 from ..ddl.lower_names import fold
 from ..decode.cascade_plan import HINT, Plan, plan, told_by
 from ..decode.staged import same_shape
@@ -24,7 +25,6 @@ from ..write.compaction import CompactTask
 from ..write.key_index import build
 from ..write.referencing import FindTask, find
 from ..write.written import LiveFile
-from .quarantining import CURE
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

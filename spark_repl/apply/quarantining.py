@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..control.quarantine import Quarantine, begin, end, quarantines
+from ..control.quarantine import CURE, Quarantine, begin, end, quarantines
 from ..control.quarantine_store import QuarantineStore
 from ..crash_points import reach
 from ..ddl.policy import Policy
@@ -45,10 +45,6 @@ log = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 4096
 """what a file takes at least"""
-CURE = (
-    "mend its rows, then spark-repl quarantine replay --table, and start again; or quarantine drop,"
-    " or copy it again (snapshot --table)"
-)
 _FULL = "raise apply.quarantine_max_bytes or apply.quarantine_max_transactions; or " + CURE
 
 

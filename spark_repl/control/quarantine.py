@@ -24,6 +24,11 @@ REPLAY, DROP = "replay", "drop"
 _BEGIN, _FAILED = "begin", "failed"
 ENDED = {REPLAY: "replayed", DROP: "dropped"}
 """how each decision ends"""
+CURE = (
+    "mend its rows, then spark-repl quarantine replay --table, and start again; or quarantine drop,"
+    " or copy it again (snapshot --table)"
+)
+"""the hint of errors about a table in quarantine"""
 
 
 @dataclass(frozen=True)

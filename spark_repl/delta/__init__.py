@@ -3,6 +3,6 @@
 In: actions and snapshots. Out: commits through Delta's own transaction (``delta_log``) or public
 APIs (``public_log``), live files, statistics, deletion vectors, and what others have committed.
 
-Knows nothing of positions, groups or sources. Every call into Delta's internals is in
-``delta_log``.
+Knows nothing of what a position means, of groups or sources. Every call into Delta's internals is
+in ``delta_log``.
 """
