@@ -136,9 +136,9 @@ def resume(
 
 def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
     """Removes what a power failure has left of commits that no cut shows. Raises TargetError."""
-    shown = {one.path: -1 for cut in cuts for one in cut.tables.values()}
+    shown: dict[str, int] = {}
     for one in (one for cut in cuts for one in cut.tables.values()):
-        shown[one.path] = max(shown[one.path], one.version)
+        shown[one.path] = max(one.version, shown.get(one.path, -1))
     for path in sorted(used_paths(tracking.control)):
         remove_empty_commits(tracking.layout.table(path), shown.get(path, -1))
 

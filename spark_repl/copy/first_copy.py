@@ -1,4 +1,4 @@
-"""FirstCopy: tables of the source into fresh Delta tables, in chunks; none is locked while it is read.
+"""FirstCopy: tables of the source into fresh Delta tables, in chunks, not locked while read.
 
 A table's chunks are committed in order, each commit with the number of its last chunk, so a copy
 that was killed goes on behind what landed. The log from before the copy is applied afterwards

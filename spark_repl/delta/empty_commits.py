@@ -16,7 +16,7 @@ import time
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .log_replay import commit_path
-from .storage import modified, remove_if_there
+from .storage import names, remove_if_there
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +33,9 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
     logged = os.path.join(folder, "_delta_log")
     if is_remote(folder) or not os.path.isdir(logged):
         return []
-    names = [match for match in map(_NAME.fullmatch, modified(logged)) if match]
-    versions = sorted((int(match[1]) for match in names if match[2] == "json"), reverse=True)
-    needed = max([shown, *(int(match[1]) for match in names if match[2] != "json")])
+    found = [match for match in map(_NAME.fullmatch, names(logged)) if match]
+    versions = sorted((int(match[1]) for match in found if match[2] == "json"), reverse=True)
+    needed = max([shown, *(int(match[1]) for match in found if match[2] != "json")])
     removed = []
     for version in versions:
         path = commit_path(folder, version)
