@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +16,10 @@ from ..control.layout import Layout
 from ..observe.verify_status import read
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
+from .command_process import end, start
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from typing import Self
 
@@ -59,12 +58,7 @@ class ScheduledVerify:
     def __exit__(self, *args: object) -> None:
         self._companion.__exit__(*args)
         self._companion.join(_STOP_S)
-        if (process := self._process) is not None and process.poll() is None:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_STOP_S)
-            if process.poll() is None:
-                process.kill()
+        end(self._process, _STOP_S)
 
     def turn(self) -> bool:
         """One look: has one ended, is one due? Always True."""
@@ -96,13 +90,9 @@ class ScheduledVerify:
     def _start(self) -> None:
         log.info("a scheduled verify begins")
         self._before = (read(self._result) or {}).get("at", "")
-        command = [sys.executable, "-m", "spark_repl", "verify", "--config", self._file]
-        command += ["--connections", str(_CONNECTIONS), "--supervised", str(os.getpid())]
-        if self.rows_per_s:
-            command += ["--rows-per-second", str(self.rows_per_s)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0
-        )
+        command = ["verify", "--config", self._file, "--connections", str(_CONNECTIONS)]
+        rate = ["--rows-per-second", str(self.rows_per_s)] if self.rows_per_s else []
+        self._process = start(command, rate)
 
     def _ended(self, code: int) -> None:
         now, found = time.time(), read(self._result)

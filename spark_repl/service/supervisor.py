@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -14,8 +11,11 @@ from ..errors import LogError, PurgedError, SourceError, SparkReplError
 from ..receiver.report import read_report
 from ..relay.log import open_log
 from ..runtime.companion import Companion
+from .command_process import end, start
 
 if TYPE_CHECKING:
+    import subprocess
+
     from ..config import Config
 
 log = logging.getLogger(__name__)
@@ -56,12 +56,7 @@ class Supervisor:
 
     def __exit__(self, *args: object) -> None:
         self._companion.stop.set()
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+        end(self._process, _STOP_S)
         self._companion.join(_STOP_S)
 
     def restart(self) -> None:
@@ -103,14 +98,9 @@ class Supervisor:
         )
 
     def _run_once(self) -> int:
-        command = [sys.executable, "-m", "spark_repl", "receive", "--config", self.config_file]
+        command = ["receive", "--config", self.config_file]
         command += ["--log-format", self.config.observe.log_format]
-        self._process = subprocess.Popen(
-            [*command, "--supervised", str(os.getpid()), *self.options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            process_group=0,  # a terminal's Ctrl-C is the parent's to hear
-        )
+        self._process = start(command, self.options)
         self.starts += 1
         return self._process.wait()
 

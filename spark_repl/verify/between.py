@@ -20,7 +20,7 @@ from .target_files import FileSet, digest_files
 from .work_folder import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..binlog.definition import TableDefinition
     from ..control.control import Control
@@ -176,7 +176,7 @@ class _Pair:
         return shown(self.definition, keys, *rows) if len(keys) else []
 
 
-def by_table(found: FoundBetween) -> Mapping[str, int]:
+def totals(found: FoundBetween) -> dict[str, int]:
     """The sums over all tables."""
     names = ("rows", "ranges", "differing")
     return {name: sum(one[name] for one in found.tables.values()) for name in names}

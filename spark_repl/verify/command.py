@@ -14,7 +14,7 @@ from ..control.cut_reader import find_cut
 from ..control.layout import Layout
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
-from .between import Between, by_table
+from .between import Between, totals
 from .table_files import files_of
 from .verifier import Runs, Verifier
 from .work_folder import WorkFolder
@@ -69,12 +69,12 @@ def between(
         compare = Between(layout, control, _log(), workers.run, limits.connections)
         found = compare.compare(left, right, only, work, limits.shown)
         work.clear()
-    seconds = time.perf_counter() - began
+    seconds, sums = time.perf_counter() - began, totals(found)
     return {
         "tables": len(found.tables),
-        **by_table(found),
+        **sums,
         "seconds": round(seconds, 3),
-        "rows_per_s": round(by_table(found)["rows"] / max(seconds, 1e-3)),
+        "rows_per_s": round(sums["rows"] / max(seconds, 1e-3)),
         "gtid_executed": [left.gtid_executed, right.gtid_executed],
         "differences": found.differences,
         "not_compared": found.not_compared,

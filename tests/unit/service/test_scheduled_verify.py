@@ -15,7 +15,7 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.observe.verify_status import record
-from spark_repl.service import scheduled_verify
+from spark_repl.service import command_process
 from spark_repl.service.scheduled_verify import ScheduledVerify
 
 _FOUND = {"differing": 2, "undecided": 0, "rows": 9, "tables": 1, "not_compared": {}}
@@ -32,7 +32,7 @@ class Started:
             self.commands.append(command)
             return original([sys.executable, "-c", f"raise SystemExit({self.code})"], **more)
 
-        monkeypatch.setattr(scheduled_verify.subprocess, "Popen", begin)
+        monkeypatch.setattr(command_process.subprocess, "Popen", begin)
 
 
 @pytest.fixture

@@ -1,0 +1,30 @@
+"""Commands of ours that ``run`` has beside it, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+
+def start(command: Sequence[str], options: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Starts a command of ``spark-repl`` with more options; it ends by itself when this process has
+    (``--supervised``), and says what it has to say on our standard error. A terminal's Ctrl-C is
+    ours alone to hear. Raises OSError."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "spark_repl", *command, "--supervised", str(os.getpid()), *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        process_group=0,
+    )
+
+
+def end(process: subprocess.Popen[bytes] | None, most_s: float) -> None:
+    """Ends a process that may have ended: by SIGTERM, and where that takes longer by SIGKILL."""
+    if process is not None and process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(most_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
