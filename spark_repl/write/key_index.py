@@ -37,7 +37,8 @@ from ..runtime.parts import remove_dead_parts
 _SUFFIX = ".npy"
 """Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
 
-_ROW_BYTES = 16
+_HEADER_BYTES, _ROW_BYTES = 128, 16
+"""Of an index file: NumPy's header for int64[2, rows], and a row's hash and place."""
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -170,9 +171,10 @@ class KeyIndex:
     def row_count(self, data_file: str) -> int:
         """How many rows the index of a data file has; 0 where there is none."""
         try:
-            return os.path.getsize(self._path(data_file)) // _ROW_BYTES
+            size = os.path.getsize(self._path(data_file))
         except FileNotFoundError:
             return 0
+        return max(0, size - _HEADER_BYTES) // _ROW_BYTES  # an empty one was left by a dead machine
 
     def missing(self, data_files: Iterable[str]) -> list[str]:
         """The data files that have no index yet: others wrote them."""

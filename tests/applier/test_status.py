@@ -12,6 +12,7 @@ import sys
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -130,7 +131,7 @@ def test_watch_goes_on_until_ctrl_c(log, target, capsys, monkeypatch):
         if len(looks) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(status_command.time, "sleep", sleep)
+    monkeypatch.setattr(status_command, "time", SimpleNamespace(sleep=sleep))  # not all threads'
     assert main(["status", "--target", str(target), "--watch", "3"]) == 0
     text = capsys.readouterr().out
     assert text.count("running: ") == 2 and looks == [3.0, 3.0] and "\x1b" not in text

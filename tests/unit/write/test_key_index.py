@@ -149,3 +149,13 @@ def test_keys_of_one_hash_are_told_apart(tmp_path: Path, bitwise: bool) -> None:
     assert found.tolist() == [True, False, not bitwise]
     if not bitwise:
         assert index.same("f.parquet", wanted, at, rows).tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 100_000])
+def test_an_index_says_how_many_rows_it_has(tmp_path: Path, rows: int) -> None:
+    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
+    assert index.row_count("f") == 0, "there is none"
+    index.add("f", np.arange(rows))
+    assert index.row_count("f") == rows
+    (tmp_path / "keys" / "f.npy").write_bytes(b"")
+    assert index.row_count("f") == 0, "left by a dead machine"
