@@ -68,6 +68,8 @@ class Alterations:
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
+            if alteration.renamed:
+                self.check_renamed(name, alteration.renamed)
             made = self.made(logged, table.definition_in_log)
             if alteration.exchanged and made.gone:
                 return self._exchange(table, made.gone, logged)
@@ -107,7 +109,8 @@ class Alterations:
         if columns.concern(table.name):
             if keeps:
                 raise SettingError(
-                    f"policy additive_only where columns are withheld or masked: {logged.text}",
+                    "policy additive_only where columns are withheld or masked, or rows filtered:"
+                    f" {logged.text}",
                     table=table.name,
                     hint=_STOP_HINT,
                 )
@@ -161,8 +164,8 @@ class Alterations:
                 raise refused_by_policy(logged, one.name)
             if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:
                 raise SettingError(
-                    f"the target keeps rows or columns of {one.name}, whose rows are exchanged:"
-                    f" {logged.text}",
+                    f"the target has other rows or columns of {one.name}, whose rows are exchanged,"
+                    f" than the source: {logged.text}",
                     table=one.name,
                     hint=_STOP_HINT,
                 )
@@ -174,6 +177,11 @@ class Alterations:
             )
         gone = replace(gone, no_nulls=self._forms.zero_dates == "null")
         return self._changes.exchange(table, other, gone, logged.cut)
+
+    def check_renamed(self, before: str, after: str) -> None:
+        """Raises SettingError where a live table may not get that name."""
+        if (table := self._tracking.live(before)) is not None:
+            self._tracking.column_rules.check_renamed(table.at_place, after)
 
     def rename(self, before: str, after: str, cut: Cut) -> None:
         """Gives a table another name; foreign keys of others follow."""

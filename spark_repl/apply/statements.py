@@ -211,6 +211,8 @@ class Statements:
                 there = True
                 if self._policy(first) is Policy.STOP:
                     raise refused_by_policy(logged, first)
+        for new, first in names.items():
+            self._alterations.check_renamed(first, new)
         for old, new in logged.statement.renames:
             self._alterations.rename(old, new, logged.cut)
         return Way.NAMES if there else Way.NOTHING

@@ -223,6 +223,8 @@ class TableDefinition:
     """db.table on the source, where the target has it under another name"""
     withheld: tuple[tuple[int, Column], ...] = ()
     """columns that the source alone has, by their numbers there, ascending"""
+    row_filter: str = ""
+    """over the source's columns: the target has the rows alone for which it is true; '': all"""
 
     @property
     def name(self) -> str:
@@ -230,14 +232,15 @@ class TableDefinition:
 
     @cached_property
     def in_log(self) -> TableDefinition:
-        """The table as the source has it, and the log's rows, where the target keeps more of it."""
+        """The table as the source has it, and the log's rows, where the target has other columns or
+        not all rows."""
         columns = [c.logged or c for c in self.columns if not c.kept]
         for number, column in self.withheld:
             columns.insert(number, column)
-        if tuple(columns) == self.columns:
+        if tuple(columns) == self.columns and not self.row_filter:
             return self
         key = tuple(self.own.index(number) for number in self.primary_key)
-        return replace(self, columns=tuple(columns), primary_key=key, withheld=())
+        return replace(self, columns=tuple(columns), primary_key=key, withheld=(), row_filter="")
 
     @cached_property
     def own(self) -> tuple[int, ...]:
@@ -278,6 +281,7 @@ class TableDefinition:
             fields.get("truncated", False), partitioning_of(fields.get("partitioning")),
             fields.get("source_name", ""),
             tuple((number, _column_of(column)) for number, column in fields.get("withheld", ())),
+            fields.get("row_filter", ""),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:

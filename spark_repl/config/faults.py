@@ -79,13 +79,19 @@ def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:
 
 
 def _shown_whole(tables: Sequence[TableRule]) -> list[str]:
-    """Rules about columns whose values a quarantine would keep as the log has them."""
+    """Rules about columns and rows that a quarantine would keep as the log has them."""
     return [
-        f'tables[{number}] withholds values of columns: apply.on_error = "quarantine" would keep'
+        f'tables[{number}] withholds {what}: apply.on_error = "quarantine" would keep'
         " them in the log's own bytes"
         for number, rule in enumerate(tables, 1)
-        if rule.mask or rule.include or rule.exclude
+        if (what := _withheld(rule))
     ]
+
+
+def _withheld(rule: TableRule) -> str:
+    if rule.mask or rule.include or rule.exclude:
+        return "values of columns"
+    return "rows" if rule.row_filter else ""
 
 
 def _connecting(source: Source) -> list[str]:

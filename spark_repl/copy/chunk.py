@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from ..binlog.definition import DATE_TYPES
 from ..binlog.types.text import gather
+from ..ddl.column_rules import hidden_columns
+from ..decode.filtered_rows import filter_of, unknown
 from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file
 from ..delta.storage import remove
-from ..errors import SourceLostError, SparkReplError
+from ..errors import SchemaError, SourceLostError, SparkReplError, Unconvertible
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN
 from .source_tables import full_name
@@ -104,6 +107,8 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
         stream = begin_query(connection, statement)
         for columns in read_rows(stream, len(definition.columns)):
             part = copied_rows(task.definition, columns, task.zero_dates, task.key)
+            if not part.num_rows:
+                continue
             out.rows += part.num_rows
             size += part.nbytes
             parts.append(part)
@@ -127,8 +132,9 @@ def _write(task: CopyTask, parts: list[pa.Table]) -> list[dict[str, Any]]:
 def copied_rows(
     target: TableDefinition, columns: Iterable[Any], zero_dates: str, key: bytes
 ) -> pa.Table:
-    """``columns``: texts of all that the source has; ``key``: of masks. Raises SchemaError."""
-    logged = target.in_log
+    """``columns``: texts of all that the source has; ``key``: of masks. Rows that do not pass the
+    target's filter are left out. Raises SchemaError."""
+    logged, columns = target.in_log, list(columns)
     arrays = [
         (key_to_arrow if i in logged.primary_key else to_arrow)(
             logged.columns[i], values, zero_dates
@@ -138,5 +144,30 @@ def copied_rows(
     if logged is target:
         return pa.Table.from_arrays(arrays, schema=target.arrow_schema())
     names = [str(number) for number in range(len(arrays))]
-    rows = target_rows(pa.RecordBatch.from_arrays(arrays, names=names), logged, target, key)
+    read = pa.RecordBatch.from_arrays(arrays, names=names)
+    if target.row_filter:
+        read = read.filter(pa.array(_passes(target, columns, arrays, zero_dates)))
+    rows = target_rows(read, logged, target, key)
     return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema())
+
+
+def _passes(
+    target: TableDefinition, columns: Sequence[Any], arrays: Sequence[pa.Array], zero_dates: str
+) -> Any:
+    """Which rows pass the target's filter. A zero date that is kept as NULL is none there."""
+    rule = filter_of(target, target.in_log)
+    asked = [
+        to_arrow(rule.columns[number], columns[number], "error")
+        if rule.columns[number].type in DATE_TYPES and zero_dates == "null"
+        else arrays[number]
+        for number in rule.numbers
+    ]
+    try:
+        return rule.passes(asked)
+    except Unconvertible as error:
+        hidden = bool({*rule.names} & {*hidden_columns(target)})
+        raise SchemaError(
+            unknown(rule, error, hidden=hidden),
+            table=target.name,
+            hint="have row_filter of the table's [[tables]] say what becomes of such a value",
+        ) from None

@@ -1,8 +1,8 @@
-"""Columns that the target lacks, or has masked: what ``[[tables]]`` makes of a table's definition,
-and of a statement that changes it.
+"""Columns that the target lacks, or has masked, and rows that it lacks: what ``[[tables]]`` makes
+of a table's definition, and of a statement that changes it.
 
-The target's definition says by itself what it lacks (``withheld``) and what is masked (``mask``),
-so that rows are told apart from those of other rules; a rule goes by the columns' names.
+The target's definition says by itself what it lacks (``withheld``, ``row_filter``) and what is
+masked (``mask``), so that rows are told apart from those of other rules; a rule goes by names.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, Kept, Unknown
+from .columns import same_type
+from .expressions.syntax import NotComputed
+from .row_filters import row_filter
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
@@ -33,6 +36,9 @@ _HASHED = CHARACTER_TYPES | {
     _T.TIME_OLD,
 }  # fmt: skip
 _HINT = "change include, exclude or mask of the table's [[tables]]"
+_FILTER_HINT = (
+    "change row_filter of the table's [[tables]], and use an empty target where the table is there"
+)
 _COPY = "copy the table anew (spark-repl snapshot --table), as run does by itself"
 
 
@@ -45,6 +51,7 @@ class ColumnRules:
 
     @property
     def any(self) -> bool:
+        """Whether columns are withheld or masked."""
         return any(rule.include or rule.exclude or rule.mask for rule in self.rules.rules)
 
     def folded(self) -> ColumnRules:
@@ -52,11 +59,27 @@ class ColumnRules:
         return replace(self, rules=self.rules.folded())
 
     def concern(self, name: str) -> bool:
-        """Whether the table ``name`` has columns that are withheld or masked."""
+        """Whether the table ``name`` has columns that are withheld or masked, or lacks rows."""
         if not self.rules.rules:
             return False
         rule = self.rules.of_table(name)
-        return bool(rule.include or rule.exclude or rule.mask)
+        return bool(rule.include or rule.exclude or rule.mask or rule.row_filter)
+
+    def filters_rows(self, name: str) -> bool:
+        """Whether the table ``name`` lacks rows."""
+        return bool(self.rules.rules and self.rules.of_table(name).row_filter)
+
+    def check_renamed(self, before: TableDefinition, after: str) -> None:
+        """Raises SettingError where a table whose target's is ``before`` gets a name of which other
+        rows are in the target."""
+        if (wanted := self.rules.of_table(after).row_filter) != before.row_filter:
+            raise SettingError(
+                f"it would be called {after}, whose rows are filtered otherwise"
+                f" (row_filter {wanted!r}, not {before.row_filter!r})",
+                table=before.name,
+                hint="give both names one row_filter, or leave the statement out (spark-repl skip)"
+                " and copy the table anew under its new name",
+            )
 
     def shaped(self, logged: TableDefinition) -> TableDefinition:
         """The target's table of the source's ``logged``. Raises SettingError for a rule that the
@@ -65,6 +88,8 @@ class ColumnRules:
             return logged
         rule = self.rules.of_table(logged.name)
         _check(logged, rule)
+        if rule.row_filter:
+            _check_filter(logged, rule)
         masks = {name.lower(): mask for name, mask in rule.mask}
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
         for number, column in enumerate(logged.columns):
@@ -79,6 +104,7 @@ class ColumnRules:
             columns=tuple(columns),
             withheld=tuple(withheld),
             primary_key=tuple(key[number] for number in logged.primary_key),
+            row_filter=rule.row_filter,
         )
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
@@ -138,14 +164,50 @@ def _check(logged: TableDefinition, rule: TableRule) -> None:
         raise refused("the target keeps columns that the source has dropped")
 
 
+def _check_filter(logged: TableDefinition, rule: TableRule) -> None:
+    try:
+        row_filter(rule.row_filter, logged)
+    except NotComputed as error:
+        raise SettingError(
+            f"[[tables]] {rule.match}: row_filter {rule.row_filter}: {error}",
+            table=logged.name,
+            hint=_FILTER_HINT,
+        ) from None
+
+
+def _check_looked_at(there: TableDefinition, made: Altered) -> None:
+    """Raises SettingError where a column that the row filter looks at goes, or has another name,
+    and StatementError where its values may be others: rows that the target lacks might pass."""
+    logged = there.in_log
+    kept = {origin.number: column for origin, column in zip(made.origins, made.definition.columns,
+                                                            strict=True)
+            if isinstance(origin, Kept)}  # fmt: skip
+    for number in row_filter(there.row_filter, logged).numbers:
+        old, new = logged.columns[number], kept.get(number)
+        if new is None or new.name.lower() != old.name.lower():
+            what = "goes" if new is None else f"becomes {new.name}"
+            raise SettingError(
+                f"column {old.name} {what}, at which row_filter {there.row_filter} looks",
+                table=there.name,
+                hint=_FILTER_HINT,
+            )
+        if not same_type(old, new) or (old.nullable and not new.nullable):
+            raise _unknown(
+                there, f"column {old.name}, at which row_filter looks, becomes another type"
+            )
+
+
 def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     """What the target's table ``there`` becomes where the source's does what ``made`` says.
 
-    Raises SettingError where a column is shown, or otherwise masked, by another name, and
-    StatementError where what the target has of rows does not say what becomes of them.
+    Raises SettingError where a column is shown, or otherwise masked, by another name, or the row
+    filter can't be asked any more, and StatementError where what the target has of rows does not
+    say what becomes of them.
     """
     target = rules.shaped(made.definition)
-    if made.gone:
+    if there.row_filter:
+        _check_looked_at(there, made)
+    if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
     origins: list[Origin] = []
     for origin, number in zip(made.origins, target.own, strict=True):
@@ -177,7 +239,7 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
         if origin == Filled("NULL") and not column.mask.startswith("constant"):
             return origin
         raise _unknown(there, f"column {column.name} is new and masked")
-    if not isinstance(origin, Filled) and there.in_log is not there:
+    if not isinstance(origin, Filled) and hides_columns(there):
         raise _unknown(there, f"column {column.name} is new, and not of one value")
     return origin
 
@@ -191,6 +253,11 @@ def _is_same(old: Column, new: Column) -> bool:
 
 def _unknown(there: TableDefinition, reason: str) -> StatementError:
     return StatementError(reason, table=there.name, hint=_COPY)
+
+
+def hides_columns(target: TableDefinition) -> bool:
+    """Whether columns are withheld or masked."""
+    return bool(target.withheld) or any(column.mask for column in target.columns)
 
 
 def hidden_columns(target: TableDefinition) -> Sequence[str]:

@@ -23,11 +23,12 @@ from ..ddl.column_rules import hidden_columns
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
+from .filtered_rows import filtered
 from .key_hash import hash_binary
 from .lineage import MOVED
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
-from .staged import Part, Staged, StageTask, same_shape
+from .staged import FilteredTables, Part, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_rows
 
 if TYPE_CHECKING:
@@ -43,14 +44,14 @@ _BATCH_ROWS = 1 << 17
 
 def stage(task: StageTask) -> Staged:
     """Runs a task. Raises DecodeError and LogError with file and position."""
-    out, forms = _Output(task), task.applied()
+    out, forms, split = _Output(task), task.applied(), FilteredTables(task)
     before = 0
     for span in task.spans:
         for first, last in slices(span):
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span.part(first, last), ordinal, known=task.known, forms=forms
+                    span.part(first, last), ordinal, known=task.known, forms=forms, split=split
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
@@ -60,6 +61,7 @@ def stage(task: StageTask) -> Staged:
         out.close(),
         origins=forms.origins if isinstance(forms, RenamedTables) else {},
         decided=out.decided,
+        filtered=out.filtered,
     )
 
 
@@ -75,6 +77,7 @@ class _Output:
         self.cascading: dict[str, int] = {}
         self.held: dict[str, Longs] = {}
         self.decided: dict[str, int] = {}
+        self.filtered: dict[str, int] = {}
         self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
@@ -107,7 +110,11 @@ class _Output:
             entries = np.flatnonzero(~done[images.transaction])
         self._note(name, self.task.cascades.check(images, positions, done))
         share = len(entries) / max(1, len(images.flags))
-        self.changes[name] = self.changes.get(name, 0) + round(images.changes * share)
+        changes = round(images.changes * share)
+        if len(entries) and self.task.filters_rows(name):
+            images = self._filtered(images, entries, positions)
+            entries, changes = np.arange(len(images.flags)), images.changes
+        self.changes[name] = self.changes.get(name, 0) + changes
         if not len(entries):
             return
         entry_positions = positions[images.transaction[entries]]
@@ -116,6 +123,19 @@ class _Output:
         else:
             self._fold(images, entries, entry_positions)
         self.zero_dates += images.zero_dates
+
+    def _filtered(self, images: RowImages, entries: Longs, positions: Longs) -> RowImages:
+        """What ``entries`` are to a table that has not all rows."""
+        name = images.definition.name
+        try:
+            target = self.task.target(images.definition)
+        except SparkReplError as error:
+            first = positions[images.transaction[entries[0]]]
+            raise error.at(position=RelayPosition.unpack(int(first))) from error
+        assert target is not None
+        images, left = filtered(images, entries, positions, target)
+        self.filtered[name] = self.filtered.get(name, 0) + left
+        return images
 
     def _hold(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
         """Notes which transactions change a table that is not to be changed now, but for those that

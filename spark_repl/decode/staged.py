@@ -104,7 +104,8 @@ class StageTask:
     a table whose rows nobody wants.
     ``skip``: per table, which of the task's transactions (over all spans) it already has.
     ``cascades``: what is known of foreign keys.
-    ``wider``: tables of which the target keeps more than the source has, as it has them.
+    ``wider``: tables of which the target has other columns than the source, or not all rows, as it
+    has them.
     ``leftover``: tables that have rows which the source has not.
     ``left_out``: tables whose rows are not applied; ``quarantined``: of them those of which it is
     noted which transactions have some. ``rewrites``: which databases have other names in the
@@ -133,6 +134,12 @@ class StageTask:
         if known is None and self.columns.concern(logged.name):
             return self.columns.shaped(logged)
         return known
+
+    def filters_rows(self, name: str) -> bool:
+        """Whether the target has not all rows of the table."""
+        if (known := self.wider.get(name)) is not None:
+            return bool(known.row_filter)
+        return self.columns.filters_rows(name)
 
     def deciding(self, name: str) -> tuple[str, ...]:
         """The kinds of rules of filters that decide about the table's rows."""
@@ -195,6 +202,18 @@ class Staged:
     origins: dict[str, str] = field(default_factory=dict)
     decided: dict[str, int] = field(default_factory=dict)
     """how often rules of filters have, by their kind: once for a table and transaction"""
+    filtered: dict[str, int] = field(default_factory=dict)
+    """row changes that row filters leave out, by table"""
+
+
+@dataclass(frozen=True)
+class FilteredTables:
+    """A container of the names of tables of which the target has not all rows."""
+
+    task: StageTask
+
+    def __contains__(self, name: object) -> bool:
+        return self.task.filters_rows(str(name))
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

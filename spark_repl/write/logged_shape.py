@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..ddl.column_rules import hides_columns
 from ..errors import SchemaError, SettingError
 
 if TYPE_CHECKING:
@@ -51,12 +52,19 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
 
 
 def check_columns(table: Table, rules: ColumnRules) -> None:
-    """Raises SettingError where columns are withheld or masked otherwise than the table was made
-    with."""
+    """Raises SettingError where columns are withheld or masked, or rows filtered, otherwise than
+    the table was made with."""
     there = table.at_place
-    mine = bool(there.withheld) or any(column.mask for column in there.columns)
+    mine = hides_columns(there) or bool(there.row_filter)
     if not mine and not rules.concern(table.name):
         return
+    if there.row_filter != (said := rules.rules.of_table(table.name).row_filter):
+        raise SettingError(
+            f"row_filter {said!r} is another one than the table was made with,"
+            f" {there.row_filter!r}",
+            table=table.name,
+            hint="take the change back, or use an empty target",
+        )
     want = rules.shaped(there.in_log)
     now, then = ([(c.name, c.mask) for c in d.columns if not c.kept] for d in (want, there))
     if now != then:

@@ -32,6 +32,8 @@ class ToldCollations:
 
     def take(self, table: Table, logged: TableDefinition) -> None:
         """Records them behind ``before``, once. Raises what ``Control.write`` raises."""
+        if table.at_place.in_log is not table.at_place:
+            return  # no cascade goes there
         told = told_by(table.definition_in_log, logged)
         if told.columns_compare == table.definition_in_log.columns_compare:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,10 @@ from .partial_images import (
 from .row_images import RowImages
 
 if TYPE_CHECKING:
-    from ..kernels.jit import Bools, Ints, Lengths
+    from collections.abc import Collection
+    from typing import Self
+
+    from ..kernels.jit import Bools, Bytes, Ints, Lengths
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
 _CELLS_MAX = 4 << 20
@@ -49,6 +52,9 @@ class PartialImages(RowImages):
         columns = np.array(sorted(self.definition.primary_key), np.int64)
         return np.stack([columns, columns + 1], axis=1)
 
+    def chosen(self, entries: Ints, flags: Bytes, changes: int) -> Self:
+        return replace(super().chosen(entries, flags, changes), _place=self._place[entries])
+
     def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
         """Does what ``RowImages.decode`` does; columns that an image lacks are NULL (``held``)."""
         schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
@@ -56,11 +62,17 @@ class PartialImages(RowImages):
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def values(
-        self, entries: Ints, zero_dates: str = "error", *, keys: bool = False
+        self,
+        entries: Ints,
+        zero_dates: str = "error",
+        *,
+        keys: bool = False,
+        only: Collection[int] | None = None,
     ) -> list[pa.Array]:
         return [
             self._values(column, values, bases, diffs, zero_dates, keys=keys)
             for column, values, bases, diffs in self._located(entries)
+            if only is None or column in only
         ]
 
     def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +32,9 @@ from .row_format import FLOATS, row_format
 from .twins import refuse_second_forms
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Self
+
     from ..definition import TableDefinition
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
@@ -44,8 +47,8 @@ class RowImages:
 
     flags uint8[n]: bit 0 the row existed before, bit 1 it exists after. INSERT 2, DELETE 1 (before
     image), UPDATE 3 (after image); an UPDATE that changes the key, or of a table without key, is
-    two entries, 1 then 2; where the key changes, the second has bit 3 (MOVED). transaction
-    int32[n]: index into ``walk``'s starts.
+    two entries, 1 then 2; where the key changes, and in what is walked as pairs or split, the
+    second has bit 3 (MOVED). transaction int32[n]: index into ``walk``'s starts.
     """
 
     definition: TableDefinition
@@ -103,6 +106,13 @@ class RowImages:
         index = np.searchsorted(begin, self._events[owner, QUERY])
         return pa.array(texts, pa.string()).take(pa.array(index))
 
+    def chosen(self, entries: Ints, flags: Bytes, changes: int) -> Self:
+        """Some of the entries, ascending, with other flags, as ``changes`` row changes."""
+        return replace(
+            self, flags=flags, transaction=self.transaction[entries], changes=changes,
+            _image=self._image[entries], _key=self._key[entries],
+        )  # fmt: skip
+
     def left_to_the_engine(self) -> Ints:
         """The UPDATE and DELETE events [k, 8] whose foreign keys the source's storage engine has
         looked after: it logs nothing of what it changed elsewhere."""
@@ -152,21 +162,29 @@ class RowImages:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def values(
-        self, entries: Ints, zero_dates: str = "error", *, keys: bool = False
+        self,
+        entries: Ints,
+        zero_dates: str = "error",
+        *,
+        keys: bool = False,
+        only: Collection[int] | None = None,
     ) -> list[pa.Array]:
-        """The columns of ``decode``; all are NULL where an entry is -1. ``keys``: a key must be in
-        the form that tells it from all others in the target too (``twins``)."""
+        """The columns of ``decode``, or ``only`` these (ascending); all are NULL where an entry is
+        -1. ``keys``: a key must be in the form that tells it from all others in the target too
+        (``twins``)."""
         image = np.where(entries < 0, -1, self._image[entries])
         cursor = image + (len(self._wire) + 7) // 8
-        columns = self.definition.columns
+        count = len(self.definition.columns) if only is None else max(only, default=-1) + 1
         step = max(1, _CELLS_MAX // max(1, len(image)))
         arrays = []
-        for first in range(0, len(columns), step):
-            last = min(first + step, len(columns))
+        for first in range(0, count, step):
+            last = min(first + step, count)
             offset = np.empty((last - first) * len(image), np.int64)
             length = np.empty((last - first) * len(image), np.int32)
             locate(self._buffer, image, cursor, self._wire, first, last, offset, length)
             for i in range(first, last):
+                if only is not None and i not in only:
+                    continue
                 at = slice((i - first) * len(image), (i - first + 1) * len(image))
                 values = Values(self._buffer, offset[at], length[at])
                 arrays.append(self._column(i, values, zero_dates, keys=keys))

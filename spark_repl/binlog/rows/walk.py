@@ -6,7 +6,7 @@ Two passes: ``walk`` finds every row image and its key, without looking at other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -72,6 +72,7 @@ def walk(
     known: Mapping[str, TableDefinition] | None = None,
     forms: Applied = USUAL,
     pairs: bool = False,
+    split: Container[str] = frozenset(),
 ) -> list[RowImages]:
     """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
 
@@ -79,7 +80,7 @@ def walk(
     verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
     definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). forms:
     how values are kept, or tables are named. pairs: every UPDATE is two entries, 1 and 2, the
-    second with MOVED set.
+    second with MOVED set. split: tables of which that is so, too, and their entries have keys.
     DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
@@ -105,7 +106,8 @@ def walk(
         if not definition.columns:
             images.append(transactions.left_out(definition, mine))
             continue
-        images.append(transactions.walk(definition, mine, pairs=pairs))
+        is_split = definition.name in split
+        images.append(transactions.walk(definition, mine, pairs=pairs, split=is_split))
     return images
 
 
@@ -157,7 +159,9 @@ class _Transactions:
             _key=no_rows, _wire=transaction, _events=events,
         )  # fmt: skip
 
-    def walk(self, definition: TableDefinition, events: Ints, *, pairs: bool) -> RowImages:
+    def walk(
+        self, definition: TableDefinition, events: Ints, *, pairs: bool, split: bool
+    ) -> RowImages:
         """The row images of the table's events."""
         form = row_format(definition, keys=not pairs)
         places = max(2, len(form.bounds))
@@ -168,10 +172,10 @@ class _Transactions:
             np.empty((size, 0 if pairs else places), np.int64),
         )  # fmt: skip
         state = np.zeros(4, np.int64)
-        kernel = partial(walk_images, self.data, events, form, pairs, state, marks)
+        kernel = partial(walk_images, self.data, events, form, pairs or split, state, marks)
         code, entries = _grown(kernel, room)
         if code == kernels.PARTIAL_IMAGE:
-            return self._walk_partial(definition, events, pairs=pairs)
+            return self._walk_partial(definition, events, pairs=pairs or split)
         if code != kernels.DONE:
             raise self._image_error(code, definition, events, state)
         n, changes = int(state[2]), int(state[3])

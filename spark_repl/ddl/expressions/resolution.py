@@ -54,6 +54,14 @@ def resolved(
     return node
 
 
+def row_wise(text: str, sql_mode: int | None, columns: Sequence[Column], session: Session) -> Node:
+    """An expression that is no column's, of a row's values alone: in no time zone, whoever reads
+    it. Raises NotComputed."""
+    node = _Resolver(columns, session, virtual=True).node(read(text, sql_mode))
+    _check_modes(node, session)
+    return node
+
+
 def inputs_of(node: Node) -> set[int]:
     """The numbers of the columns that the expression has."""
     if node.operator == "column":

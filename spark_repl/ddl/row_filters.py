@@ -1,0 +1,156 @@
+"""Row filters: ``row_filter`` of ``[[tables]]``, an expression over the source's columns, with
+MySQL's semantics. The target has the rows alone for which it is true, not false and not NULL.
+
+It is read once for a table's columns; whether rows pass is asked of Arrow arrays, by the same code
+for rows of the log, of copies and of ``verify``. It goes by the columns' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.definition import Form
+from ..errors import StatementError, Unconvertible
+from .conversion import convert
+from .expressions.coercions import truth
+from .expressions.evaluation import Rows, evaluate
+from .expressions.reader import read
+from .expressions.resolution import inputs_of, row_wise
+from .expressions.syntax import NotComputed, Syntax
+from .session import Session
+from .sql_tokens import WORD, tokens
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, TableDefinition
+    from .expressions.value_type import Node
+
+Bools = npt.NDArray[np.bool_]
+
+_SQL_MODE = 0
+# Nobody says in which time zone, and how the source's version rounds a quotient.
+_SESSION = Session(quotients=False)
+_OTHER_ROWS = frozenset((
+    "AVG", "BIT_AND", "BIT_OR", "BIT_XOR", "COUNT", "GROUP_CONCAT", "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG", "MAX", "MIN", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "SUM", "VAR_POP",
+    "VAR_SAMP", "VARIANCE",
+))  # fmt: skip
+_CHANGING = frozenset((
+    "BENCHMARK", "CONNECTION_ID", "CURDATE", "CURRENT_DATE", "CURRENT_ROLE", "CURRENT_TIME",
+    "CURRENT_TIMESTAMP", "CURRENT_USER", "CURTIME", "DATABASE", "FOUND_ROWS", "GET_LOCK",
+    "IS_FREE_LOCK", "IS_USED_LOCK", "LAST_INSERT_ID", "LOAD_FILE", "LOCALTIME", "LOCALTIMESTAMP",
+    "NOW", "RAND", "RANDOM_BYTES", "RELEASE_LOCK", "ROW_COUNT", "SCHEMA", "SESSION_USER", "SLEEP",
+    "SYSDATE", "SYSTEM_USER", "UNIX_TIMESTAMP", "USER", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP",
+    "UUID", "UUID_SHORT", "VERSION",
+))  # fmt: skip
+_BARE = frozenset((
+    "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIME",
+    "LOCALTIMESTAMP", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP",
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """``text`` for rows of ``columns``, of which it looks at those of ``numbers``, ascending."""
+
+    text: str
+    columns: tuple[Column, ...]
+    numbers: tuple[int, ...]
+    node: Node
+
+    @property
+    def names(self) -> list[str]:
+        return [self.columns[number].name for number in self.numbers]
+
+    def passes(self, arrays: Sequence[pa.Array]) -> Bools:
+        """Of which rows it is true, by their values [numbers]. Raises Unconvertible where that is
+        not known."""
+        count = len(arrays[0])
+        at = dict(zip(self.numbers, arrays, strict=True))
+        rows = Rows(count, self.columns, at.__getitem__, _SESSION, convert)
+        try:
+            found = pc.fill_null(evaluate(self.node, rows), False)
+        except pa.ArrowException as error:
+            raise Unconvertible("Arrow has no room for its values") from error
+        return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+
+    def first_unknown(self, arrays: Sequence[pa.Array]) -> int:
+        """Which row is the first of which it is not known, where ``passes`` has raised."""
+        low, high = 0, len(arrays[0])
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                self.passes([array[low:middle] for array in arrays])
+                low = middle
+            except Unconvertible:
+                high = middle
+        return low
+
+
+def fault(text: str) -> str:
+    """What is wrong with an expression whatever the table's columns are; '' if nothing is."""
+    try:
+        _check_words(text)
+        syntax = read(text, _SQL_MODE)
+    except (NotComputed, StatementError) as error:
+        return str(error) if isinstance(error, NotComputed) else error.message
+    except RecursionError:
+        return "it is too deep"
+    return "" if names_in(syntax) else "it looks at no column"
+
+
+def names_of(text: str) -> list[str]:
+    """The columns that an expression without ``fault`` looks at."""
+    return sorted(names_in(read(text, _SQL_MODE)))
+
+
+def names_in(syntax: Syntax) -> set[str]:
+    own = {syntax.words[0]} if syntax.name == "name" else set[str]()
+    return own.union(*map(names_in, syntax.inputs))
+
+
+def row_filter(text: str, logged: TableDefinition) -> RowFilter:
+    """The expression for the source's table ``logged``. Raises NotComputed."""
+    if reason := fault(text):
+        raise NotComputed(reason)
+    # What makes the types of values, and by which columns are not compared.
+    beside = tuple((column.detail, column.compares) for column in logged.columns)
+    return _row_filter(text, logged.columns, beside)
+
+
+@lru_cache(256)
+def _row_filter(text: str, columns: tuple[Column, ...], beside: object) -> RowFilter:
+    try:
+        node = truth(row_wise(text, _SQL_MODE, columns, _SESSION))
+    except RecursionError as error:
+        raise NotComputed("it is too deep") from error
+    numbers = tuple(sorted(inputs_of(node)))
+    for number in numbers:
+        if columns[number].form == Form.VARIANT:
+            raise NotComputed(f"{columns[number].name} is kept as VARIANT (target.json_as)")
+    return RowFilter(text, columns, numbers, node)
+
+
+def _check_words(text: str) -> None:
+    """Raises NotComputed, and StatementError, for what asks for more than the row."""
+    found = tokens(text, _SQL_MODE)
+    for token, following in zip_longest(found, found[1:]):
+        word, opens = token.text, following is not None and following.raw == "("
+        if token.raw == "@":
+            raise NotComputed(f"@{following.raw if following else ''} is a variable")
+        if token.kind != WORD:
+            continue
+        if word in ("SELECT", "EXISTS"):
+            raise NotComputed(f"{word} is a subquery, which looks at other rows")
+        if opens and word in _OTHER_ROWS:
+            raise NotComputed(f"{word}() looks at other rows")
+        if word in _BARE or (opens and word in _CHANGING):
+            raise NotComputed(f"{word}() is not deterministic: it goes by more than the row")

@@ -1,0 +1,163 @@
+"""Row images of a table that lacks rows: what a change is to the rows for which the filter is true.
+
+Each image is asked by itself, so the target's history is the source's without the rows that don't
+pass: an UPDATE of a row that stops to pass is a DELETE, of one that begins to an INSERT, and of one
+that does neither before nor behind it nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from ..binlog.rows.partial_rows import PartialImages
+from ..ddl.column_rules import hidden_columns
+from ..ddl.expressions.syntax import NotComputed
+from ..ddl.row_filters import row_filter
+from ..errors import DecodeError, SchemaError, Unconvertible
+from ..position import RelayPosition
+from .changes import EXISTED, EXISTS
+from .lineage import MOVED
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..binlog.rows.row_images import RowImages
+    from ..ddl.row_filters import RowFilter
+
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_IMAGE_HINT = "set binlog_row_image=FULL in every session of the source, and copy the table anew"
+_UNKNOWN_HINT = (
+    "have row_filter of the table's [[tables]] say what becomes of such a value, and use an empty"
+    " target where the table is there"
+)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """``entries`` of ``images``, whose transactions are at ``positions``."""
+
+    images: RowImages
+    entries: Longs
+    positions: Longs
+    rule: RowFilter
+    hidden: bool
+
+    def passes(self) -> Bools:
+        """Of which entries the filter is true. Raises DecodeError with the entry's place."""
+        images, rule = self.images, self.rule
+        for number in rule.numbers:
+            lacking = np.flatnonzero(~_holds(images, self.entries, number))
+            if len(lacking):
+                name = rule.columns[number].name
+                raise self.refused(
+                    f"an image lacks column {name}, at which row_filter {rule.text} looks",
+                    int(lacking[0]), _IMAGE_HINT,
+                )  # fmt: skip
+        try:
+            arrays = images.values(self.entries, only=rule.numbers)
+        except DecodeError as error:
+            if self.hidden:
+                error.message = "a value at which row_filter looks can't be decoded, and is masked"
+            raise self._placed(error, error.row) from None
+        try:
+            return rule.passes(arrays)
+        except Unconvertible as error:
+            raise self.refused(
+                unknown(rule, error, hidden=self.hidden), rule.first_unknown(arrays), _UNKNOWN_HINT
+            ) from None
+
+    def refused(self, reason: str, row: int, hint: str) -> DecodeError:
+        error = DecodeError(reason, table=self.images.definition.name, hint=hint)
+        self._placed(error, row)
+        return error
+
+    def _placed(self, error: DecodeError, row: int | None) -> DecodeError:
+        if row is not None:
+            owner = self.images.transaction[self.entries[row]]
+            error.at(position=RelayPosition.unpack(int(self.positions[owner])))
+        return error
+
+
+def filtered(
+    images: RowImages, entries: Longs, positions: Longs, target: TableDefinition
+) -> tuple[RowImages, int]:
+    """(what ``entries`` of ``images`` are in the ``target``, how many changes are left out).
+    ``images`` were walked split: every UPDATE is two entries, the second MOVED. ``positions``: of
+    the walk's transactions. Raises DecodeError, with a place."""
+    hidden = hidden_columns(target)
+    rule = filter_of(target, images.definition)
+    asked = _Asked(images, entries, positions, rule, bool({*rule.names} & {*hidden}))
+    passes = asked.passes()
+    flags = images.flags[entries].copy()
+    second = np.flatnonzero(flags & MOVED)
+    first = second - 1
+    begins, stays = passes[second] & ~passes[first], passes[second] & passes[first]
+    _check_whole(asked, second[begins])
+    flags[second[begins]] = EXISTS
+    keep = passes.copy()
+    if images.definition.primary_key:
+        key = images.key().take(entries)
+        same = np.asarray(pc.equal(key.take(second), key.take(first)))
+        keep[first[stays & same]] = False
+        flags[second[stays & same]] = EXISTED | EXISTS
+    alone = np.ones(len(entries), bool)
+    alone[first] = alone[second] = False
+    left = int((alone & ~passes).sum() + (~passes[first] & ~passes[second]).sum())
+    changes = len(entries) - len(second) - left
+    return images.chosen(entries[keep], flags[keep], changes), left
+
+
+def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
+    """The target's filter, for rows of ``logged``. Raises SchemaError where these are others than
+    the target knows."""
+    ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
+    if ours.names == theirs.names and ours.types == theirs.types:
+        try:
+            return row_filter(target.row_filter, target.in_log)
+        except NotComputed as error:
+            reason = f"row_filter {target.row_filter}: {error}"
+    else:
+        reason = "the logged rows have other columns than the table, whose rows are filtered"
+    raise SchemaError(
+        reason, table=logged.name,
+        hint="a statement that this log does not hold changed the table: copy it anew",
+    )  # fmt: skip
+
+
+def unknown(rule: RowFilter, error: Unconvertible, *, hidden: bool) -> str:
+    """What is said of a row of which it is not known whether it passes; ``hidden``: whether nobody
+    may see its values."""
+    why = "" if hidden else f": {error.message}"
+    return f"whether a row passes row_filter {rule.text} is not known{why}"
+
+
+def _check_whole(asked: _Asked, rows: Longs) -> None:
+    """Raises DecodeError where a row begins to pass of which the target has nothing, by an image
+    without all columns."""
+    images = asked.images
+    if not len(rows):
+        return
+    for number in range(len(images.definition.columns)):
+        lacking = np.flatnonzero(~_holds(images, asked.entries[rows], number))
+        if len(lacking):
+            name = images.definition.columns[number].name
+            raise asked.refused(
+                f"a row begins to pass row_filter {asked.rule.text}, and its image lacks column"
+                f" {name}",
+                int(rows[lacking[0]]), _IMAGE_HINT,
+            )  # fmt: skip
+
+
+def _holds(images: RowImages, entries: Longs, number: int) -> Bools:
+    """Which entries [n] hold a column."""
+    if not isinstance(images, PartialImages):
+        return np.ones(len(entries), bool)
+    held, _ = images.held(entries)  # a bitmap each
+    bits = np.frombuffer(held.buffers()[2], np.uint8).reshape(len(entries), -1)
+    return np.asarray(bits[:, number >> 3] >> (number & 7) & 1, bool)
