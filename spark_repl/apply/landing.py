@@ -251,7 +251,7 @@ class Landing:
         self._staging.learn(staged)
         self._status.task_retries(self._staging.task_retries)
         for part in staged.by_worker:
-            self._status.filtered(part.decided)
+            self._status.filtered(part.decided, part.filtered)
         zero_dates = sum(part.zero_dates for part in staged.by_worker)
         self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
         self._status.changed(staged.changes_by_table, self._writer.seconds)

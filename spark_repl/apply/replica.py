@@ -18,6 +18,7 @@ from ..control.control import Control
 from ..control.copies import CatchUp
 from ..control.layout import Layout
 from ..control.owner import succeed
+from ..ddl.row_filters import check_row_filters
 from ..decode.cascade_events import read_changes_of
 from ..decode.stage import stage
 from ..delta.delta_log import DeltaLog
@@ -115,6 +116,7 @@ class Replica:
         parts: Parts | None = None,
     ) -> None:
         config.check_supported()
+        check_row_filters(config.tables)
         self._copies = copies and config.ddl.unknown == "copy"
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group

@@ -20,6 +20,7 @@ from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..ddl.filters import Filters
 from ..ddl.lower_names import fold
 from ..ddl.policy import Policies
+from ..ddl.row_filters import check_row_filters, names_of
 from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, SparkReplError
 from ..source.account import mask_key, password_of, tls_of
@@ -87,6 +88,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
         config.check_supported,
         lambda: password_of(config.source),
         lambda: mask_key(config.target),
+        lambda: check_row_filters(config.tables),
         lambda: Layout.of(config.target),
     ):
         try:
@@ -170,6 +172,9 @@ def explain(options: argparse.Namespace) -> int:
     }
     given = {key.name: getattr(rule, key.name) for key in fields(rule) if key.name != "match"}
     shown |= {key: value for key, value in given.items() if value != getattr(TableRule(), key)}
+    if rule.row_filter:
+        check_row_filters(config.tables)
+        shown["row_filter_columns"] = names_of(rule.row_filter)
     emit(shown, options.json)
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..config import Config, load
+from ..ddl.row_filters import check_row_filters
 from ..errors import ConfigError
 from . import log_lines
 
@@ -24,6 +25,7 @@ def configuration(options: argparse.Namespace) -> Config:
                 raise ConfigError(f"--{name} is missing", hint="give it, or --config FILE")
     config = config.override({key: value for key, value in given.items() if value is not None})
     config.check_supported()
+    check_row_filters(config.tables)
     return _logged(config, options)
 
 
@@ -31,6 +33,7 @@ def loaded(options: argparse.Namespace) -> Config:
     """The configuration of a command that can't do without a file. Raises ConfigError."""
     config = load(options.config)
     config.check_supported()
+    check_row_filters(config.tables)
     return _logged(config, options)
 
 

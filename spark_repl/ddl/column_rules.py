@@ -204,9 +204,9 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     filter can't be asked any more, and StatementError where what the target has of rows does not
     say what becomes of them.
     """
-    target = rules.shaped(made.definition)
     if there.row_filter:
         _check_looked_at(there, made)
+    target = rules.shaped(made.definition)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
     origins: list[Origin] = []

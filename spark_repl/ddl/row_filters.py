@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import Form
-from ..errors import StatementError, Unconvertible
+from ..errors import ConfigError, StatementError, Unconvertible
 from .conversion import convert
 from .expressions.coercions import truth
 from .expressions.evaluation import Rows, evaluate
@@ -31,10 +31,12 @@ from .sql_tokens import WORD, tokens
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
+    from ..config.tables import TableRule
     from .expressions.value_type import Node
 
 Bools = npt.NDArray[np.bool_]
 
+HINT = "a row filter is a deterministic expression over the columns of its row: docs/tables.md"
 _SQL_MODE = 0
 # Nobody says in which time zone, and how the source's version rounds a quotient.
 _SESSION = Session(quotients=False)
@@ -105,6 +107,20 @@ def fault(text: str) -> str:
     except RecursionError:
         return "it is too deep"
     return "" if names_in(syntax) else "it looks at no column"
+
+
+def check_row_filters(rules: Sequence[TableRule]) -> None:
+    """Raises ConfigError with all that is wrong with the rules' expressions, whatever the tables'
+    columns are."""
+    faults = tuple(
+        f"tables[{number}].row_filter {rule.row_filter}: {found}"
+        for number, rule in enumerate(rules, 1)
+        if rule.row_filter and (found := fault(rule.row_filter))
+    )
+    if faults:
+        error = ConfigError("; ".join(faults), hint=HINT)
+        error.faults = faults
+        raise error
 
 
 def names_of(text: str) -> list[str]:

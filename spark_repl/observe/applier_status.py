@@ -65,6 +65,8 @@ class Counters:
     """how many statements went each way"""
     filters: dict[str, int] = field(default_factory=dict)
     """how often rules of filters have decided, by their kind"""
+    row_filters: dict[str, int] = field(default_factory=dict)
+    """row changes that row filters have left out, by table"""
 
 
 @dataclass(frozen=True)
@@ -170,12 +172,14 @@ class ApplierStatus:
             for name, number in more.items():
                 setattr(self.counters, name, getattr(self.counters, name) + number)
 
-    def filtered(self, decided: Mapping[str, int]) -> None:
-        """How often rules of filters have decided, by their kind."""
+    def filtered(self, decided: Mapping[str, int], rows: Mapping[str, int]) -> None:
+        """How often rules of filters have decided, by their kind; row changes that row filters have
+        left out, by table."""
+        counters = self.counters
         with self._lock:
-            counts = self.counters.filters
-            for kind, number in decided.items():
-                counts[kind] = counts.get(kind, 0) + number
+            for counts, more in ((counters.filters, decided), (counters.row_filters, rows)):
+                for name, number in more.items():
+                    counts[name] = counts.get(name, 0) + number
 
     def changed(self, tables: Mapping[str, int], seconds: Mapping[str, float] = {}) -> None:
         """How many rows of these tables a group has changed, and for how many seconds tables were
@@ -297,6 +301,7 @@ class ApplierStatus:
         return {
             "counters": counted,
             "filters": dict(counters.filters),
+            "row_filters": dict(counters.row_filters),
             "rates": self._rates.fields(counters.transactions, counters.row_changes),
             "commit_to_cut": self._latency.fields(),
             "log": {} if log is None else log.fields(),

@@ -1,0 +1,310 @@
+"""row_filter of ``[[tables]]``: the target has the rows for which it is true, whatever statements,
+images without all columns and crashes come; what can't be told stops by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.errors import (
+    ConfigError,
+    DecodeError,
+    RowError,
+    SchemaError,
+    SettingError,
+    SparkReplError,
+    StatementError,
+)
+from spark_repl.observe.status import status
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.cut_off import Twice, cut_off_anywhere
+from tests.support.local_delta import at_cut, cuts, run, stopped
+
+A = Table("a", (("id", "int"), ("v", "int"), ("s", "varchar(40)"), ("n", "int")))
+B = Table("b", A.columns, ())
+FIRST = [(1, 1, "x", 7), (2, 5, "y", 8), (3, None, "z", 9)]
+
+
+def rule(text: str = "v > 2", match: str = "t.a", **more: Any) -> dict[str, Any]:
+    return {"tables": [{"match": match, "row_filter": text, **more}]}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    made = LogWriter(tmp_path / "log")
+    made.ddl("CREATE DATABASE t")
+    made.ddl(A.create)
+    made.transaction(insert(A, *FIRST))
+    return made
+
+
+def last(target: Path) -> Any:
+    return at_cut(target, cuts(target)[-1])
+
+
+def place(log: LogWriter, ordinal: int) -> str:
+    return f"gtid {log.gtid(ordinal)},"
+
+
+def test_rows_come_and_go(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(update(A, (FIRST[0], (1, 3, "x", 7)), (FIRST[1], (2, 2, "y", 8))))
+    log.transaction(update(A, (FIRST[2], (3, 1, "z", 9)), ((3, 1, "z", 9), (4, 9, "z", 9))))
+    log.transaction(update(A, ((2, 2, "y", 8), (2, 0, "y", 1))), delete(A, (2, 0, "y", 1)))
+    assert run(log.folder, tmp_path / "lake", **rule())
+    assert last(tmp_path / "lake") == {"t.a": [(1, 3, "x", 7), (4, 9, "z", 9)]}
+    assert status(str(tmp_path / "lake"))["row_filters"] == {"t.a": 5}
+    assert run(log.folder, tmp_path / "lake", **rule())  # a second start
+
+
+def test_a_row_that_is_missing_is_an_error_all_the_same(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(update(A, ((9, 5, "q", 1), (9, 6, "q", 1))))
+    error = stopped(log.folder, tmp_path / "lake", **rule())
+    assert isinstance(error, RowError) and error.number == 1032
+    log.transaction(update(A, ((9, 1, "q", 1), (9, 2, "q", 1))))
+    assert not isinstance(stopped(log.folder, tmp_path / "lake", **rule()), DecodeError)
+
+
+def test_a_table_made_by_its_first_table_map(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.transaction(insert(A, *FIRST), insert(B, *FIRST, *FIRST))
+    assert run(log.folder, tmp_path / "lake", **rule(match="t.%"))
+    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]], "t.b": [FIRST[1], FIRST[1]]}
+
+
+def test_no_row_passes(log: LogWriter, tmp_path: Path) -> None:
+    assert run(log.folder, tmp_path / "lake", **rule("v = 77"))
+    assert last(tmp_path / "lake") == {"t.a": []}
+
+
+def test_columns_that_nobody_sees_are_looked_at(log: LogWriter, tmp_path: Path) -> None:
+    given = rule("v > 2 AND s = 'y'", exclude=["v"], mask={"s": "null"})
+    log.transaction(update(A, (FIRST[1], (2, 9, "y", 1)), (FIRST[0], (1, 9, "x", 7))))
+    assert run(log.folder, tmp_path / "lake", **given)
+    assert last(tmp_path / "lake") == {"t.a": [(2, None, 1)]}
+
+
+def test_cut_off_anywhere(tmp_path: Path) -> None:
+    source = Twice(tmp_path)
+    source.ddl("CREATE DATABASE t", A.create)
+    source.transaction(insert(A, *FIRST))
+    source.ddl("ALTER TABLE t.a ADD w INT DEFAULT 3 FIRST, MODIFY n DOUBLE")
+    wide = Table("a", (("w", "int"), *A.columns[:3], ("n", "double")), (1,))
+    source.transaction(update(wide, ((3, 1, 1, "x", 7.0), (4, 1, 8, "x", 7.0))))
+    source.ddl("ALTER TABLE t.a DROP COLUMN s")
+    less = Table("a", (("w", "int"), ("id", "int"), ("v", "int"), ("n", "double")), (1,))
+    source.transaction(update(less, ((3, 2, 5, 8.0), (3, 2, 1, 8.0))), insert(less, (5, 9, 9, 0.5)))
+    want, step = cut_off_anywhere(source, tmp_path, lost=False, **rule())
+    assert step > 15
+    assert [*want.values()][-1] == {"t.a": [(4, 1, 8, 7.0), (5, 9, 9, 0.5)]}
+
+
+def test_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(update(A, ({0: 1, 1: 1}, {2: "never"})), update(A, ({0: 2, 1: 5}, {2: "new"})))
+    log.transaction(update(A, ({0: 2, 1: 5}, {1: 6})), update(A, ({0: 3, 1: None}, {2: "no"})))
+    assert run(log.folder, tmp_path / "lake", **rule())
+    assert last(tmp_path / "lake") == {"t.a": [(2, 6, "new", 8)]}
+    log.transaction(update(A, ({0: 2, 1: 6}, {1: 1})), delete(A, {0: 1, 1: 1}))
+    assert run(log.folder, tmp_path / "lake", **rule())
+    assert last(tmp_path / "lake") == {"t.a": []}
+
+
+def test_images_with_the_key_alone_are_enough_for_a_filter_by_it(
+    log: LogWriter, tmp_path: Path
+) -> None:
+    log.transaction(update(A, ({0: 1}, {2: "one"})), update(A, ({0: 2}, {1: 0}), ({0: 2}, {1: 3})))
+    log.transaction(update(A, ({0: 3}, {0: 4})), delete(A, {0: 2}))
+    assert run(log.folder, tmp_path / "lake", **rule("id % 2 = 1"))
+    assert last(tmp_path / "lake") == {"t.a": [(1, 1, "one", 7)]}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (update(A, ({0: 1}, {1: 9})), "an image lacks column v"),
+        (delete(A, {0: 1}), "an image lacks column v"),
+        (insert(A, {0: 9, 2: "q"}), "an image lacks column v"),
+        (update(A, ({0: 1, 1: 1}, {1: 9})), "begins to pass row_filter v > 2, and its image lacks"),
+    ],
+    ids=["update", "delete", "insert", "begins"],
+)
+def test_images_that_do_not_tell(log: LogWriter, tmp_path: Path, change: Any, says: str) -> None:
+    log.transaction(change)
+    error = stopped(log.folder, tmp_path / "lake", **rule())
+    assert isinstance(error, DecodeError) and says in str(error) and place(log, 3) in str(error)
+    assert error.table == "t.a" and "binlog_row_image=FULL" in (error.hint or "")
+    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]]}
+
+
+def test_a_value_of_which_nobody_knows(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(insert(A, (7, 1, "q", 1)))
+    log.transaction(insert(A, (8, 1, "Y", 1)))
+    error = stopped(log.folder, tmp_path / "lake", **rule("s = 'y'"))
+    assert isinstance(error, DecodeError) and place(log, 4) in str(error)
+    assert "whether 'Y' is 'y' depends on the collation" in str(error)
+    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]]}
+    hidden = rule("s = 'y'", exclude=["s"])
+    error = stopped(log.folder, tmp_path / "other", **hidden)
+    assert "is not known" in str(error) and "'Y'" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("w > 2", "there is no column w"),
+        ("f(v) = 1", "F() is not computed here"),
+        ("s < 'b'", "a comparison of TEXT is not computed here"),
+    ],
+)
+@pytest.mark.parametrize("made", [True, False], ids=["by CREATE", "by its first TABLE_MAP"])
+def test_expressions_that_the_table_has_no_room_for(
+    tmp_path: Path, text: str, says: str, made: bool
+) -> None:
+    log = LogWriter(tmp_path / "log")
+    if made:
+        log.ddl(A.create)
+    log.transaction(insert(A, *FIRST))
+    error = stopped(log.folder, tmp_path / "lake", **rule(text))
+    assert isinstance(error, SettingError) and says in str(error) and error.table == "t.a"
+    assert f"[[tables]] t.a: row_filter {text}" in str(error) and "gtid" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("RAND() < 0.5", "RAND() is not deterministic"),
+        ("v > 2 AND d < CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP() is not deterministic"),
+        ("v = MAX(v)", "MAX() looks at other rows"),
+        ("v IN (SELECT v FROM t.b)", "SELECT is a subquery"),
+        ("v = @a", "@a is a variable"),
+        ("1 = 1", "it looks at no column"),
+        ("v > ", "it is not understood from its end"),
+        ("(v > 2", "ends too early"),
+        ("s LIKE 'x%'", "LIKE is not computed here"),
+    ],
+)
+def test_expressions_that_no_table_has_room_for(
+    log: LogWriter, tmp_path: Path, text: str, says: str
+) -> None:
+    error = stopped(log.folder, tmp_path / "lake", **rule(text))
+    assert isinstance(error, ConfigError) and says in str(error)
+    assert "tables[1].row_filter" in str(error) and not (tmp_path / "lake").exists()
+
+
+def test_a_quarantine_would_keep_the_rows() -> None:
+    with pytest.raises(ConfigError, match=r"tables\[1\] withholds rows"):
+        Config.from_mapping({"apply": {"on_error": "quarantine"}, **rule()})
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "says"),
+    [
+        ("ALTER TABLE t.a RENAME COLUMN v TO w", SettingError, "column v becomes w"),
+        ("ALTER TABLE t.a DROP COLUMN v", SettingError, "column v goes"),
+        ("ALTER TABLE t.a DROP COLUMN v, ADD v INT", SettingError, "column v goes"),
+        ("ALTER TABLE t.a MODIFY v BIGINT", StatementError, "becomes another type"),
+        ("ALTER TABLE t.a MODIFY v INT NOT NULL", StatementError, "becomes another type"),
+        ("ALTER TABLE t.a RENAME TO t.c", SettingError, "rows are filtered otherwise"),
+        ("RENAME TABLE t.a TO t.c", SettingError, "rows are filtered otherwise"),
+        ("RENAME TABLE t.b TO t.d, t.a TO t.c", SettingError, "rows are filtered otherwise"),
+        ("RENAME TABLE t.a TO t.c, t.b TO t.a", SettingError, "rows are filtered otherwise"),
+    ],
+)
+def test_statements_that_would_break_a_rule(
+    log: LogWriter, tmp_path: Path, statement: str, error: type[SparkReplError], says: str
+) -> None:
+    log.transaction(insert(B, *FIRST))
+    log.ddl(statement)
+    found = stopped(log.folder, tmp_path / "lake", **rule())
+    assert type(found) is error and says in str(found) and found.table == "t.a"
+    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]], "t.b": FIRST}
+
+
+def test_statements_that_a_rule_has_room_for(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("ALTER TABLE t.a ADD g INT AS (n + 1) STORED, MODIFY s VARCHAR(80), ADD w INT FIRST")
+    log.ddl("RENAME TABLE t.a TO t.a2")
+    columns = (("w", "int"), *A.columns[:2], ("s", "varchar(80)"), ("n", "int"), ("g", "int"))
+    renamed = Table("a2", columns, (1,))
+    log.transaction(insert(renamed, (0, 4, 4, "q", 1, 2), (0, 5, 1, "q", 1, 2)))
+    assert run(log.folder, tmp_path / "lake", **rule(match="t.a%"))
+    want = [(None, *FIRST[1], 9), (0, 4, 4, "q", 1, 2)]
+    assert last(tmp_path / "lake") == {"t.a2": want}
+    log.ddl("TRUNCATE t.a2")
+    assert run(log.folder, tmp_path / "lake", **rule(match="t.a%"))
+    assert last(tmp_path / "lake") == {"t.a2": []}
+
+
+def test_partitions_that_go(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(
+        f"{A.create} PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (3),"
+        " PARTITION q VALUES LESS THAN (9))"
+    )
+    log.transaction(insert(A, *FIRST, (4, 4, "q", 1)))
+    log.ddl("ALTER TABLE t.a DROP PARTITION p")
+    assert run(log.folder, tmp_path / "lake", **rule())
+    assert last(tmp_path / "lake") == {"t.a": [(4, 4, "q", 1)]}
+
+
+def test_partitions_that_are_exchanged(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    by = "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9))"
+    log.ddl(f"{A.create} {by}")
+    other = Table("c", A.columns)
+    log.ddl(other.create)
+    log.transaction(insert(A, *FIRST), insert(other, (4, 1, "q", 1)))
+    log.ddl("ALTER TABLE t.a EXCHANGE PARTITION p WITH TABLE t.c")
+    error = stopped(log.folder, tmp_path / "lake", **rule())
+    assert isinstance(error, SettingError) and "other rows or columns of t.a" in str(error)
+
+
+@pytest.mark.parametrize("change", ["another", "none", "a rule anew"])
+def test_other_rules_than_the_table_was_made_with(
+    log: LogWriter, tmp_path: Path, change: str
+) -> None:
+    first, then = rule(), rule("v > 3")
+    if change == "none":
+        then = {}
+    elif change == "a rule anew":
+        first = {}
+    assert run(log.folder, tmp_path / "lake", **first)
+    error = stopped(log.folder, tmp_path / "lake", **then)
+    assert isinstance(error, SettingError) and "than the table was made with" in str(error)
+    assert run(log.folder, tmp_path / "lake", **first)
+
+
+def test_logged_columns_that_no_statement_has_made(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(insert(Table("a", (*A.columns, ("w", "int"))), (4, 4, "q", 1, 1)))
+    error = stopped(log.folder, tmp_path / "lake", **rule())
+    assert isinstance(error, SchemaError) and "whose rows are filtered" in str(error)
+
+
+def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> None:
+    xid = (b"x", b"", 1)
+    log.xa_prepare(
+        xid, insert(A, (4, 4, "q", 1), (5, 0, "q", 1)), update(A, (FIRST[0], (1, 9, "x", 7)))
+    )
+    assert run(log.folder, tmp_path / "lake", **rule())
+    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]]}
+    log.xa_end("COMMIT", xid)
+    assert run(log.folder, tmp_path / "lake", **rule())
+    assert last(tmp_path / "lake") == {"t.a": [(1, 9, "x", 7), FIRST[1], (4, 4, "q", 1)]}
+
+
+@pytest.mark.parametrize("filtered", ["t.a", "t.c"], ids=["the parent", "the child"])
+def test_what_a_foreign_key_carries_on(tmp_path: Path, filtered: str) -> None:
+    log = LogWriter(tmp_path / "log")
+    child = Table("c", (("id", "int"), ("v", "int")))
+    log.ddl(A.create)
+    log.ddl(
+        "CREATE TABLE t.c (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t.a (id)"
+        " ON DELETE CASCADE)"
+    )
+    log.transaction(insert(A, *FIRST), insert(child, (1, 1), (2, 3)))
+    log.transaction(delete(A, FIRST[0]))
+    options = {"ddl": {"cascades": "emulate"}, **rule(match=filtered)}
+    error = stopped(log.folder, tmp_path / "lake", **options)
+    assert isinstance(error, DecodeError) and error.table == filtered
+    assert "has not the same rows" in str(error) and place(log, 3) in str(error)
