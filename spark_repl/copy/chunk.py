@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..binlog.definition import DATE_TYPES
 from ..binlog.types.text import gather
 from ..ddl.column_rules import hidden_columns
-from ..decode.filtered_rows import filter_of, unknown
+from ..decode.filtered_rows import UNKNOWN_HINT, filter_of, unknown
 from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file
 from ..delta.storage import remove
@@ -167,7 +167,5 @@ def _passes(
     except Unconvertible as error:
         hidden = bool({*rule.names} & {*hidden_columns(target)})
         raise SchemaError(
-            unknown(rule, error, hidden=hidden),
-            table=target.name,
-            hint="have row_filter of the table's [[tables]] say what becomes of such a value",
+            unknown(rule, error, hidden=hidden), table=target.name, hint=UNKNOWN_HINT
         ) from None

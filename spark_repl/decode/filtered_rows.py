@@ -32,9 +32,9 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _IMAGE_HINT = "set binlog_row_image=FULL in every session of the source, and copy the table anew"
-_UNKNOWN_HINT = (
-    "have row_filter of the table's [[tables]] say what becomes of such a value, and use an empty"
-    " target where the table is there"
+UNKNOWN_HINT = (
+    "have row_filter of the table's [[tables]] tell such a value (CAST(column AS BINARY) compares"
+    " texts byte by byte), and use an empty target where the table is there"
 )
 
 
@@ -69,7 +69,7 @@ class _Asked:
             return rule.passes(arrays)
         except Unconvertible as error:
             raise self.refused(
-                unknown(rule, error, hidden=self.hidden), rule.first_unknown(arrays), _UNKNOWN_HINT
+                unknown(rule, error, hidden=self.hidden), rule.first_unknown(arrays), UNKNOWN_HINT
             ) from None
 
     def refused(self, reason: str, row: int, hint: str) -> DecodeError:
