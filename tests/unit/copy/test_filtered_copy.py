@@ -1,0 +1,65 @@
+"""Rows that a copy reads, and ``verify``, are left out as those of the log are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark_repl.config import Source
+from spark_repl.config.tables import TableRule
+from spark_repl.copy import chunk
+from spark_repl.ddl.column_rules import ColumnRules
+from spark_repl.ddl.effect import classify
+from spark_repl.ddl.table_rules import TableRules
+from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.errors import SchemaError
+
+from .test_copy_rows import Bytes, answer
+
+ROWS: list[tuple[bytes | None, ...]] = [
+    (b"1", b"5", b"2026-01-02"), (b"2", b"1", b"2026-01-03"), (b"3", None, None),
+]  # fmt: skip
+
+
+def copied(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *more: tuple[bytes | None, ...]
+) -> Any:
+    stream = Bytes(answer([*ROWS, *more]), 1 << 20)
+    monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: stream)
+    made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9), d DATE)", "t").definition
+    assert made is not None
+    target = ColumnRules(TableRules((TableRule("t.a", row_filter=text),))).shaped(made)
+    columns = Columns.of(schema_json(target.arrow_schema()), ())
+    task = chunk.CopyTask(Source(), target, columns, str(folder), "", "null")
+    found = chunk.copy_rows(task, None)
+    files = [pq.read_table(folder / add["path"]) for add in found.adds]
+    rows = [row["id"] for file in files for row in file.to_pylist()]
+    assert found.rows == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [("s + 0 > 2", [1]), ("s IS NULL OR d = '2026-01-03'", [2, 3]), ("id > 9", [])],
+)
+def test_rows_that_pass(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, want: list[int]
+) -> None:
+    assert copied(monkeypatch, tmp_path, text) == want
+    assert len(list(tmp_path.iterdir())) == (1 if want else 0)
+
+
+def test_a_zero_date_that_is_kept_as_null_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(SchemaError, match="column d holds zero or partial dates"):
+        copied(monkeypatch, tmp_path, "d IS NULL", (b"4", None, b"0000-00-00"))
+    assert copied(monkeypatch, tmp_path, "s IS NULL", (b"4", None, b"0000-00-00")) == [3, 4]
+
+
+def test_a_value_of_which_nobody_knows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="whether 'X' is 'x' depends on the collation"):
+        copied(monkeypatch, tmp_path, "s = 'x'", (b"4", b"X", None))
