@@ -14,6 +14,7 @@ from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
+from ..ddl.row_filters import check_looked_at
 from ..ddl.way import Way
 from ..decode.staged import same_shape
 from ..errors import SettingError, StatementError
@@ -114,6 +115,7 @@ class Alterations:
                     table=table.name,
                     hint=_STOP_HINT,
                 )
+            check_looked_at(there, made)
             made = ruled(there, made, columns)
         elif keeps or before is not there:
             made = additive(there, made, keeps=keeps)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..binlog.definition import DATE_TYPES
 from ..binlog.types.text import gather
 from ..ddl.column_rules import hidden_columns
-from ..decode.filtered_rows import UNKNOWN_HINT, filter_of, unknown
+from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file
 from ..delta.storage import remove

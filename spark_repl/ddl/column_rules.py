@@ -17,9 +17,6 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, Kept, Unknown
-from .columns import same_type
-from .expressions.syntax import NotComputed
-from .row_filters import row_filter
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
@@ -36,9 +33,6 @@ _HASHED = CHARACTER_TYPES | {
     _T.TIME_OLD,
 }  # fmt: skip
 _HINT = "change include, exclude or mask of the table's [[tables]]"
-_FILTER_HINT = (
-    "change row_filter of the table's [[tables]], and use an empty target where the table is there"
-)
 _COPY = "copy the table anew (spark-repl snapshot --table), as run does by itself"
 
 
@@ -88,8 +82,6 @@ class ColumnRules:
             return logged
         rule = self.rules.of_table(logged.name)
         _check(logged, rule)
-        if rule.row_filter:
-            _check_filter(logged, rule)
         masks = {name.lower(): mask for name, mask in rule.mask}
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
         for number, column in enumerate(logged.columns):
@@ -164,48 +156,12 @@ def _check(logged: TableDefinition, rule: TableRule) -> None:
         raise refused("the target keeps columns that the source has dropped")
 
 
-def _check_filter(logged: TableDefinition, rule: TableRule) -> None:
-    try:
-        row_filter(rule.row_filter, logged)
-    except NotComputed as error:
-        raise SettingError(
-            f"[[tables]] {rule.match}: row_filter {rule.row_filter}: {error}",
-            table=logged.name,
-            hint=_FILTER_HINT,
-        ) from None
-
-
-def _check_looked_at(there: TableDefinition, made: Altered) -> None:
-    """Raises SettingError where a column that the row filter looks at goes, or has another name,
-    and StatementError where its values may be others: rows that the target lacks might pass."""
-    logged = there.in_log
-    kept = {origin.number: column for origin, column in zip(made.origins, made.definition.columns,
-                                                            strict=True)
-            if isinstance(origin, Kept)}  # fmt: skip
-    for number in row_filter(there.row_filter, logged).numbers:
-        old, new = logged.columns[number], kept.get(number)
-        if new is None or new.name.lower() != old.name.lower():
-            what = "goes" if new is None else f"becomes {new.name}"
-            raise SettingError(
-                f"column {old.name} {what}, at which row_filter {there.row_filter} looks",
-                table=there.name,
-                hint=_FILTER_HINT,
-            )
-        if not same_type(old, new) or (old.nullable and not new.nullable):
-            raise _unknown(
-                there, f"column {old.name}, at which row_filter looks, becomes another type"
-            )
-
-
 def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     """What the target's table ``there`` becomes where the source's does what ``made`` says.
 
-    Raises SettingError where a column is shown, or otherwise masked, by another name, or the row
-    filter can't be asked any more, and StatementError where what the target has of rows does not
-    say what becomes of them.
+    Raises SettingError where a column is shown, or otherwise masked, by another name, and
+    StatementError where what the target has of rows does not say what becomes of them.
     """
-    if there.row_filter:
-        _check_looked_at(there, made)
     target = rules.shaped(made.definition)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")

@@ -19,7 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import Form
-from ..errors import ConfigError, StatementError, Unconvertible
+from ..errors import ConfigError, SchemaError, SettingError, StatementError, Unconvertible
+from .alteration import Kept
+from .columns import same_type
 from .conversion import convert
 from .expressions.coercions import truth
 from .expressions.evaluation import Rows, evaluate
@@ -32,11 +34,20 @@ from .sql_tokens import WORD, tokens
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
     from ..config.tables import TableRule
+    from .alteration import Altered
+    from .column_rules import ColumnRules
     from .expressions.value_type import Node
 
 Bools = npt.NDArray[np.bool_]
 
 HINT = "a row filter is a deterministic expression over the columns of its row: docs/tables.md"
+_OTHER_RULE = (
+    "change row_filter of the table's [[tables]], and use an empty target where the table is there"
+)
+UNKNOWN_HINT = (
+    "have row_filter of the table's [[tables]] tell such a value (CAST(column AS BINARY) compares"
+    " texts byte by byte), and use an empty target where the table is there"
+)
 _SQL_MODE = 0
 # Nobody says in which time zone, and how the source's version rounds a quotient.
 _SESSION = Session(quotients=False)
@@ -121,6 +132,70 @@ def check_row_filters(rules: Sequence[TableRule]) -> None:
         error = ConfigError("; ".join(faults), hint=HINT)
         error.faults = faults
         raise error
+
+
+def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
+    """The target's filter, for rows of ``logged``. Raises SchemaError where these are others than
+    the target knows."""
+    ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
+    if ours.names == theirs.names and ours.types == theirs.types:
+        try:
+            return row_filter(target.row_filter, target.in_log)
+        except NotComputed as error:
+            reason = f"row_filter {target.row_filter}: {error}"
+    else:
+        reason = "the logged rows have other columns than the table, whose rows are filtered"
+    raise SchemaError(
+        reason, table=logged.name,
+        hint="a statement that this log does not hold changed the table: copy it anew",
+    )  # fmt: skip
+
+
+def unknown(rule: RowFilter, error: Unconvertible, *, hidden: bool) -> str:
+    """What is said of a row of which it is not known whether it passes; ``hidden``: whether nobody
+    may see its values."""
+    why = "" if hidden else f": {error.message}"
+    return f"whether a row passes row_filter {rule.text} is not known{why}"
+
+
+def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
+    """Raises SettingError where the target's filter has no meaning for the table's columns."""
+    try:
+        if target.row_filter:
+            row_filter(target.row_filter, target.in_log)
+    except NotComputed as error:
+        match = rules.rules.of_table(target.name).match
+        raise SettingError(
+            f"[[tables]] {match}: row_filter {target.row_filter}: {error}",
+            table=target.name,
+            hint=_OTHER_RULE,
+        ) from None
+
+
+def check_looked_at(there: TableDefinition, made: Altered) -> None:
+    """Raises SettingError where a column that the filter of the target's table ``there`` looks at
+    goes, or has another name, and StatementError where its values may be others: rows that the
+    target lacks might pass."""
+    if not there.row_filter:
+        return
+    logged = there.in_log
+    columns = zip(made.origins, made.definition.columns, strict=True)
+    kept = {origin.number: column for origin, column in columns if isinstance(origin, Kept)}
+    for number in row_filter(there.row_filter, logged).numbers:
+        old, new = logged.columns[number], kept.get(number)
+        if new is None or new.name.lower() != old.name.lower():
+            what = "goes" if new is None else f"becomes {new.name}"
+            raise SettingError(
+                f"column {old.name} {what}, at which row_filter {there.row_filter} looks",
+                table=there.name,
+                hint=_OTHER_RULE,
+            )
+        if not same_type(old, new) or (old.nullable and not new.nullable):
+            raise StatementError(
+                f"column {old.name}, at which row_filter looks, becomes another type",
+                table=there.name,
+                hint="copy the table anew (spark-repl snapshot --table), as run does by itself",
+            )
 
 
 def names_of(text: str) -> list[str]:

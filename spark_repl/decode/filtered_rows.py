@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from ..binlog.rows.partial_rows import PartialImages
 from ..ddl.column_rules import hidden_columns
-from ..ddl.expressions.syntax import NotComputed
-from ..ddl.row_filters import row_filter
-from ..errors import DecodeError, SchemaError, Unconvertible
+from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
+from ..errors import DecodeError, Unconvertible
 from ..position import RelayPosition
 from .changes import EXISTED, EXISTS
 from .lineage import MOVED
@@ -32,10 +31,6 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _IMAGE_HINT = "set binlog_row_image=FULL in every session of the source, and copy the table anew"
-UNKNOWN_HINT = (
-    "have row_filter of the table's [[tables]] tell such a value (CAST(column AS BINARY) compares"
-    " texts byte by byte), and use an empty target where the table is there"
-)
 
 
 @dataclass(frozen=True)
@@ -111,30 +106,6 @@ def filtered(
     left = int((alone & ~passes).sum() + (~passes[first] & ~passes[second]).sum())
     changes = len(entries) - len(second) - left
     return images.chosen(entries[keep], flags[keep], changes), left
-
-
-def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
-    """The target's filter, for rows of ``logged``. Raises SchemaError where these are others than
-    the target knows."""
-    ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
-    if ours.names == theirs.names and ours.types == theirs.types:
-        try:
-            return row_filter(target.row_filter, target.in_log)
-        except NotComputed as error:
-            reason = f"row_filter {target.row_filter}: {error}"
-    else:
-        reason = "the logged rows have other columns than the table, whose rows are filtered"
-    raise SchemaError(
-        reason, table=logged.name,
-        hint="a statement that this log does not hold changed the table: copy it anew",
-    )  # fmt: skip
-
-
-def unknown(rule: RowFilter, error: Unconvertible, *, hidden: bool) -> str:
-    """What is said of a row of which it is not known whether it passes; ``hidden``: whether nobody
-    may see its values."""
-    why = "" if hidden else f": {error.message}"
-    return f"whether a row passes row_filter {rule.text} is not known{why}"
 
 
 def _check_whole(asked: _Asked, rows: Longs) -> None:

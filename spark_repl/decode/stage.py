@@ -20,6 +20,7 @@ from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
+from ..ddl.row_filters import check_row_filter
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
@@ -51,7 +52,7 @@ def stage(task: StageTask) -> Staged:
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span.part(first, last), ordinal, known=task.known, forms=forms, split=split
+                    span.part(first, last), ordinal, known=task.known, forms=forms, pairs=split
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
@@ -127,12 +128,13 @@ class _Output:
     def _filtered(self, images: RowImages, entries: Longs, positions: Longs) -> RowImages:
         """What ``entries`` are to a table that has not all rows."""
         name = images.definition.name
+        target = self.task.target(images.definition)
+        assert target is not None
         try:
-            target = self.task.target(images.definition)
+            check_row_filter(target, self.task.columns)
         except SparkReplError as error:
             first = positions[images.transaction[entries[0]]]
             raise error.at(position=RelayPosition.unpack(int(first))) from error
-        assert target is not None
         images, left = filtered(images, entries, positions, target)
         self.filtered[name] = self.filtered.get(name, 0) + left
         return images

@@ -24,6 +24,7 @@ from ..control.settle import Settle
 from ..control.table_paths import MADE_BY_ROWS, announce, made_behind, shown_paths
 from ..ddl.lower_names import fold, folded_definition
 from ..ddl.renamed import rename
+from ..ddl.row_filters import check_row_filter
 from ..delta import features
 from ..delta.columns import Columns
 from ..delta.stamp import Stamp
@@ -300,7 +301,7 @@ class Tracking:
         """Makes the table, position in the same commit, or finds what was made of it before a
         crash. ``made_by``: its CREATE TABLE, without which it isn't complete. Raises
         TargetError."""
-        definition = self.column_rules.shaped(self.options.forms.apply(definition))
+        definition = self._shaped(definition)
         self._set_aside(definition.name)
         begun = self._begun.pop((definition.name, made_by), None)
         if begun is None:
@@ -314,12 +315,18 @@ class Tracking:
 
     def create_copy(self, definition: TableDefinition, path: str, stamp: Stamp) -> Table:
         """Makes the table of a copy, whose path the control table names already."""
-        definition = self.column_rules.shaped(self.options.forms.apply(definition))
+        definition = self._shaped(definition)
         if self.delta.snapshot(self.layout.table(path)) is None:
             self.delta.create(self.layout.table(path), self._new(definition, _COPIED), stamp)
         table = self._opened(definition.name, path)
         self.tables = {**self.tables, definition.name: table}
         return table
+
+    def _shaped(self, definition: TableDefinition) -> TableDefinition:
+        """The target's table of the source's. Raises SettingError."""
+        shaped = self.column_rules.shaped(self.options.forms.apply(definition))
+        check_row_filter(shaped, self.column_rules)
+        return shaped
 
     def stamp(self, cut: Cut) -> Stamp:
         """What a commit of the channel bears that takes a table up to ``cut``."""

@@ -71,8 +71,7 @@ def walk(
     *,
     known: Mapping[str, TableDefinition] | None = None,
     forms: Applied = USUAL,
-    pairs: bool = False,
-    split: Container[str] = frozenset(),
+    pairs: bool | Container[str] = False,
 ) -> list[RowImages]:
     """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
 
@@ -80,7 +79,7 @@ def walk(
     verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
     definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). forms:
     how values are kept, or tables are named. pairs: every UPDATE is two entries, 1 and 2, the
-    second with MOVED set. split: tables of which that is so, too, and their entries have keys.
+    second with MOVED set; or the names of the tables of which that is so, with keys.
     DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
@@ -106,8 +105,8 @@ def walk(
         if not definition.columns:
             images.append(transactions.left_out(definition, mine))
             continue
-        is_split = definition.name in split
-        images.append(transactions.walk(definition, mine, pairs=pairs, split=is_split))
+        split = not isinstance(pairs, bool) and definition.name in pairs
+        images.append(transactions.walk(definition, mine, pairs=pairs is True, split=split))
     return images
 
 
