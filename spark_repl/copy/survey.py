@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import table_name
+from ..binlog.types.forms import Forms
+from ..ddl.column_rules import ColumnRules
+from ..ddl.filters import Filters
+from ..ddl.row_filters import check_row_filter
+from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..source.account import addresses
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
 from .privileges import check_privileges
-from .source_tables import Query, needs_view, table_definition
+from .source_tables import Query, case_of_names, needs_view, table_definition
 from .unmet import unmet_on
 
 if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
     from ..config import Config, Source
     from ..source.connection import Server
 
@@ -197,7 +203,7 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         "SELECT table_schema, table_name, COALESCE(engine, '') FROM information_schema.tables"
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM}) ORDER BY 1, 2"
     )
-    views, keyless = [], []
+    views, keyless, fit = [], [], _rules_fit(query, config)
     for database, table, _ in listed:
         try:
             definition = table_definition(query, str(database), str(table))
@@ -206,6 +212,7 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         except SparkReplError as error:
             yield _of(error.at(table=table_name(str(database), str(table))))
             continue
+        yield from _checked(partial(fit, definition))
         if not definition.primary_key:
             keyless.append(definition.name)
         if needs_view(definition, server.variables):
@@ -225,6 +232,22 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         "ALTER TABLE ... ENGINE = InnoDB",
     )  # fmt: skip
     yield from _cascades(query, config, server)
+
+
+def _rules_fit(query: Query, config: Config) -> Callable[[TableDefinition], None]:
+    """What raises SettingError for a table that ``[[tables]]`` has no meaning for."""
+    filters, rules = Filters.of(config.filters), ColumnRules(TableRules(config.tables))
+    if case_of_names(query) > 0:
+        filters, rules = filters.folded(), rules.folded()
+    target = config.target
+    forms = Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as)
+
+    def fit(definition: TableDefinition) -> None:
+        own = filters.rewrites.definition(forms.apply(definition))
+        if filters.keeps(own.name):
+            check_row_filter(rules.shaped(own), rules)
+
+    return fit
 
 
 def _cascades(query: Query, config: Config, server: Server) -> Iterator[Finding]:

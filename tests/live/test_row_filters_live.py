@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.config import Config
+from spark_repl.copy.survey import survey
 from tests.support.local_delta import at_cut, cuts
 
 from .following import Following
+from .receiving import config_for
 from .server import Server
 
 COLUMNS = (
@@ -88,3 +91,16 @@ def test_the_server_finds_the_same(server: Server, tmp_path: Path) -> None:
         assert found.tables[f"t.f{number}"] == {
             "rows": len(want), "ranges": 1, "differing": 0, "undecided": 0,
         }  # fmt: skip
+
+
+def test_a_table_that_a_filter_has_no_meaning_for_is_said_before(
+    shared_server: Server, tmp_path: Path
+) -> None:
+    create = "CREATE TABLE IF NOT EXISTS t.f0 (id INT PRIMARY KEY, n INT)"
+    shared_server.query("CREATE DATABASE IF NOT EXISTS t", create)
+    tables = [{"match": "t.f0", "row_filter": "nn > 0"}, {"match": "t.%", "row_filter": "n > 0"}]
+    plain = config_for(shared_server, tmp_path)
+    config = Config.from_mapping({**plain.to_mapping(), "tables": tables})
+    (error,) = survey(config).errors
+    assert error.what == "[[tables]] t.f0: row_filter nn > 0: there is no column nn"
+    assert error.tables == ("t.f0",)
