@@ -166,8 +166,8 @@ class Alterations:
                 raise refused_by_policy(logged, one.name)
             if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:
                 raise SettingError(
-                    f"the target has other rows or columns of {one.name}, whose rows are exchanged,"
-                    f" than the source: {logged.text}",
+                    f"the target keeps other rows or columns of {one.name} than the source, and its"
+                    f" rows are exchanged: {logged.text}",
                     table=one.name,
                     hint=_STOP_HINT,
                 )

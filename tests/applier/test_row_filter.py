@@ -257,7 +257,9 @@ def test_partitions_that_are_exchanged(tmp_path: Path) -> None:
     log.transaction(insert(A, *FIRST), insert(other, (4, 1, "q", 1)))
     log.ddl("ALTER TABLE t.a EXCHANGE PARTITION p WITH TABLE t.c")
     error = stopped(log.folder, tmp_path / "lake", **rule())
-    assert isinstance(error, SettingError) and "other rows or columns of t.a" in str(error)
+    assert isinstance(
+        error, SettingError
+    ) and "other rows or columns of t.a than the source" in str(error)
 
 
 @pytest.mark.parametrize("change", ["another", "none", "a rule anew"])
@@ -308,3 +310,17 @@ def test_what_a_foreign_key_carries_on(tmp_path: Path, filtered: str) -> None:
     error = stopped(log.folder, tmp_path / "lake", **options)
     assert isinstance(error, DecodeError) and error.table == filtered
     assert "has not the same rows" in str(error) and place(log, 3) in str(error)
+
+
+def test_collations_that_a_table_map_tells_of_a_table_with_a_foreign_key(tmp_path: Path) -> None:
+    log, child = LogWriter(tmp_path / "log"), Table("c")
+    log.ddl(A.create)
+    log.ddl(
+        "CREATE TABLE t.c (id INT PRIMARY KEY, v VARCHAR(40), FOREIGN KEY (id) REFERENCES t.a (id))"
+    )
+    log.transaction(insert(A, *FIRST), insert(child, (1, "x"), (2, "y")))
+    given = rule("id > 1", "t.c", exclude=["v"])
+    assert run(log.folder, tmp_path / "lake", **given)
+    log.transaction(insert(child, (3, "z")))
+    assert run(log.folder, tmp_path / "lake", **given)
+    assert last(tmp_path / "lake")["t.c"] == [(2,), (3,)]
