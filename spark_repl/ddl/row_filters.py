@@ -8,7 +8,7 @@ for rows of the log, of copies and of ``verify``. It goes by the columns' names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -139,8 +139,10 @@ def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
     the target knows."""
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
     if ours.names == theirs.names and ours.types == theirs.types:
+        columns = zip(target.in_log.columns, logged.columns, strict=True)
+        told = tuple(replace(a, compares=b.compares or a.compares) for a, b in columns)
         try:
-            return row_filter(target.row_filter, target.in_log)
+            return row_filter(target.row_filter, replace(target.in_log, columns=told))
         except NotComputed as error:
             reason = f"row_filter {target.row_filter}: {error}"
     else:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import NAMES, charset_of
+from ..binlog.charsets.comparing import EXACT
 from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
 from ..ddl.lower_names import fold
 from ..errors import DecodeError
-from .collation import EXACT
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, ForeignKey, TableDefinition

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..binlog.charsets.comparing import comparable
 from ..decode.cascade_kernel import CASCADE, NO_ACTION, SET_NULL
 from ..decode.cascade_rows import Graph
-from ..decode.collation import comparable
 from ..delta.columns import one_chunk
 from ..errors import DecodeError
 from .keyless import value_codes

@@ -1,4 +1,4 @@
-"""What ``decode.collation`` takes for one value, compared with a server's collations."""
+"""What ``binlog.charsets.comparing`` takes for one value, compared with a server's collations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.charsets.charset import NAMES, charset_of
-from spark_repl.decode.collation import comparable
+from spark_repl.binlog.charsets.comparing import comparable
 
 from .server import Server
 

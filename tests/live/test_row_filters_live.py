@@ -19,16 +19,17 @@ from .server import Server
 COLUMNS = (
     "n INT, u BIGINT UNSIGNED, d DECIMAL(8, 3), f DOUBLE, s VARCHAR(20), c CHAR(8) CHARACTER SET"
     " latin1, day DATE, at DATETIME(2), tm TIME, e ENUM('open', 'shut'), b BIT(3), j JSON, y YEAR,"
-    " h VARBINARY(8)"
+    " h VARBINARY(8), g VARCHAR(8) COLLATE utf8mb4_bin, i VARCHAR(8), k CHAR(8)"
 )
-NAMES = ["n", "u", "d", "f", "s", "c", "day", "at", "tm", "e", "b", "j", "y", "h"]
+NAMES = ["n", "u", "d", "f", "s", "c", "day", "at", "tm", "e", "b", "j", "y", "h", "g", "i", "k"]
 VALUES: tuple[tuple[str, ...], ...] = (
     ("-2", "0", "1", "7"), ("0", "3", "18446744073709551615"), ("-1.5", "0.001", "2.25"),
     ("-0.5", "0e0", "3.25e0"), ("''", "'ab'", "'12abc'", "'äöü'"), ("'x '", "'yy'", "'zz'"),
     ("'2024-02-29'", "'2025-12-31'", "'2026-01-05'"),
     ("'2025-12-31 23:59:59.99'", "'2026-01-05 00:00:00'"), ("'-10:00:00'", "'00:00:01'"),
     ("'open'", "'shut'"), ("b'0'", "b'101'"), ("'{\"a\": 1}'", "'{\"a\": \"x\"}'", "'[]'"),
-    ("1999", "2026"), ("x'00'", "x'616200'"),
+    ("1999", "2026"), ("x'00'", "x'616200'"), ("'é'", "'E'", "'e '"),
+    ("'ab'", "'aB'", "'Ab '"), ("'ab'", "'aB '", "'zz'"),
 )  # fmt: skip
 FILTERS = (
     "n > 0", "n % 2 = 1 OR n IS NULL", "u > 9223372036854775807", "d BETWEEN 0 AND 2",
@@ -38,6 +39,8 @@ FILTERS = (
     "CASE WHEN e = 'shut' THEN n > 0 ELSE s IS NOT NULL END", "y > 2000", "h = x'616200'",
     "NOT (n = 1 OR d > 2)", "JSON_EXTRACT(j, '$.a') IS NOT NULL", "COALESCE(n, 0) <=> 0",
     "n", "s + 0 > 1", "CHAR_LENGTH(CONCAT(s, c)) > 4", "CRC32(s) % 3 = 0", "id % 5 <> 2",
+    "g = 'e'", "g <> 'é'", "i = 'AB'", "k <=> 'AB'", "k <> 'AB '",
+    "c IN ('ZZ', 'yy')", "i <> k",
 )  # fmt: skip
 
 

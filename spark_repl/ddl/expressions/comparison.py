@@ -1,7 +1,8 @@
 """= <=> <> < <= > >= BETWEEN IN, IS, and AND, OR, XOR, NOT: truth values, or NULL.
 
-Text is compared by a collation that nobody knows here: two values are equal where they are the same
-letter by letter, and different where no collation could take them for equal; all else is refused.
+Text is compared by a collation that mostly nobody knows here: two values are equal where they are
+the same letter by letter, and different where no collation could take them for equal; all else is
+refused. Where it is known (``ValueType.collation``), as far as that is known.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...binlog.charsets import comparing
+from ...binlog.charsets.charset import NAMES
+from ...errors import DecodeError
 from .coercions import as_bytes, exact, real, truth
 from .literals import moment_of, number, time_of
 from .syntax import NotComputed
@@ -118,7 +122,12 @@ def compute_comparison(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
         by_letters = "JSON" in [one.type.source for one in node.inputs] and all(
             one.type.source == "JSON" or one.is_literal for one in node.inputs
         )
-        same = _same_letters_each(left, right) if by_letters else _same_texts(node, left, right)
+        if by_letters:
+            same = _same_letters_each(left, right)
+        elif collation := _collation(node):
+            same = _same_by(collation, left, right)
+        else:
+            same = _same_texts(node, left, right)
         found = pc.invert(same) if node.operator == "<>" else same
     else:
         found = _KERNELS[node.operator](*_alike(left, right))
@@ -139,6 +148,23 @@ def _alike(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _same_letters_each(left: pa.Array, right: pa.Array) -> pa.Array:
     """By utf8mb4_bin, which pads with spaces."""
     return pc.equal(*(pc.utf8_rtrim(one, " ") for one in (left, right)))
+
+
+def _collation(node: Node) -> int:
+    """By which texts of one column are compared with literals, or with those of another, where that
+    is known; else 0."""
+    told = {one.type.collation for one in node.inputs if not one.is_literal}
+    plain = all(not one.type.charset for one in node.inputs if one.is_literal)
+    number = told.pop() if len(told) == 1 and plain else 0
+    return number if number in NAMES else 0
+
+
+def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Raises Unconvertible for letters of which it isn't known how they compare."""
+    try:
+        return pc.equal(*(comparing.comparable(one, collation) for one in (left, right)))
+    except DecodeError as error:
+        raise uncertain(error.message) from None
 
 
 def _same_texts(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:

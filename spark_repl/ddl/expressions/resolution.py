@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..columns import same_type
@@ -57,7 +58,7 @@ def resolved(
 def row_wise(text: str, sql_mode: int | None, columns: Sequence[Column], session: Session) -> Node:
     """An expression that is no column's, of a row's values alone: in no time zone, whoever reads
     it. Raises NotComputed."""
-    node = _Resolver(columns, session, virtual=True).node(read(text, sql_mode))
+    node = _Resolver(columns, session, True, collates=True).node(read(text, sql_mode))
     _check_modes(node, session)
     return node
 
@@ -70,8 +71,11 @@ def inputs_of(node: Node) -> set[int]:
 
 
 class _Resolver:
-    def __init__(self, columns: Sequence[Column], session: Session, virtual: bool) -> None:
+    def __init__(
+        self, columns: Sequence[Column], session: Session, virtual: bool, *, collates: bool = False
+    ) -> None:
         self._columns, self._session, self._virtual = columns, session, virtual
+        self._collates = collates
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
 
     def copied(self, syntax: Syntax, column: Column) -> Node | None:
@@ -94,7 +98,10 @@ class _Resolver:
         number = self._at.get(name.lower())
         if number is None:
             raise NotComputed(f"there is no column {name}")
-        kind = type_of(self._columns[number], self._session, virtual=self._virtual)
+        column = self._columns[number]
+        kind = type_of(column, self._session, virtual=self._virtual)
+        if self._collates and kind.result == Result.TEXT:
+            kind = replace(kind, collation=column.compares)
         return Node("column", kind, detail=number)
 
     def _default(self, syntax: Syntax) -> Node:

@@ -31,7 +31,8 @@ class ValueType:
     DATETIME and TIME ``scale`` is the fraction's. ``loose``: some values may have fewer digits
     behind the point where the server prints them. ``charset``: of TEXT, '' for the connection's.
     ``source``: of a column's values what decides more than the result: YEAR, ENUM, ZEROFILL,
-    TRUTH (true or false), HEX (a literal), TURKISH, JSON (compared letter by letter)."""
+    TRUTH (true or false), HEX (a literal), TURKISH, JSON (compared letter by letter).
+    ``collation``: of a column's TEXT by which it is compared; 0: that is not asked here."""
 
     result: Result
     unsigned: bool = False
@@ -40,6 +41,7 @@ class ValueType:
     loose: bool = False
     charset: str = ""
     source: str = ""
+    collation: int = 0
 
     @property
     def whole(self) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from ..binlog.charsets.charset import NAMES
-from ..errors import DecodeError
+from ...errors import DecodeError
+from .charset import NAMES
 
 EXACT = 0
 """Instead of a collation's number: equal values alone are equal."""
