@@ -7,6 +7,7 @@ for rows of the log, of copies and of ``verify``. It goes by the columns' names.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -214,9 +215,20 @@ def row_filter(text: str, logged: TableDefinition) -> RowFilter:
     """The expression for the source's table ``logged``. Raises NotComputed."""
     if reason := fault(text):
         raise NotComputed(reason)
+    _check_names(text, [column.name for column in logged.columns])
     # What makes the types of values, and by which columns are not compared.
     beside = tuple((column.detail, column.compares) for column in logged.columns)
     return _row_filter(text, logged.columns, beside)
+
+
+def _check_names(text: str, there: Sequence[str]) -> None:
+    """Raises NotComputed for names of no column."""
+    lower = [name.lower() for name in there]
+    for name in names_of(text):
+        if name.lower() not in lower:
+            near = difflib.get_close_matches(name, there, 1, 0.5)
+            nearest = f"; the nearest is {near[0]}" if near else ""
+            raise NotComputed(f"there is no column {name}{nearest}")
 
 
 @lru_cache(256)

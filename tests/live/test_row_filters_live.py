@@ -105,5 +105,7 @@ def test_a_table_that_a_filter_has_no_meaning_for_is_said_before(
     plain = config_for(shared_server, tmp_path)
     config = Config.from_mapping({**plain.to_mapping(), "tables": tables})
     (error,) = survey(config).errors
-    assert error.what == "[[tables]] t.f0: row_filter nn > 0: there is no column nn"
+    assert (
+        error.what == "[[tables]] t.f0: row_filter nn > 0: there is no column nn; the nearest is n"
+    )
     assert error.tables == ("t.f0",)

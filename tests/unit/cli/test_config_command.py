@@ -167,6 +167,19 @@ def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> Non
     assert keys["tables[2].mode"] == {"value": "mirror", "from": "default"}
 
 
+def test_a_row_filter_is_explained_and_checked(file: Path, capsys: Any) -> None:
+    text = '[source]\nserver_id = 5\n[[tables]]\nmatch = "shop.%"\nrow_filter = "{}"\n'
+    file.write_text(text.format("Total > 2 AND left(`region`, 2) = 'eu'"))
+    _, _, found = run(capsys, "config", "explain", "shop.orders", "--config", str(file))
+    assert found["row_filter"] == "Total > 2 AND left(`region`, 2) = 'eu'"
+    assert found["row_filter_columns"] == ["Total", "region"]
+    assert wrong(capsys, file)[:2] == (0, [])
+    file.write_text(text.format("total > UUID()"))
+    code, errors, _ = wrong(capsys, file)
+    assert code == 2 and len(errors) == 1
+    assert "tables[1].row_filter total > UUID(): UUID() is not deterministic" in errors[0]
+
+
 def test_what_is_no_table_is_not_explained(file: Path, capsys: Any) -> None:
     file.write_text("")
     assert main(["config", "explain", "orders", "--config", str(file)]) == 2
