@@ -326,3 +326,16 @@ def test_collations_that_a_table_map_tells_of_a_table_with_a_foreign_key(tmp_pat
     log.transaction(insert(child, (3, "z")))
     assert run(log.folder, tmp_path / "lake", **given)
     assert last(tmp_path / "lake")["t.c"] == [(2,), (3,)]
+
+
+def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("ALTER TABLE t.a DROP COLUMN n")
+    error = stopped(log.folder, tmp_path / "lake", **rule(on_ddl="additive_only"))
+    assert isinstance(error, SettingError) and "additive_only" in str(error)
+
+
+def test_a_database_under_another_name(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(update(A, (FIRST[1], (2, 1, "y", 8)), (FIRST[0], (1, 9, "x", 7))))
+    filters = {"rewrite_db": ["t->u"]}
+    assert run(log.folder, tmp_path / "lake", filters=filters, **rule(match="u.a"))
+    assert last(tmp_path / "lake") == {"u.a": [(1, 9, "x", 7)]}

@@ -90,7 +90,7 @@ class Model:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 @given(STEPS, st.sampled_from([*FILTERS]), SETTINGS, st.integers(0, 30))
 def test_every_cut_has_the_rows_that_pass(
