@@ -17,7 +17,8 @@ from spark_repl.errors import Unconvertible
 
 CREATE = (
     "CREATE TABLE t.a (id INT, d DECIMAL(6, 2), ts TIMESTAMP NULL, s VARCHAR(9),"
-    " b VARCHAR(9) COLLATE utf8mb4_bin, j JSON, g POINT) DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci"
+    " b VARCHAR(9) COLLATE utf8mb4_bin, j JSON, g POINT)"
+    " DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci"
 )
 
 
