@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..config import load
@@ -36,12 +35,7 @@ def verify(options: argparse.Namespace) -> int:
         return _between(options, config, only, limits)
     from ..verify.command import verify as carry_out
 
-    repair = None
-    if options.repair:
-        from ..service.following import snapshot
-
-        repair = partial(snapshot, config, master=options.master)
-    found = carry_out(config, only, limits, master=options.master, repair=repair)
+    found = carry_out(config, only, limits, master=options.master)
     if options.json:
         print(json.dumps(found, default=str))
     else:
@@ -96,7 +90,7 @@ def _limits(options: argparse.Namespace, workers: int) -> Limits:
             raise ConfigError(f"--{name} {value}: give 1 or more")
     return Limits(
         connections or workers, rows or 0, usual.wait_s if wait is None else wait,
-        usual.shown if show is None else show, options.sample or 100,
+        usual.shown if show is None else show, options.sample or 100, repairs=options.repair,
     )  # fmt: skip
 
 
@@ -120,5 +114,7 @@ def _print(found: dict[str, Any]) -> None:
     names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")
     for name in names:
         print(f"{name}: {found[name]}")
-    if found["repaired"]:
-        print(f"repaired: {', '.join(found['repaired'])}")
+    for name, rows in found["repaired_rows"].items():
+        print(f"repaired: {name}, {rows} rows")
+    for name, reason in found["copied"].items():
+        print(f"copied: {name}: {reason}")

@@ -15,6 +15,7 @@ from ..control.layout import Layout
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
 from .between import Between, totals
+from .repairs import carry_out
 from .table_files import files_of
 from .verifier import Runs, Verifier
 from .work_folder import WorkFolder
@@ -34,10 +35,9 @@ def verify(
     limits: Limits,
     *,
     master: str | None,
-    repair: Callable[[tuple[str, ...]], Any] | None,
 ) -> dict[str, Any]:
-    """What was found, as JSON has it. ``repair``: copies tables with rows that differ anew. Raises
-    SourceError, TargetError, NoTableError."""
+    """What was found, as JSON has it; with ``limits.repairs`` it is repaired. Raises SourceError,
+    TargetError, NoTableError."""
     began = time.perf_counter()
     layout = Layout.of(config.target)
     Control.existing(config.target.path)
@@ -46,10 +46,9 @@ def verify(
     found = Verifier(config, layout, files, workers, limits).verify(only)
     fields = result(found, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
-    tables = tuple(name for name, one in found.tables.items() if one["differing"])
-    if repair and tables:
-        repair(tables)
-        fields["repaired"] = list(tables)
+    if found.repairs:
+        session = partial(_session, config, master)
+        fields |= carry_out(config, found.repairs, session, master)
         record(layout.verified, fields)
     return fields
 
@@ -98,14 +97,20 @@ class _Threads:
             return list(pool.map(function, tasks))
 
 
+def _session(config: Config, master: str | None) -> SparkSession:
+    from ..runtime.session import build_session
+
+    master = master or f"local[{config.apply.workers}]"
+    return build_session(master=master, target=config.target.path)
+
+
 def _workers(config: Config, master: str | None, connections: int) -> Runs:
     """Executors of the Spark master that was asked for; without one threads."""
     if master is None:
         return _Threads()
-    from ..runtime.session import build_session
     from ..runtime.workers import Workers
 
-    return Workers(build_session(master=master, target=config.target.path), connections)
+    return Workers(_session(config, master), connections)
 
 
 def result(found: Found, seconds: float) -> dict[str, Any]:
@@ -125,4 +130,6 @@ def result(found: Found, seconds: float) -> dict[str, Any]:
         **{name: asdict(found)[name] for name in ("differences", "not_compared")},
         "by_table": found.tables,
         "repaired": [],
+        "repaired_rows": {},
+        "copied": {},
     }
