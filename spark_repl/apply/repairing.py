@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from py4j.protocol import Py4JNetworkError
 
 from ..crash_points import reach
-from ..errors import DecodeError, SchemaError, TargetError
+from ..errors import ConcurrentChangeError, FencedError, FormerOwnerError, JvmEndedError
 from ..gtid import GtidSet
 from ..relay.record import Kind, gtid_name
 from ..relay.source_place import SourcePlace
-from ..runtime.retry import temporary
+from ..runtime.retry import Stopped, disk_full, first_line, temporary
 from ..schedule.group import WITHOUT_ROWS, Group
 from ..schedule.tasks import spans_of
 from ..write.row_repair import RowRepair, TouchTask, key_of, touches
@@ -41,6 +42,13 @@ log = logging.getLogger(__name__)
 
 _WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE)
 _LOOKED_THROUGH_BYTES = 1 << 30
+
+
+def _passes(error: Exception) -> bool:
+    """Whether the error is not of these rows alone: it may pass, or ends the applier too."""
+    ends = (FencedError, FormerOwnerError, JvmEndedError, Stopped)
+    lost = (ConcurrentChangeError, ConnectionError, Py4JNetworkError)
+    return temporary(error) or disk_full(error) or isinstance(error, ends + lost)
 
 
 class Refused(Exception):
@@ -91,10 +99,11 @@ class Repairing:
             point = self._repair(rows, point)
         except Refused as refused:
             rows.refused = refused
-        except (TargetError, SchemaError, DecodeError) as error:
-            if temporary(error):
+        except Exception as error:  # whatever it is, the applier does without these rows
+            if _passes(error):
                 raise
-            rows.refused = Refused(str(error))
+            log.error("rows of %s: %s", rows.table, error, exc_info=error)
+            rows.refused = Refused(first_line(error))
         rows.done.set()
         return point
 

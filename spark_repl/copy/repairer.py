@@ -24,6 +24,8 @@ from ..control.layout import Layout
 from ..control.repairs import Repair, last_repair, record
 from ..errors import (
     FormatError,
+    HistoryError,
+    LogError,
     NoTableError,
     SchemaError,
     SourceError,
@@ -184,7 +186,10 @@ def _stopped(
         rows = read(config, run, request, _cut(control), folder)
         applier = Replica(spark, config)
         applier.rows = rows
-        with applier:
-            return rows
+        try:
+            with applier:
+                return rows
+        except (LogError, HistoryError, TargetError) as error:  # a copy may do without
+            raise Refused(str(error)) from error
 
     return answer_to(request, taken_in)

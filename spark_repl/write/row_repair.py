@@ -47,6 +47,8 @@ def key_of(definition: TableDefinition) -> tuple[str, ...]:
 
 def key_digests(rows: pa.Table, key: Sequence[int]) -> Keys:
     """The digest of each row's key."""
+    if not rows.num_rows:  # and perhaps no chunks
+        return np.zeros(0, np.uint64)
     made: Keys = digests([one_chunk(rows.column(number)) for number in key], range(len(key)))[0]
     return made
 
