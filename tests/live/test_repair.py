@@ -37,7 +37,8 @@ class Beside(Load):
     @staticmethod
     def _transaction(cursor: Any, rng: Any, number: int) -> None:
         Load._transaction(cursor, rng, number)
-        cursor.execute("UPDATE t.r SET n = n + 1 WHERE id < %s", (rng.randint(2, 50),))
+        if rng.random() < 0.05:
+            cursor.execute("UPDATE t.r SET n = n + 1 WHERE id < %s", (rng.randint(2, 50),))
 
 
 @contextmanager
@@ -63,8 +64,8 @@ def test_rows_that_were_changed_by_hand(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """A value, a row less and one more: these alone are written, and a second look finds nothing.
-    What has no key is copied."""
+    """A value, a row less and one more: these alone are written, and a second look finds nothing;
+    also while no applier runs."""
     server = make_server()
     config = config_for(server, tmp_path, target__on_foreign_change="accept",
                         target__compact_files=1000)  # fmt: skip
@@ -73,28 +74,26 @@ def test_rows_that_were_changed_by_hand(
         "SET SESSION cte_max_recursion_depth = 100000",
         "INSERT INTO t.r WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
         f" WHERE i < {ROWS}) SELECT i, CONCAT('text ', i), 0 FROM n",
-        "CREATE TABLE t.bag (n INT)", "INSERT INTO t.bag VALUES (1), (2)",
     )  # fmt: skip
     file = tmp_path / "my.toml"
     file.write_text(toml(config))
-    command = ["verify", "--config", str(file), "--json", "--table", "t.r", "--table", "t.bag"]
+    command = ["verify", "--config", str(file), "--json", "--table", "t.r"]
     _copy(spark, config)
     _catch_up(spark, config, server.executed)
     _, copied = files(config, "t.r")
-    r, bag = (f"delta.`{config.target.path}/t/{name}`" for name in ("r", "bag"))
+    r = f"delta.`{config.target.path}/t/r`"
     for statement in (
         f"UPDATE {r} SET s = 'by hand' WHERE id = 1234", f"DELETE FROM {r} WHERE id = 2000",
-        f"INSERT INTO {r} VALUES (99999, 'by hand', 1)", f"INSERT INTO {bag} VALUES (3)",
+        f"INSERT INTO {r} VALUES (99999, 'by hand', 1)",
     ):  # fmt: skip
         spark.sql(statement)
     server.query("UPDATE t.r SET n = 1 WHERE id = 1")
     with following(config, spark), Beside(server, 1):
         assert main([*command, "--repair"]) == 1
         found = json.loads(capsys.readouterr().out.splitlines()[-1])
-        assert {(d["kind"], d["row"].get("id")) for d in found["differences"]} >= {
+        assert {(d["kind"], d["row"]["id"]) for d in found["differences"]} == {
             ("different", 1234), ("missing", 2000), ("extra", 99999)}  # fmt: skip
         assert found["repaired_rows"] == {"t.r": 3}
-        assert found["copied"] == {"t.bag": "it has no key"}
     _catch_up(spark, config, server.executed)
     assert main(command) == 0
     spark.sql(f"UPDATE {r} SET s = 'once more' WHERE id = 1235")
@@ -102,7 +101,6 @@ def test_rows_that_were_changed_by_hand(
     _catch_up(spark, config, server.executed)
     assert main([*command, "--repair"]) == 1, "while no applier runs"
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["repaired_rows"] == {"t.r": 1}
-    for name in ("r", "bag"):
-        assert _rows(config, f"t.{name}") == sorted(server.query(f"SELECT * FROM t.{name}"))
+    assert _rows(config, "t.r") == sorted(server.query("SELECT * FROM t.r"))
     path, now = files(config, "t.r")
-    assert path == "t/r" and copied <= now and files(config, "t.bag")[0] == "t/bag@2"
+    assert path == "t/r" and copied <= now
