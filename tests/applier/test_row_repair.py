@@ -17,8 +17,9 @@ import pytest
 from spark_repl.apply.repairing import Again, Rows
 from spark_repl.apply.replica import Replica
 from spark_repl.delta.log_replay import read_commit
+from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.write.row_repair import key_digests, staged_rows
+from spark_repl.write.row_repair import RowRepair, key_digests, staged_rows
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import CRASHES, Crash, applier, apply_without_stream, cuts, rows, run
@@ -253,6 +254,42 @@ def test_what_can_not_be_repaired(log: LogWriter, target: Path) -> None:
     keep = {"on_error": "quarantine"}
     assert "in quarantine" in refused(repaired(log, target, Read(), **keep))
     assert rows(target, A) == WRONG
+
+
+def test_tables_that_are_ahead(log: LogWriter, target: Path, killed: Callable[..., None]) -> None:
+    """As a crash leaves them: no cut is where they are."""
+    damaged(log)
+    assert run(log.folder, target)
+    log.transaction(insert(A, (7, "ahead")), insert(B, (7, "x")))
+    killed(log, target, lambda name: name == "before_cut")
+    with applier(log.folder, target) as found:
+        made = found.rows = Read().of(found, target.parent / "read")
+        found._go_back()
+        assert "ahead of the last cut" in refused(made)
+        apply_without_stream(found)
+    assert rows(target, A) == sorted([*WRONG, (7, "ahead")])
+
+
+def test_errors_of_these_rows_alone(
+    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The applier does without them; what may pass is tried again by whoever opened the target."""
+    damaged(log)
+
+    def raising(error: Exception) -> Rows | None:
+        def commit(*_: object) -> int:
+            raise error
+
+        monkeypatch.setattr(RowRepair, "commit", commit)
+        return repaired(log, target, Read())
+
+    for error in (TargetError("a key has more than one row"), ValueError("a bug")):
+        assert str(error) in refused(raising(error))
+    for passes in (ConcurrentChangeError("OPTIMIZE"), FencedError("another")):
+        with pytest.raises(type(passes)):
+            raising(passes)
+    log.transaction(insert(B, (8, "x")))
+    assert run(log.folder, target) and rows(target, A) == WRONG
 
 
 def test_once_more_is_no_error(log: LogWriter, target: Path) -> None:
