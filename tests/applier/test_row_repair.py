@@ -105,8 +105,9 @@ def refused(made: Rows | None) -> str:
 def test_these_rows_and_no_others(log: LogWriter, target: Path) -> None:
     """In one commit, with the position that the table has; then the log goes on strictly."""
     damaged(log)
-    assert run(log.folder, target)
+    assert run(log.folder, target, group_max_transactions=1)
     before = cuts(target)[-1]
+    assert before.tables["t.a"].position < before.position
     made = repaired(log, target, Read())
     assert made is not None and made.refused is None
     assert rows(target, A) == MENDED
@@ -117,6 +118,7 @@ def test_these_rows_and_no_others(log: LogWriter, target: Path) -> None:
     assert after.tables["t.a"].version == made.version == before.tables["t.a"].version + 1
     actions = read_commit(f"{target}/t/a", made.version) or []
     added = {a["add"]["path"]: json.loads(a["add"]["stats"]) for a in actions if "add" in a}
+    assert [a["txn"]["appId"] for a in actions if "txn" in a] == ["spark_repl:default:repair"]
     removed = {a["remove"]["path"] for a in actions if "remove" in a}
     assert removed and removed <= added.keys(), "marked, and there"
     assert [added[path]["numRecords"] for path in added.keys() - removed] == [2]
@@ -235,8 +237,11 @@ def test_other_kinds_of_tables(log: LogWriter, target: Path, options: dict[str, 
     damaged(log)
     made = repaired(log, target, Read(), **options)
     assert made and made.refused is None and made.version and rows(target, A) == MENDED
+    actions = read_commit(f"{target}/t/a", made.version) or []
+    marked = [a for a in actions if "deletionVector" in a.get("add", {})]
+    assert bool(marked) == options.get("vectors", True)
     if "feed" in options:
-        changes = [a["cdc"] for a in read_commit(f"{target}/t/a", made.version) or [] if "cdc" in a]
+        changes = [a["cdc"] for a in actions if "cdc" in a]
         found = pa.concat_tables(pq.read_table(f"{target}/t/a/{one['path']}") for one in changes)
         kinds = sorted(zip(found["id"].to_pylist(), found["_change_type"].to_pylist(), strict=True))
         assert kinds == [
