@@ -252,6 +252,22 @@ def test_other_kinds_of_tables(log: LogWriter, target: Path, options: dict[str, 
         ]
 
 
+def test_masked_columns(log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log's rows are looked through in the form that the target has them in."""
+    monkeypatch.setenv("MASK_KEY", "planted-key-2718")
+    rule = {"match": "t.a", "mask": {"v": "sha256"}}
+    given: Any = {"tables": [rule], "keys": {"mask_key_env": "MASK_KEY"}}
+    damaged(log)
+    change = insert(A, (8, "others"))
+    read = Read(((1, "masked already"),), ((2, None),))
+    made = repaired(log, target, read, meanwhile=lambda: log.transaction(change), **given)
+    assert made and made.refused is None
+    assert dict(rows(target, A))[1] == "masked already" and len(dict(rows(target, A))[8]) == 64
+    change = delete(A, (1, "wrong"))
+    made = repaired(log, target, read, meanwhile=lambda: log.transaction(change), **given)
+    assert "a row was changed" in refused(made)
+
+
 def test_what_can_not_be_repaired(log: LogWriter, target: Path) -> None:
     damaged(log)
     assert run(log.folder, target)
