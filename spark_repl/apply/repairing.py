@@ -10,8 +10,7 @@ So they are committed as they are, at that cut, and what follows in the log is a
 from __future__ import annotations
 
 import logging
-import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,16 +24,17 @@ from ..relay.source_place import SourcePlace
 from ..runtime.retry import Stopped, disk_full, first_line, temporary
 from ..schedule.group import WITHOUT_ROWS, Group
 from ..schedule.tasks import spans_of
-from ..write.row_repair import RowRepair, TouchTask, key_of, touches
+from ..write.row_repair import RowRepair
+from ..write.staged_rows import TouchTask, key_of, touches
+from .read_rows import Again, Refused
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
-    from ..decode.staged import Part
     from ..schedule.group import Records
-    from ..write.row_repair import Keys
+    from ..write.group_writer import GroupWriter
     from ..write.table import Table
     from .applied_log import AppliedLog
+    from .read_rows import Rows
     from .resume import ResumePoint
     from .stager import Stager
 
@@ -51,44 +51,12 @@ def _passes(error: Exception) -> bool:
     return temporary(error) or disk_full(error) or isinstance(error, ends + lost)
 
 
-class Refused(Exception):
-    """Why the rows can't be brought into the table as it is now."""
-
-
-class Again(Refused):
-    """Why not now: rows that are read anew may be."""
-
-
-@dataclass
-class Rows:
-    """What was read of one table. ``keys``: digests, sorted; ``behind``, ``until``: see above;
-    ``parts``: the staged rows that go and come, of the ``definition`` that the source has;
-    ``path``: the table's, relative to the target.
-
-    ``done`` is set when there is an outcome: ``version`` of the commit, None where the table had
-    the rows already, or what ``refused`` them.
-    """
-
-    definition: TableDefinition
-    path: str
-    keys: Keys
-    behind: Cut
-    until: GtidSet
-    parts: tuple[Part, ...]
-    done: threading.Event = field(default_factory=threading.Event)
-    version: int | None = None
-    refused: Refused | None = None
-
-    @property
-    def table(self) -> str:
-        return self.definition.name
-
-
 class Repairing:
     """At a start, while nothing else is under way."""
 
-    def __init__(self, stager: Stager, applied: AppliedLog) -> None:
+    def __init__(self, stager: Stager, writer: GroupWriter, applied: AppliedLog) -> None:
         self._stager, self._tracking, self._applied = stager, stager.tracking, applied
+        self._repair_of = RowRepair(stager.tracking, stager.workers, writer.writer)
 
     def carry_out(self, rows: Rows | None, point: ResumePoint) -> ResumePoint:
         """The point from which the applier goes on, with a cut that shows the repaired table.
@@ -114,7 +82,7 @@ class Repairing:
         if where := self._touched(rows, table, cut):
             raise Again(where)
         tracking = self._tracking
-        rows.version = RowRepair(tracking, self._stager.workers).commit(table, rows.parts, cut)
+        rows.version = self._repair_of.commit(table, rows.parts, cut)
         reach("rows_repaired")
         cut = replace(cut, tables={**cut.tables, rows.table: table.version()})
         tracking.control.publish(cut)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ..schedule.stops import Until
     from ..write.cascade_task import Cascaded, CascadeTask
     from .applied_log import AppliedLog
-    from .repairing import Rows
+    from .read_rows import Rows
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ class Replica:
         stager.quarantining.load(self._fault)
         self._fault = None
         point = Replaying(stager, writer, config.apply).carry_out(point)
-        point = Repairing(stager, applied).carry_out(self.rows, point)
+        point = Repairing(stager, writer, applied).carry_out(self.rows, point)
         changes = TableChanges(tracking, workers, status.rewrites)
         statements = Statements(tracking, applied, changes, catch_up, copies=point.copies)
         pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)

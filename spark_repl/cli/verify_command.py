@@ -9,12 +9,15 @@ import os
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..config import Config
     from ..verify.verifier import Limits
 
@@ -35,7 +38,8 @@ def verify(options: argparse.Namespace) -> int:
         return _between(options, config, only, limits)
     from ..verify.command import verify as carry_out
 
-    found = carry_out(config, only, limits, master=options.master)
+    repair = _repair(config, options.master) if options.repair else None
+    found = carry_out(config, only, limits, master=options.master, repair=repair)
     if options.json:
         print(json.dumps(found, default=str))
     else:
@@ -43,6 +47,18 @@ def verify(options: argparse.Namespace) -> int:
     if found["differing"] or found["not_compared"]:
         return 1
     return UNDECIDED if found["undecided"] else 0
+
+
+def _repair(config: Config, master: str | None) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    from ..runtime.session import build_session
+    from ..service.following import snapshot
+    from ..service.repairs import carry_out
+
+    used = master or f"local[{config.apply.workers}]"
+    session = partial(build_session, master=used, target=config.target.path)
+    return partial(
+        carry_out, config, session=session, copy=partial(snapshot, config, master=master)
+    )
 
 
 def _stand_back(parent: int) -> None:

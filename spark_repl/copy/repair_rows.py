@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..apply.repairing import Again, Refused, Rows
+from ..apply.read_rows import Again, Refused, Rows
 from ..binlog.types.forms import Forms
 from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import Filters
@@ -20,7 +20,7 @@ from ..ddl.table_rules import TableRules
 from ..gtid import GtidSet
 from ..source.account import mask_key
 from ..source.connection import DumpConnection, begin_query, connect
-from ..write.row_repair import key_digests, staged_rows
+from ..write.staged_rows import key_digests, staged_rows
 from .chunk import copied_rows, patiently
 from .repair_request import KEY, THERE, RepairRequest, key_types
 from .source_tables import case_of_names, full_name, list_tables
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..config import Config, Source
     from ..control.cut import Cut
     from ..decode.staged import Part
-    from ..write.row_repair import Keys
+    from ..write.staged_rows import Keys
 
 T = TypeVar("T")
 Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]

@@ -1,4 +1,4 @@
-"""Repairer: carries out requests to repair rows, beside a running applier or in its place.
+"""Repairer: carries out requests to repair rows, beside a running applier.
 
 Rows are read while the applier goes on; when it has applied all that the source had executed, it
 takes them in between two groups (apply/repairing). Rows that were changed meanwhile are read
@@ -16,31 +16,22 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ..apply.repairing import Again, Refused
-from ..apply.replica import Replica
-from ..control.control import Control
+from ..apply.read_rows import Again, Refused
 from ..control.copies import standing
 from ..control.layout import Layout
-from ..control.repairs import Repair, last_repair, record
-from ..errors import (
-    FormatError,
-    HistoryError,
-    LogError,
-    NoTableError,
-    SchemaError,
-    SourceError,
-    SourceLostError,
-    TargetError,
-)
+from ..control.repairs import Repair, record
+from ..errors import FormatError, NoTableError, SchemaError, SourceError, SourceLostError
 from ..runtime.private_files import make_folder
 from ..runtime.retry import Stopped
 from ..runtime.workers import Workers
-from .repair_request import RepairRequest, leave, left
+from .repair_request import RepairRequest, left
 from .repair_rows import read
 
 if TYPE_CHECKING:
-    from ..apply.repairing import Rows
+    from ..apply.read_rows import Rows
+    from ..apply.replica import Replica
     from ..config import Config
+    from ..control.control import Control
     from ..control.cut import Cut
     from ..gtid import GtidSet
 
@@ -102,7 +93,7 @@ class Repairer:
         raise Refused(f"{reason}, at each of {_ATTEMPTS} attempts")
 
     def _read(self, request: Path, folder: Path) -> Rows:
-        cut = _cut(self._applier.tracking.control)
+        cut = last_cut(self._applier.tracking.control)
         try:
             return read(self._config, self._run, request, cut, folder)
         except SourceLostError:
@@ -122,7 +113,8 @@ class Repairer:
             raise Stopped
 
 
-def _cut(control: Control) -> Cut:
+def last_cut(control: Control) -> Cut:
+    """The cut behind which rows are read. Raises Again while there is none, for a copy."""
     stands = standing(control)
     if stands.copy is not None or stands.cut is None:
         raise Again("a copy is under way")
@@ -148,48 +140,3 @@ def answer_to(request: Path, taken_in: Callable[[Path], Rows]) -> Repair:
     count = sum(part.rows for part in rows.parts)
     log.warning("%s: %d rows are as the source has them", table, count)
     return Repair(request.name, table, keys, count, rows.version)
-
-
-def repair(config: Config, request: RepairRequest, session: Callable[[], SparkSession]) -> Repair:
-    """Has a request carried out by the applier that owns the target, or here where none runs.
-    Raises TargetError when the applier ended before, SourceError, FencedError."""
-    control = Control(Layout(config.target.path).control, config.channel)
-    name = leave(config, request)
-    path = Path(Layout.of(config.target).requests) / name
-    owner = control.owner()
-    if owner is None or owner[1].is_dead:
-        try:
-            return _stopped(config, control, path, session)
-        finally:
-            path.unlink(missing_ok=True)
-    while True:
-        time.sleep(_POLL_S)
-        answer = last_repair(control)
-        if answer and answer.asked == name:
-            return answer
-        owner = control.owner()
-        if owner is None or owner[1].is_dead:
-            raise TargetError(
-                "the applier has ended before it has repaired the rows", file=config.target.path,
-                hint="start it again: it does so then",
-            )  # fmt: skip
-
-
-def _stopped(
-    config: Config, control: Control, request: Path, session: Callable[[], SparkSession]
-) -> Repair:
-    """While no applier runs: the tables have to hold all that the source has executed."""
-    spark = session()
-
-    def taken_in(folder: Path) -> Rows:
-        run = Workers(spark, config.apply.workers).run
-        rows = read(config, run, request, _cut(control), folder)
-        applier = Replica(spark, config)
-        applier.rows = rows
-        try:
-            with applier:
-                return rows
-        except (LogError, HistoryError, TargetError) as error:  # a copy may do without
-            raise Refused(str(error)) from error
-
-    return answer_to(request, taken_in)

@@ -15,7 +15,6 @@ from ..control.layout import Layout
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
 from .between import Between, totals
-from .repairs import carry_out
 from .table_files import files_of
 from .verifier import Runs, Verifier
 from .work_folder import WorkFolder
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..config import Config
+    from .repairs import Repairs
     from .verifier import Found, Limits
 
 
@@ -35,9 +35,10 @@ def verify(
     limits: Limits,
     *,
     master: str | None,
+    repair: Callable[[dict[str, Repairs]], dict[str, Any]] | None,
 ) -> dict[str, Any]:
-    """What was found, as JSON has it; with ``limits.repairs`` it is repaired. Raises SourceError,
-    TargetError, NoTableError."""
+    """What was found, as JSON has it. ``repair``: repairs tables, and says what a result has of it;
+    ``limits.repairs`` then. Raises SourceError, TargetError, NoTableError."""
     began = time.perf_counter()
     layout = Layout.of(config.target)
     Control.existing(config.target.path)
@@ -46,9 +47,8 @@ def verify(
     found = Verifier(config, layout, files, workers, limits).verify(only)
     fields = result(found, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
-    if found.repairs:
-        session = partial(_session, config, master)
-        fields |= carry_out(config, found.repairs, session, master)
+    if repair and found.repairs:
+        fields |= repair(found.repairs)
         record(layout.verified, fields)
     return fields
 
@@ -97,20 +97,14 @@ class _Threads:
             return list(pool.map(function, tasks))
 
 
-def _session(config: Config, master: str | None) -> SparkSession:
-    from ..runtime.session import build_session
-
-    master = master or f"local[{config.apply.workers}]"
-    return build_session(master=master, target=config.target.path)
-
-
 def _workers(config: Config, master: str | None, connections: int) -> Runs:
     """Executors of the Spark master that was asked for; without one threads."""
     if master is None:
         return _Threads()
+    from ..runtime.session import build_session
     from ..runtime.workers import Workers
 
-    return Workers(_session(config, master), connections)
+    return Workers(build_session(master=master, target=config.target.path), connections)
 
 
 def result(found: Found, seconds: float) -> dict[str, Any]:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ..copy.repair_request import KEY, THERE, RepairRequest, key_types
-from ..write.row_repair import key_digests
+from ..write.staged_rows import key_digests
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ..config import Config
     from .table_check import TableCheck
-
-log = logging.getLogger(__name__)
 
 Repairs = RepairRequest | str
 """the request, or why the table has to be copied"""
@@ -52,31 +45,3 @@ def _keys(rows: pa.Table, key: tuple[int, ...]) -> pa.Table:
     values = [rows.column(number) for number in key]
     names = [KEY, THERE, *map(str, range(len(key)))]
     return pa.Table.from_arrays([pa.array(key_digests(rows, key)), there, *values], names=names)
-
-
-def carry_out(
-    config: Config,
-    repairs: Mapping[str, Repairs],
-    session: Callable[[], SparkSession],
-    master: str | None,
-) -> dict[str, Any]:
-    """Repairs tables, and copies those whose rows can't be; what a result says of it. Raises
-    SourceError, TargetError, FencedError."""
-    from ..copy.repairer import repair
-    from ..service.following import snapshot
-
-    rows, copied = dict[str, int](), dict[str, str]()
-    for name, one in repairs.items():
-        if isinstance(one, str):
-            copied[name] = one
-            continue
-        done = repair(config, one, session)
-        if done.refused:
-            copied[name] = done.refused
-        else:
-            rows[name] = done.rows
-    for name, reason in copied.items():
-        log.warning("%s is copied as a whole: %s", name, reason)
-    if copied:
-        snapshot(config, tuple(copied), master=master)
-    return {"repaired": list(repairs), "repaired_rows": rows, "copied": copied}

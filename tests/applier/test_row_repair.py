@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.apply.repairing import Again, Rows
+from spark_repl.apply.read_rows import Again, Rows
 from spark_repl.apply.replica import Replica
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.write.row_repair import RowRepair, key_digests, staged_rows
+from spark_repl.write.row_repair import RowRepair
+from spark_repl.write.staged_rows import key_digests, staged_rows
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import CRASHES, Crash, applier, apply_without_stream, cuts, rows, run

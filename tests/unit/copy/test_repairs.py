@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.repairing import Again, Refused, Rows
+from spark_repl.apply.read_rows import Again, Refused, Rows
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.control.repairs import last_repair
@@ -77,7 +77,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return Rows(MagicMock(), "t/a", keys, MagicMock(), GtidSet(), (MagicMock(rows=2),))
 
     monkeypatch.setattr(repairer, "read", read)
-    monkeypatch.setattr(repairer, "_cut", lambda control: None)
+    monkeypatch.setattr(repairer, "last_cut", lambda control: None)
     monkeypatch.setattr(Repairer, "_pause", lambda self, seconds: None)
     return raised
 
