@@ -4,10 +4,12 @@ groups: exactly those, at a cut where they are right, whatever a crash leaves.""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pyarrow as pa
@@ -267,6 +269,33 @@ def test_masked_columns(log: LogWriter, target: Path, monkeypatch: pytest.Monkey
     change = delete(A, (1, "wrong"))
     made = repaired(log, target, read, meanwhile=lambda: log.transaction(change), **given)
     assert "a row was changed" in refused(made)
+
+
+def test_a_row_without_a_place(
+    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No partition can have it; and of what is written in vain no file is left."""
+    damaged(log)
+    given: Any = {"partition_by": ["t.a(v)"]}
+    read = Read(((1, "__HIVE_DEFAULT_PARTITION__"),), ())
+    assert "has no place" in refused(repaired(log, target, read, **given))
+    with monkeypatch.context() as patched:
+        there = set((target / "t/a").rglob("*.parquet"))
+        vain = MagicMock(side_effect=TargetError("in vain"))
+        patched.setattr("spark_repl.write.row_repair.actions_of", vain)
+        assert "in vain" in refused(repaired(log, target, Read(), **given))
+        assert vain.called and set((target / "t/a").rglob("*.parquet")) == there
+    made = repaired(log, target, Read(((1, "right"),), ()), **given)
+    assert made and made.refused is None and dict(rows(target, A))[1] == "right"
+
+
+def test_without_a_key_index(log: LogWriter, target: Path) -> None:
+    """It may be lost at any time, and is made anew."""
+    damaged(log)
+    assert run(log.folder, target)
+    shutil.rmtree(target / "_repl" / "keys")
+    made = repaired(log, target, Read())
+    assert made and made.refused is None and rows(target, A) == MENDED
 
 
 def test_what_can_not_be_repaired(log: LogWriter, target: Path) -> None:
