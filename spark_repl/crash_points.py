@@ -36,6 +36,7 @@ POINTS = (
     "quarantine_kept",
     "quarantine_replayed",
     "quarantine_forget",
+    "rows_repaired",
     # in the receiver: before fsync, before the end is published, a file ended, the next one there
     # and not listed; in a purge: not listed any more, and still there
     "relay_written",

@@ -42,6 +42,7 @@ from .checkpoint import resume_offset
 from .coordinator import Coordinator
 from .gaps import Gaps
 from .pipeline import Pipeline
+from .repairing import Repairing
 from .replaying import Replaying
 from .resume import resume, show_copy
 from .spark_source import MySQLRelaySource
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from ..schedule.stops import Until
     from ..write.cascade_task import Cascaded, CascadeTask
     from .applied_log import AppliedLog
+    from .read_rows import Rows
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +124,7 @@ class Replica:
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
         self.notes: dict[str, Note] = {}
+        self.rows: Rows | None = None  # read anew, for their table: taken in as it is opened
         self._layout = Layout.of(config.target)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
@@ -191,6 +194,7 @@ class Replica:
         stager.quarantining.load(self._fault)
         self._fault = None
         point = Replaying(stager, writer, config.apply).carry_out(point)
+        point = Repairing(stager, writer, applied).carry_out(self.rows, point)
         changes = TableChanges(tracking, workers, status.rewrites)
         statements = Statements(tracking, applied, changes, catch_up, copies=point.copies)
         pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)
@@ -292,8 +296,8 @@ class Replica:
         return str(index.tail) if index.tail else None
 
     def take_in(self) -> None:
-        """A copy of some tables is done: ``apply`` goes back to where it began, and brings them to
-        the others' place. Safe from any thread."""
+        """A copy of some tables is done, or ``rows`` are there: ``apply`` goes back to the cut that
+        it is to be taken in at. Safe from any thread."""
         self._copied.set()
         self.coordinator.stopping.set()
 

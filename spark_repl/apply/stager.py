@@ -154,7 +154,7 @@ class Stager:
         return copied
 
     def kept(self, group: Group, name: str, spans: Sequence[Span]) -> StagedGroup:
-        """What transactions that were kept of one table alone have of it, as a group of their own.
+        """What some transactions have of one table alone, as a group of their own.
         Raises LogError, DecodeError, OSError."""
         folder, known = self._folder_name(), self.tracking.logged_definitions()
         rewrites = self.tracking.filters.now.rewrites
@@ -169,6 +169,7 @@ class Stager:
                 leftover=self.tracking.leftover(),
                 left_out=AllBut(name),
                 rewrites=rewrites,
+                columns=self.tracking.column_rules,
             )
             for number, share in enumerate(shares) if len(share)
         ]  # fmt: skip

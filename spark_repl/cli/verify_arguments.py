@@ -23,7 +23,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "--between", nargs=2, metavar=("CUT", "CUT2"),
         help="two cuts, named as cut show --at has it, without the source",
     )  # fmt: skip
-    verify.add_argument("--repair", action="store_true", help="copy tables that differ anew")
+    verify.add_argument(
+        "--repair", action="store_true", help="bring the rows that differ as the source has them"
+    )
     for name, kind, text in (
         ("connections", int, "read so many key ranges side by side (default: apply.workers)"),
         ("rows-per-second", int, "read no more rows from the source (default: no limit)"),

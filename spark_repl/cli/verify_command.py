@@ -16,6 +16,8 @@ from ..config import load
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..config import Config
     from ..verify.verifier import Limits
 
@@ -36,11 +38,7 @@ def verify(options: argparse.Namespace) -> int:
         return _between(options, config, only, limits)
     from ..verify.command import verify as carry_out
 
-    repair = None
-    if options.repair:
-        from ..service.following import snapshot
-
-        repair = partial(snapshot, config, master=options.master)
+    repair = _repair(config, options.master) if options.repair else None
     found = carry_out(config, only, limits, master=options.master, repair=repair)
     if options.json:
         print(json.dumps(found, default=str))
@@ -49,6 +47,18 @@ def verify(options: argparse.Namespace) -> int:
     if found["differing"] or found["not_compared"]:
         return 1
     return UNDECIDED if found["undecided"] else 0
+
+
+def _repair(config: Config, master: str | None) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    from ..runtime.session import build_session
+    from ..service.following import snapshot
+    from ..service.repairs import carry_out
+
+    used = master or f"local[{config.apply.workers}]"
+    session = partial(build_session, master=used, target=config.target.path)
+    return partial(
+        carry_out, config, session=session, copy=partial(snapshot, config, master=master)
+    )
 
 
 def _stand_back(parent: int) -> None:
@@ -96,7 +106,7 @@ def _limits(options: argparse.Namespace, workers: int) -> Limits:
             raise ConfigError(f"--{name} {value}: give 1 or more")
     return Limits(
         connections or workers, rows or 0, usual.wait_s if wait is None else wait,
-        usual.shown if show is None else show, options.sample or 100,
+        usual.shown if show is None else show, options.sample or 100, repairs=options.repair,
     )  # fmt: skip
 
 
@@ -120,5 +130,7 @@ def _print(found: dict[str, Any]) -> None:
     names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")
     for name in names:
         print(f"{name}: {found[name]}")
-    if found["repaired"]:
-        print(f"repaired: {', '.join(found['repaired'])}")
+    for name, rows in found["repaired_rows"].items():
+        print(f"repaired: {name}, {rows} rows")
+    for name, reason in found["copied"].items():
+        print(f"copied: {name}: {reason}")

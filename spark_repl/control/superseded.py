@@ -22,12 +22,13 @@ from .copies import KIND as COPY
 from .copies import Copy
 from .cut import Cut
 from .name_case import KIND as NAME_CASE
+from .repairs import KIND as REPAIR
 from .system_time_zone import KIND as TIME_ZONE
 
 _FILES, _LOGS = 1000, 10
 """of the files that the tables have passed, and of the logs that no cut is of, so many are still
 known"""
-_LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
+_LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE, REPAIR)
 
 Row = dict[str, Any]
 

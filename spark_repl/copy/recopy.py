@@ -42,6 +42,7 @@ from ..runtime.retry import Stopped, disk_full, first_line, temporary
 from ..runtime.workers import Workers
 from .copy_plan import plan_again
 from .first_copy import CopyResult, FirstCopy
+from .repairer import Repairer
 from .wanted import Queue, Wanted
 
 if TYPE_CHECKING:
@@ -137,10 +138,13 @@ class Recopier(Companion):
         super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
         self.spark, self.config, self.applier = spark, config, applier
         self._queue = Queue(Path(Layout.of(config.target).requests))
+        self._repairer = Repairer(spark, config, applier, self.stop)
         self._more = True  # a run before this one may have left something to do
 
     def _next(self) -> bool:
         try:
+            if self._repairer.waits() and standing(self.applier.tracking.control).copy is None:
+                self._repair()
             if self._more or self._queue.requests() or self.applier.tracking.waiting:
                 self._more = self._one()
         except FencedError:  # the applier has ended, and gave the target back
@@ -149,6 +153,16 @@ class Recopier(Companion):
             log.warning("copying again: %s", error)
             self._more = True
         return True
+
+    def _repair(self) -> None:
+        """Repairs rows of a table; what makes it fail for good the applier does without."""
+        try:
+            self._repairer.carry_out()
+        except Exception as error:
+            if _not_the_copys(error):
+                raise
+            log.error("rows are not repaired: %s", error, exc_info=error)
+            self._repairer.refuse(str(error))
 
     def _one(self) -> bool:
         """Makes one copy, if one is wanted; returns whether there may be more to do."""

@@ -119,7 +119,8 @@ class PublicLog(TableLog):
                 folder,
                 table.version(),
                 str(metadata.id),
-                table.schema().to_json(),
+                # Whose keys come in another order each time.
+                json.dumps(json.loads(table.schema().to_json()), sort_keys=True),
                 dict(metadata.configuration),
                 None,
                 frozenset(listed),

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ..control.control import Control
     from ..control.cut import Cut, TableVersion
     from ..control.layout import Layout
+    from ..delta.digests import Digests
     from ..delta.table_log import TableLog
     from .compare import Keys
-    from .digests import Digests
     from .work_folder import WorkFolder
 
 _WORDS = {"missing": "gone", "extra": "new", "source": "first", "target": "second"}

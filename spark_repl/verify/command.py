@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..config import Config
+    from .repairs import Repairs
     from .verifier import Found, Limits
 
 
@@ -34,10 +35,10 @@ def verify(
     limits: Limits,
     *,
     master: str | None,
-    repair: Callable[[tuple[str, ...]], Any] | None,
+    repair: Callable[[dict[str, Repairs]], dict[str, Any]] | None,
 ) -> dict[str, Any]:
-    """What was found, as JSON has it. ``repair``: copies tables with rows that differ anew. Raises
-    SourceError, TargetError, NoTableError."""
+    """What was found, as JSON has it. ``repair``: repairs tables, and says what a result has of it;
+    ``limits.repairs`` then. Raises SourceError, TargetError, NoTableError."""
     began = time.perf_counter()
     layout = Layout.of(config.target)
     Control.existing(config.target.path)
@@ -46,10 +47,8 @@ def verify(
     found = Verifier(config, layout, files, workers, limits).verify(only)
     fields = result(found, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
-    tables = tuple(name for name, one in found.tables.items() if one["differing"])
-    if repair and tables:
-        repair(tables)
-        fields["repaired"] = list(tables)
+    if repair and found.repairs:
+        fields |= repair(found.repairs)
         record(layout.verified, fields)
     return fields
 
@@ -125,4 +124,6 @@ def result(found: Found, seconds: float) -> dict[str, Any]:
         **{name: asdict(found)[name] for name in ("differences", "not_compared")},
         "by_table": found.tables,
         "repaired": [],
+        "repaired_rows": {},
+        "copied": {},
     }

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..delta.columns import equal, one_chunk
-from .digests import digests
+from ..delta.digests import digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

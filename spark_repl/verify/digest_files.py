@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from .digests import Digests
+    from ..delta.digests import Digests
 
 
 def save(path: str, made: Digests) -> None:

@@ -20,7 +20,7 @@ from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..binlog.kernels.crc import crc32
 from ..binlog.kernels.jit import jit_allocating
 from ..copy.source_tables import full_name, quoted
-from .digests import mix
+from ..delta.digests import mix
 
 if TYPE_CHECKING:
     from collections.abc import Callable

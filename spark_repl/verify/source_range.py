@@ -15,10 +15,10 @@ from ..copy.chunk import copied_rows, patiently
 from ..copy.source_tables import full_name
 from ..copy.text_rows import read_rows, select_list
 from ..delta.columns import one_chunk
+from ..delta.digests import Digests, digests
 from ..errors import SparkReplError
 from ..source.connection import begin_query, connect
 from .digest_files import save
-from .digests import Digests, digests
 
 if TYPE_CHECKING:
     from typing import Self

@@ -91,22 +91,33 @@ class TableCheck:
 
     def tasks(self) -> list[RangeTask]:
         """What is to be read at the next look: all, or the ranges and keys that are left."""
-        first = self.definition.primary_key[:1]
-        column = quoted(self.definition.columns[first[0]].name) if first else ""
-        ranges = self.ranges
         if self.looks == 0:
-            outs = [self._out(number) for number in range(len(ranges))]
-            pairs = zip(ranges, outs, strict=True)
+            outs = [self._out(number) for number in range(len(self.ranges))]
+            pairs = zip(self.ranges, outs, strict=True)
             return [self._task(where, out) for where, out in pairs if not os.path.exists(out)]
         keep, alone = self.left[self._range != -1], self.left[self._range == -1]
-        unknown = bool((self._range == -2).any())
-        within = range(len(ranges)) if unknown else np.unique(self._range[self._range >= 0])
-        tasks = [self._task(ranges[number], "", keep) for number in within]
-        asked, step = self._asked if len(alone) else (), _KEYS_IN_A_STATEMENT
-        for at in range(0, len(asked), step):
-            where = f"WHERE {column} IN ({', '.join(asked[at : at + step])})"
-            tasks.append(self._task(where, "", alone))
-        return tasks
+        tasks = [self._task(where, "", keep) for where in self._within(self._range)]
+        return tasks + [self._task(where, "", alone) for where in self._alone(self._range)]
+
+    def wheres(self, keys: Keys) -> tuple[str, ...]:
+        """WHERE clauses that find all rows that the source has of some keys that are left."""
+        chosen = self._range[np.isin(self.left, keys)]
+        return (*self._within(chosen), *self._alone(chosen))
+
+    def _within(self, chosen: npt.NDArray[np.int64]) -> list[str]:
+        """The ranges of keys."""
+        unknown = bool((chosen == -2).any())
+        numbers = range(len(self.ranges)) if unknown else np.unique(chosen[chosen >= 0])
+        return [self.ranges[number] for number in numbers]
+
+    def _alone(self, chosen: npt.NDArray[np.int64]) -> list[str]:
+        """What finds the keys by their values that are asked for so."""
+        if not (chosen == -1).any():
+            return []
+        column = quoted(self.definition.columns[self.definition.primary_key[0]].name)
+        asked, step = self._asked, _KEYS_IN_A_STATEMENT
+        lists = (", ".join(asked[at : at + step]) for at in range(0, len(asked), step))
+        return [f"WHERE {column} IN ({values})" for values in lists]
 
     def _task(self, where: str, out: str, keep: Keys | None = None) -> RangeTask:
         zero_dates = self.config.target.zero_dates

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
+from ..delta.digests import Digests, digests, mix
 from ..delta.statistics import row_count
 from .digest_files import load, save
-from .digests import Digests, digests, mix
 
 if TYPE_CHECKING:
     from .sample import Sample

@@ -27,6 +27,7 @@ from ..gtid import GtidSet
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .differences import differences
+from .repairs import repairs_of
 from .sample import Sample, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..control.layout import Layout
     from ..copy.source_tables import SourceTable
+    from .repairs import Repairs
 
 log = logging.getLogger(__name__)
 
@@ -56,25 +58,28 @@ class Runs(Protocol):
 @dataclass(frozen=True)
 class Limits:
     """What a verify may take. ``rows_per_s``: 0 for no limit; ``wait_s``: for a cut; ``shown``:
-    rows that are named with their values; ``percent``: a share of each table's rows."""
+    rows that are named with their values; ``percent``: a share of each table's rows; ``repairs``:
+    whether what repairs the rows that differ is noted."""
 
     connections: int = 2
     rows_per_s: int = 0
     wait_s: float = 300.0
     shown: int = 100
     percent: float = 100
+    repairs: bool = False
 
 
 @dataclass
 class Found:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
-    table -> why."""
+    table -> why; ``repairs``: table -> what repairs it."""
 
     gtid_executed: str = ""
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
     differences: list[dict[str, Any]] = field(default_factory=list)
     looks: int = 0
+    repairs: dict[str, Repairs] = field(default_factory=dict)
 
     def total(self, name: str) -> int:
         return sum(one[name] for one in self.tables.values())
@@ -277,5 +282,7 @@ class Verifier:
         self.found.tables[check.name] = {
             "rows": check.rows, "ranges": ranges, "differing": named, "undecided": undecided,
         }  # fmt: skip
+        if named and self._limits.repairs:
+            self.found.repairs[check.name] = repairs_of(check)
         most = self._limits.shown - len(self.found.differences)
         self.found.differences += differences(check, max(most, 0))

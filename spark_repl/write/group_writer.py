@@ -63,6 +63,11 @@ class GroupWriter:
         """for how long each table was written: its tasks and its commits"""
         self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
+    @property
+    def writer(self) -> Writer:
+        """How tables take their changes."""
+        return self._writer
+
     def write(
         self,
         staged: StagedGroup,

@@ -86,8 +86,10 @@ class TableCommits:
         position, sound, refused = table.position, [version], None
         for number, actions in enumerate(newer, version + 1):
             own_position = position_of(actions, self.app)
-            copied = position_of(actions, f"{self.app}:copy") is not None  # a chunk of our copy
-            if own_position is None and not copied:
+            # A chunk of our copy, or a repair of rows: the table's position stays.
+            apps = (f"{self.app}:copy", repairs_of(self.app))
+            ours = any(position_of(actions, app) is not None for app in apps)
+            if own_position is None and not ours:
                 refused = refused or self._foreign(table, number, actions)
                 if not refused:
                     sound.append(number)
@@ -246,6 +248,11 @@ class TableCommits:
         table.take(snapshot, position)
         if refused:
             raise refused
+
+
+def repairs_of(app: str) -> str:
+    """The appId of a channel's repairs of rows, which leave a table's position where it is."""
+    return f"{app}:repair"
 
 
 def position_of(actions: Sequence[Action], app: str) -> int | None:

@@ -84,11 +84,12 @@ _SOAK = {
     "xa_kept", "xa_forget",
 }  # fmt: skip
 _XA = [point for point in POINTS if point.startswith("xa_")]
-# live/test_receiver.py, applier/test_quarantine.py; unit/control/test_copies.py
+# live/test_receiver.py, applier/test_quarantine.py, applier/test_row_repair.py;
+# unit/control/test_copies.py
 _ELSEWHERE = [
     point
     for point in POINTS
-    if point.startswith(("relay_", "quarantine_")) or point == "replaced_removed"
+    if point.startswith(("relay_", "quarantine_", "rows_")) or point == "replaced_removed"
 ]
 
 

@@ -250,8 +250,11 @@ def test_repair(
     command = ["verify", "--config", str(file), "--json"]
     by_hand(following, "t.a", text_of(77, "texu 77"))
     assert main([*command, "--show", "0"]) == 1
+    capsys.readouterr()
     assert main([*command, "--repair"]) == 1
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    said = capsys.readouterr()
+    assert said.out, said.err
+    found = json.loads(said.out)
     assert (found["differing"], found["repaired"]) == (1, ["t.a"])
     assert status(following.config.target.path)["verify"]["differences"] == [
         {"table": "t.a", "kind": "different", "row": {"id": 77}, "columns": ["s"]}

@@ -151,6 +151,10 @@ ROOMS: dict[str, Room] = {
         ("write/waiting_tables.py", "apply/copy_check.py", "control/cut.py"),
         ("unit/control/test_copies.py", "applier/test_stale_copies.py", "applier/test_waiting.py"),
     ),
+    "repairs": Room(
+        ("apply/repairing.py", "write/row_repair.py", "write/staged_rows.py"),
+        ("unit/apply/test_repairing.py", "applier/test_row_repair.py"),
+    ),
     "retention": Room(
         ("control/retention.py", "control/pins.py", "write/promised.py"),
         ("unit/control/test_retention.py", "unit/control/test_control.py",

@@ -34,12 +34,13 @@ def fail(disk: str, notes: Path, left: Path) -> None:
     """Makes in ``left`` what is there of a disk, by its ``identity``, when its power fails now: at
     one moment, whatever other threads bring to the disk meanwhile."""
     while True:
-        before = _moment(notes)
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):  # a note that another thread has just finished
+            before = _moment(notes)
             _folder(disk, notes, left)
             if _moment(notes) == before:
                 return
-        shutil.rmtree(left)
+        if left.exists():
+            shutil.rmtree(left)
 
 
 def _moment(notes: Path) -> set[tuple[str, int, int, int]]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.verify.digests import digests
+from spark_repl.delta.digests import digests
 from spark_repl.verify.sample import Sample, windows
 from spark_repl.verify.target_files import FileSet, digest_files
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..decode.key_hash import hash_binary
-from ..delta.columns import bits, flat_parts
+from .columns import bits, flat_parts
 
 Digests = npt.NDArray[np.uint64]
 """uint64[2, rows]: digests of keys, digests of rows"""

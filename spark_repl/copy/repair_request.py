@@ -1,0 +1,87 @@
+"""A request to repair rows of one table: a file, left for the applier that owns the target."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .. import formats
+from ..control.layout import Layout
+from ..errors import FormatError
+from ..relay.index_file import replace_file
+from ..runtime.private_files import make_folder
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..config import Config
+
+_FORMAT = 1
+"""the number of a request's format"""
+_SAID = b"spark_repl"
+_SUFFIX = ".repair"
+KEY, THERE = "digest", "there"
+
+
+@dataclass(frozen=True)
+class RepairRequest:
+    """``wheres``: WHERE clauses that together find each of the source's rows of the keys, and
+    others; ``key``: names and types of the key's columns. ``keys``: a row for each one that the
+    target has (THERE, with the key's values), and one for each KEY of which it has none."""
+
+    table: str
+    wheres: tuple[str, ...]
+    key: tuple[str, ...]
+    keys: pa.Table
+
+    @property
+    def digests(self) -> npt.NDArray[np.uint64]:
+        """The keys' digests, sorted."""
+        return np.unique(self.keys.column(KEY).to_numpy())
+
+    def to_bytes(self) -> bytes:
+        said = {"table": self.table, "wheres": self.wheres, "key": self.key}
+        text = formats.stamp(json.dumps(said), _FORMAT)
+        out = pa.BufferOutputStream()
+        rows = self.keys.replace_schema_metadata({_SAID: text.encode()})
+        with pa.ipc.new_file(out, rows.schema) as file:
+            file.write_table(rows)
+        return bytes(out.getvalue().to_pybytes())
+
+    @classmethod
+    def read(cls, path: Path) -> RepairRequest:
+        """Raises FormatError for a file of a later version, or that is no request."""
+        try:
+            keys = pa.ipc.open_file(path.read_bytes()).read_all()
+            text = (keys.schema.metadata or {})[_SAID].decode()
+        except (pa.ArrowException, KeyError) as error:
+            raise FormatError("this file asks for no rows", file=str(path)) from error
+        said = json.loads(formats.unstamp(text, _FORMAT, "this request", path))
+        return cls(said["table"], tuple(said["wheres"]), tuple(said["key"]), keys)
+
+
+def key_types(definition: TableDefinition) -> tuple[str, ...]:
+    """Names and types of the key's columns, of which digests are made."""
+    fields = [definition.arrow_schema().field(number) for number in definition.primary_key]
+    return tuple(f"{field.name} {field.type}" for field in fields)
+
+
+def leave(config: Config, request: RepairRequest) -> str:
+    """Leaves the request where the target's owner looks; returns its name."""
+    folder = Path(Layout.of(config.target).requests)
+    make_folder(folder)
+    name = f"{time.time_ns()}-{os.getpid()}{_SUFFIX}"
+    replace_file(folder / name, request.to_bytes())
+    return name
+
+
+def left(folder: Path) -> list[Path]:
+    """The requests that are not answered yet, oldest first."""
+    return sorted(folder.glob(f"*{_SUFFIX}")) if folder.is_dir() else []

@@ -1,0 +1,174 @@
+"""Rows of some keys, read from the source to be brought into a table that has others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ..apply.read_rows import Again, Refused, Rows
+from ..binlog.types.forms import Forms
+from ..ddl.column_rules import ColumnRules
+from ..ddl.filters import Filters
+from ..ddl.table_rules import TableRules
+from ..gtid import GtidSet
+from ..source.account import mask_key
+from ..source.connection import DumpConnection, begin_query, connect
+from ..write.staged_rows import key_digests, staged_rows
+from .chunk import copied_rows, patiently
+from .repair_request import KEY, THERE, RepairRequest, key_types
+from .source_tables import case_of_names, full_name, list_tables
+from .text_rows import read_rows, select_list
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..config import Config, Source
+    from ..control.cut import Cut
+    from ..decode.staged import Part
+    from ..write.staged_rows import Keys
+
+T = TypeVar("T")
+Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
+
+_SHOWS_S, _POLL_S = 30.0, 0.1
+_SETTLED_S = 0.5
+"""Rows are shown a moment before the GTID of their transaction is in gtid_executed."""
+
+
+@dataclass(frozen=True)
+class _Range:
+    """One statement. ``position``: packed, of the cut behind which it is read; ``out``: the file
+    for the staged rows; ``mask``: the key of masks."""
+
+    source: Source
+    definition: TableDefinition
+    where: str
+    keys: Keys
+    position: int
+    out: str
+    zero_dates: str
+    mask: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """The request's keys that the source has no row of. ``found``: those that it has, sorted."""
+
+    request: str
+    definition: TableDefinition
+    found: Keys
+    position: int
+    out: str
+
+
+def read_range(task: _Range) -> tuple[Part, Keys]:
+    """The rows of the keys, staged, and the keys that have some. Raises SourceError, SchemaError.
+    Runs on a worker."""
+
+    def attempt() -> list[pa.Table]:
+        connection = connect(task.source)
+        try:
+            return _rows(task, connection)
+        finally:
+            connection.close()
+
+    parts = patiently(task.source, attempt)
+    rows = pa.concat_tables([task.definition.arrow_schema().empty_table(), *parts])
+    made = np.unique(key_digests(rows, task.definition.primary_key))
+    return staged_rows(task.out, task.definition, rows, task.position, exist=True), made
+
+
+def _rows(task: _Range, connection: Any) -> list[pa.Table]:
+    logged, key = task.definition.in_log, task.definition.primary_key
+    statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
+    found = []
+    for columns in read_rows(begin_query(connection, statement), len(logged.columns)):
+        rows = copied_rows(task.definition, columns, task.zero_dates, task.mask)
+        found.append(rows.filter(pa.array(np.isin(key_digests(rows, key), task.keys))))
+    return found
+
+
+def stage_gone(task: _Gone) -> Part:
+    """What the target alone has, staged to go: its key's values are enough. Runs on a worker."""
+    keys = RepairRequest.read(Path(task.request)).keys
+    gone = ~np.isin(keys.column(KEY).to_numpy(), task.found)
+    rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
+    key, arrays = task.definition.primary_key, list[Any]()
+    for number, one in enumerate(task.definition.arrow_schema()):
+        if number in key:
+            arrays.append(rows.column(str(key.index(number))).cast(one.type))
+        else:
+            arrays.append(pa.nulls(rows.num_rows, one.type))
+    names = task.definition.arrow_schema().names
+    whole = pa.Table.from_arrays(arrays, names=names)
+    return staged_rows(task.out, task.definition, whole, task.position, exist=False)
+
+
+def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Rows:
+    """Reads what a request asks for, behind a ``cut``; staged files go into ``folder``. Raises
+    Refused, and what the source said."""
+    wanted = RepairRequest.read(request)
+    at = cut.tables.get(wanted.table)
+    if at is None:
+        raise Refused("the target has no such table")
+    behind = GtidSet.parse(cut.gtid_executed)
+    _wait_for(config, behind)
+    definition = _asked(config, partial(_definition, config, wanted.table))
+    if key_types(definition) != wanted.key:
+        raise Refused("its key is another one now")
+    keys = wanted.digests
+    tasks = [
+        _Range(
+            config.source, definition, where, keys, cut.position, str(folder / f"{number}.arrow"),
+            config.target.zero_dates, mask_key(config.target),
+        )
+        for number, where in enumerate(wanted.wheres)
+    ]  # fmt: skip
+    done = run(read_range, tasks)
+    time.sleep(_SETTLED_S)
+    until = _asked(config, _executed)
+    found = np.unique(np.concatenate([keys[:0], *(made for _, made in done)]))
+    gone = _Gone(str(request), definition, found, cut.position, str(folder / "gone.arrow"))
+    parts = [*run(stage_gone, [gone]), *(part for part, _ in done)]
+    staged = tuple(part for part in parts if part.rows)
+    return Rows(definition, at.path, keys, cut, until, staged)
+
+
+def _wait_for(config: Config, behind: GtidSet) -> None:
+    """Until the source shows all that the cut holds: a replica may be ahead of it."""
+    last = time.monotonic() + _SHOWS_S
+    while not behind.issubset(_asked(config, _executed)):
+        if time.monotonic() > last:
+            raise Again("the source does not have all that the tables have")
+        time.sleep(_POLL_S)
+
+
+def _executed(source: DumpConnection) -> GtidSet:
+    return source.server().executed
+
+
+def _definition(config: Config, name: str, source: DumpConnection) -> TableDefinition:
+    """The target's table of what the source has under the name now."""
+    rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
+    rules = rules.folded() if case_of_names(source.rows) > 0 else rules
+    (table,) = list_tables(source.rows, (name,), Filters.of(config.filters))
+    target = config.target
+    forms = Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as)
+    return rules.shaped(forms.apply(table.definition))
+
+
+def _asked(config: Config, question: Callable[[DumpConnection], T]) -> T:
+    def ask() -> T:
+        connection = DumpConnection(config.source)
+        try:
+            return question(connection)
+        finally:
+            connection.close()
+
+    return patiently(config.source, ask)

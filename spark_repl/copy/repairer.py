@@ -1,0 +1,142 @@
+"""Repairer: carries out requests to repair rows, beside a running applier.
+
+Rows are read while the applier goes on; when it has applied all that the source had executed, it
+takes them in between two groups (apply/repairing). Rows that were changed meanwhile are read
+anew."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from ..apply.read_rows import Again, Refused
+from ..control.copies import standing
+from ..control.layout import Layout
+from ..control.repairs import Repair, record
+from ..errors import FormatError, NoTableError, SchemaError, SourceError, SourceLostError
+from ..runtime.private_files import make_folder
+from ..runtime.retry import Stopped
+from ..runtime.workers import Workers
+from .repair_request import RepairRequest, left
+from .repair_rows import read
+
+if TYPE_CHECKING:
+    from ..apply.read_rows import Rows
+    from ..apply.replica import Replica
+    from ..config import Config
+    from ..control.control import Control
+    from ..control.cut import Cut
+    from ..gtid import GtidSet
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS, _POLL_S = 8, 0.1
+_APPLIED_S = 120.0
+
+
+class Repairer:
+    """Requests one after the other. ``stop`` ends it between two steps."""
+
+    def __init__(
+        self, spark: SparkSession, config: Config, applier: Replica, stop: threading.Event
+    ) -> None:
+        self._config, self._applier, self._stop = config, applier, stop
+        self._folder = Path(Layout.of(config.target).requests)
+        self._run = Workers(spark, config.apply.workers).run
+
+    def waits(self) -> bool:
+        """Whether a request is there."""
+        return bool(left(self._folder))
+
+    def carry_out(self) -> None:
+        """Answers the oldest request. Raises SourceLostError and others that may pass, Stopped,
+        FencedError."""
+        request, *_ = left(self._folder)
+        control = self._applier.tracking.control
+        answer = answer_to(request, lambda folder: self._rows(request, folder))
+        record(control, answer)
+        request.unlink(missing_ok=True)
+
+    def refuse(self, reason: str) -> None:
+        """Answers the oldest request by why it can't be carried out. Raises FencedError."""
+        for request in left(self._folder)[:1]:
+            record(self._applier.tracking.control, Repair(request.name, "", refused=reason))
+            request.unlink(missing_ok=True)
+
+    def _rows(self, request: Path, folder: Path) -> Rows:
+        """The rows that were taken in. Raises Refused."""
+        reason = ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                log.warning("%s: %s: its rows are read anew", request.name, reason)
+                self._pause(attempt / 2)
+            try:
+                rows = self._read(request, folder)
+                self._wait_for(rows.until)
+            except Again as again:
+                reason = str(again)
+                continue
+            self._applier.rows = rows
+            self._applier.take_in()
+            while not rows.done.is_set():
+                self._pause(_POLL_S)
+            if not isinstance(rows.refused, Again):
+                return rows
+            reason = str(rows.refused)
+        raise Refused(f"{reason}, at each of {_ATTEMPTS} attempts")
+
+    def _read(self, request: Path, folder: Path) -> Rows:
+        cut = last_cut(self._applier.tracking.control)
+        try:
+            return read(self._config, self._run, request, cut, folder)
+        except SourceLostError:
+            raise
+        except (SchemaError, SourceError, NoTableError) as error:  # a statement changes the table
+            raise Again(str(error)) from error
+
+    def _wait_for(self, until: GtidSet) -> None:
+        last = time.monotonic() + _APPLIED_S
+        while not until.issubset(self._applier.coordinator.executed):
+            if time.monotonic() > last:
+                raise Refused(f"the applier was {_APPLIED_S:.0f} s and more behind the source")
+            self._pause(_POLL_S)
+
+    def _pause(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise Stopped
+
+
+def last_cut(control: Control) -> Cut:
+    """The cut behind which rows are read. Raises Again while there is none, for a copy."""
+    stands = standing(control)
+    if stands.copy is not None or stands.cut is None:
+        raise Again("a copy is under way")
+    return stands.cut
+
+
+def answer_to(request: Path, taken_in: Callable[[Path], Rows]) -> Repair:
+    """What became of a request, whose staged files lie in a folder beside it meanwhile."""
+    folder = request.with_suffix(".read")
+    make_folder(folder)
+    table, keys = "", 0
+    try:
+        wanted = RepairRequest.read(request)
+        table, keys = wanted.table, len(wanted.digests)
+        rows = taken_in(folder)
+        if rows.refused:
+            raise rows.refused
+    except (Refused, FormatError) as refused:
+        log.warning("%s: its rows are not repaired: %s", table or request.name, refused)
+        return Repair(request.name, table, keys, refused=str(refused))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    count = sum(part.rows for part in rows.parts)
+    log.warning("%s: %d rows are as the source has them", table, count)
+    return Repair(request.name, table, keys, count, rows.version)

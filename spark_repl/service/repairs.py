@@ -1,0 +1,104 @@
+"""Repairs of tables that a verify has found to differ: of single rows where that can be, by the
+applier that owns the target, or here where none runs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..apply.read_rows import Refused
+from ..apply.replica import Replica
+from ..control.control import Control
+from ..control.layout import Layout
+from ..control.repairs import last_repair
+from ..copy.repair_request import leave
+from ..copy.repair_rows import read
+from ..copy.repairer import answer_to, last_cut
+from ..errors import HistoryError, LogError, TargetError
+from ..runtime.workers import Workers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..apply.read_rows import Rows
+    from ..config import Config
+    from ..control.repairs import Repair
+    from ..copy.repair_request import RepairRequest
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.2
+
+
+def carry_out(
+    config: Config,
+    repairs: Mapping[str, RepairRequest | str],
+    session: Callable[[], SparkSession],
+    copy: Callable[[tuple[str, ...]], Any],
+) -> dict[str, Any]:
+    """Repairs tables; those of which that can't be, for the reason that is given or found, are
+    copied by ``copy``. Returns what a result says of it. Raises SourceError, TargetError,
+    FencedError."""
+    rows, copied = dict[str, int](), dict[str, str]()
+    for name, one in repairs.items():
+        if isinstance(one, str):
+            copied[name] = one
+            continue
+        done = repair(config, one, session)
+        if done.refused:
+            copied[name] = done.refused
+        else:
+            rows[name] = done.rows
+    for name, reason in copied.items():
+        log.warning("%s is copied as a whole: %s", name, reason)
+    if copied:
+        copy(tuple(copied))
+    return {"repaired": list(repairs), "repaired_rows": rows, "copied": copied}
+
+
+def repair(config: Config, request: RepairRequest, session: Callable[[], SparkSession]) -> Repair:
+    """Has a request carried out by the applier that owns the target, or here where none runs.
+    Raises TargetError when the applier ended before, SourceError, FencedError."""
+    control = Control(Layout(config.target.path).control, config.channel)
+    name = leave(config, request)
+    path = Path(Layout.of(config.target).requests) / name
+    owner = control.owner()
+    if owner is None or owner[1].is_dead:
+        try:
+            return _stopped(config, control, path, session)
+        finally:
+            path.unlink(missing_ok=True)
+    while True:
+        time.sleep(_POLL_S)
+        answer = last_repair(control)
+        if answer and answer.asked == name:
+            return answer
+        owner = control.owner()
+        if owner is None or owner[1].is_dead:
+            raise TargetError(
+                "the applier has ended before it has repaired the rows", file=config.target.path,
+                hint="start it again: it does so then",
+            )  # fmt: skip
+
+
+def _stopped(
+    config: Config, control: Control, request: Path, session: Callable[[], SparkSession]
+) -> Repair:
+    """While no applier runs: the tables have to hold all that the source has executed."""
+    spark = session()
+
+    def taken_in(folder: Path) -> Rows:
+        run = Workers(spark, config.apply.workers).run
+        rows = read(config, run, request, last_cut(control), folder)
+        applier = Replica(spark, config)
+        applier.rows = rows
+        try:
+            with applier:
+                return rows
+        except (LogError, HistoryError, TargetError) as error:  # a copy may do without
+            raise Refused(str(error)) from error
+
+    return answer_to(request, taken_in)

@@ -1,0 +1,94 @@
+"""When rows that were read can't be taken in, whatever the log says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+
+from spark_repl.apply.read_rows import Again, Rows
+from spark_repl.apply.repairing import Repairing
+from spark_repl.control.cut import Cut
+from spark_repl.ddl.effect import classify
+from spark_repl.gtid import GtidSet
+
+SET = "11111111-2222-3333-4444-555555555555:1-"
+CUT = Cut(100, f"{SET}3", "log", {}, {}, group="")
+
+
+def definition(create: str = "CREATE TABLE t.a (id INT PRIMARY KEY)") -> Any:
+    return classify(create, "t").definition
+
+
+OTHER = definition("CREATE TABLE t.a (i INT PRIMARY KEY)")
+
+
+class Opened:
+    """An applier that has been opened, with one table at the cut."""
+
+    def __init__(self) -> None:
+        self.stager, self.applied, self.point = MagicMock(), MagicMock(), MagicMock()
+        self.table = MagicMock(path="t/a", position=100, definition=definition())
+        self.table.columns.fits.return_value = True
+        self.tracking = tracking = self.stager.tracking
+        tracking.options.direct, tracking.waiting = True, {}
+        tracking.quarantine.of.return_value = {}
+        tracking.tables = {"t.a": self.table}
+        tracking.live.return_value = self.table
+        tracking.beyond.exceeds.return_value = False
+        tracking.control.last_cut.return_value = CUT
+        self.point.cut, self.point.copy, self.point.by_hand = CUT, None, 0
+        keys = np.zeros(1, np.uint64)
+        behind = Cut(50, f"{SET}2", "log", {}, {}, group="")
+        self.rows = Rows(definition(), "t/a", keys, behind, GtidSet.parse(f"{SET}3"), ())
+
+    def refused(self) -> Exception | None:
+        writer = MagicMock()
+        Repairing(self.stager, writer, self.applied).carry_out(self.rows, self.point)
+        assert self.rows.done.is_set()
+        return self.rows.refused
+
+
+@pytest.mark.parametrize(
+    ("change", "why", "again"),
+    [
+        (lambda o: setattr(o.tracking.options, "direct", False), "repairs no single rows", False),
+        (lambda o: o.tracking.waiting.update({"t.a": MagicMock(reason="x")}), "waits for", False),
+        (lambda o: setattr(o.table, "path", "t/a@2"), "was replaced", True),
+        (lambda o: setattr(o.tracking.live, "return_value", None), "was replaced", True),
+        (lambda o: setattr(o.table, "definition", MagicMock(truncated=True,
+            primary_key=(0,), columns=definition().columns)), "TRUNCATE", False),
+        (lambda o: setattr(o.point, "copy", MagicMock()), "a copy is taken in", True),
+        (lambda o: setattr(o.point, "cut", None), "a copy is taken in", True),
+        (lambda o: setattr(o.point, "by_hand", 1), "ahead", True),
+        (lambda o: setattr(o.tracking.beyond.exceeds, "return_value", True), "ahead", True),
+        (lambda o: setattr(o.tracking.control.last_cut, "return_value", Cut(200, "", "log", {},
+            {}, group="")), "ahead", True),
+        (lambda o: setattr(o.rows, "behind", Cut(50, f"{SET}2", "other", {}, {}, group="")),
+            "another relay log", True),
+        (lambda o: setattr(o.rows, "definition", OTHER), "other columns", True),
+    ],
+)  # fmt: skip
+def test_refused(change: Any, why: str, again: bool) -> None:
+    opened = Opened()
+    change(opened)
+    error = opened.refused()
+    assert error and why in str(error) and isinstance(error, Again) == again
+
+
+def test_the_key_that_the_log_has() -> None:
+    opened = Opened()
+    records = np.zeros(1, [("length", "<i8")])
+    logged = {"t.a": definition("CREATE TABLE t.a (id INT, other INT, PRIMARY KEY (other))")}
+    staged = opened.stager.kept.return_value
+    staged.by_worker = [MagicMock(definitions=logged)]
+    opened.table.definition = definition()
+    repairing = Repairing(opened.stager, MagicMock(), opened.applied)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("spark_repl.apply.repairing.Group", MagicMock())
+        patched.setattr("spark_repl.apply.repairing.spans_of", MagicMock())
+        with pytest.raises(Again, match="another key"):
+            repairing._holds_key(opened.rows, opened.table, records)
+    opened.stager.drop.assert_called_once_with(staged)
