@@ -281,14 +281,9 @@ class Replica:
         damaged behind it."""
         coordinator, applied = self.coordinator, self.opened.applied
         tail = None if coordinator.reached_until else self._tail(applied.refresh())
-        return Result(
-            self.counters,
-            seconds,
-            str(coordinator.executed),
-            RelayPosition.unpack(coordinator.position),
-            applied.name_of(coordinator.position),
-            tail,
-        )
+        executed, end = str(coordinator.executed), coordinator.position
+        name = applied.name_of(end)
+        return Result(self.counters, seconds, executed, RelayPosition.unpack(end), name, tail)
 
     def _tail(self, index: TransactionIndex) -> str | None:
         if index.damage and not self._stop.is_set():

@@ -64,12 +64,12 @@ def test_rows_that_were_changed_by_hand(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """A value, a row less and one more: these alone are written, and a second look finds nothing;
-    also while no applier runs."""
+    """A value, a row less, one more and one that is left out: these alone are written, and a second
+    look finds nothing; also while no applier runs."""
     server = make_server()
     plain = config_for(server, tmp_path, target__on_foreign_change="accept",
                        target__compact_files=1000)  # fmt: skip
-    rule = {"match": "t.r", "mask": {"m": "keep_last:2"}}
+    rule = {"match": "t.r", "mask": {"m": "keep_last:2"}, "row_filter": "id <> 77"}
     config = Config.from_mapping({**plain.to_mapping(), "tables": [rule]})
     server.query(
         "CREATE DATABASE t", "CREATE TABLE t.r (id INT PRIMARY KEY, s VARCHAR(40), n INT,"
@@ -79,7 +79,7 @@ def test_rows_that_were_changed_by_hand(
         f" WHERE i < {ROWS}) SELECT i, CONCAT('text ', i), 0, 'secret' FROM n",
     )  # fmt: skip
     file = tmp_path / "my.toml"
-    rules = "[[tables]]\nmatch = 't.r'\nmask = { m = 'keep_last:2' }\n"
+    rules = "[[tables]]\nmatch = 't.r'\nmask = { m = 'keep_last:2' }\nrow_filter = 'id <> 77'\n"
     file.write_text(f"{toml(plain)}\n{rules}")
     command = ["verify", "--config", str(file), "--json", "--table", "t.r"]
     _copy(spark, config)
@@ -88,7 +88,7 @@ def test_rows_that_were_changed_by_hand(
     r = f"delta.`{config.target.path}/t/r`"
     for statement in (
         f"UPDATE {r} SET s = 'by hand' WHERE id = 1234", f"DELETE FROM {r} WHERE id = 2000",
-        f"INSERT INTO {r} VALUES (99999, 'by hand', 1, 'x')",
+        f"INSERT INTO {r} VALUES (99999, 'by hand', 1, 'x'), (77, 'left out', 0, 'x')",
     ):  # fmt: skip
         spark.sql(statement)
     server.query("UPDATE t.r SET n = 1 WHERE id = 1")
@@ -96,8 +96,8 @@ def test_rows_that_were_changed_by_hand(
         assert main([*command, "--repair"]) == 1
         found = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert {(d["kind"], d["row"]["id"]) for d in found["differences"]} == {
-            ("different", 1234), ("missing", 2000), ("extra", 99999)}  # fmt: skip
-        assert found["repaired_rows"] == {"t.r": 3}
+            ("different", 1234), ("missing", 2000), ("extra", 99999), ("extra", 77)}  # fmt: skip
+        assert found["repaired_rows"] == {"t.r": 4}
     _catch_up(spark, config, server.executed)
     assert main(command) == 0
     spark.sql(f"UPDATE {r} SET s = 'once more' WHERE id = 1235")
@@ -105,6 +105,7 @@ def test_rows_that_were_changed_by_hand(
     _catch_up(spark, config, server.executed)
     assert main([*command, "--repair"]) == 1, "while no applier runs"
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["repaired_rows"] == {"t.r": 1}
-    assert _rows(config, "t.r") == sorted(server.query("SELECT id, s, n, '****et' FROM t.r"))
+    asked = "SELECT id, s, n, '****et' FROM t.r WHERE id <> 77"
+    assert _rows(config, "t.r") == sorted(server.query(asked))
     path, now = files(config, "t.r")
     assert path == "t/r" and copied <= now
