@@ -26,6 +26,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from .. import formats
 from ..delta import storage
+from ..delta.checkpoint import is_newest
 from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
@@ -95,15 +96,16 @@ class Control:
 
     def _held(self) -> HeldRows:
         """All rows of the newest version; a start asks for every kind, and each row is a file."""
+        held = self._read
+        with delta_rs(_READ, self.path):
+            if is_newest(self.path, held.version):
+                return held
         try:
             table = self._open()
         except TableNotFoundError:
             return HeldRows()
-        if self._read.version != table.version():
-            held = HeldRows.of(table.version(), self._rows_of(table), _FORMAT, self.path)
-            self._read = held
-            return held
-        return self._read
+        self._read = held = HeldRows.of(table.version(), self._rows_of(table), _FORMAT, self.path)
+        return held
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
         """The table's rows, read through Arrow's own file system: delta-rs' is a Python object,
@@ -114,10 +116,8 @@ class Control:
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")
-        if not rows:
-            return None
-        newest = max(rows, key=lambda row: (row["epoch"], row["at"]))
-        return newest["epoch"], Owner(**json.loads(newest["detail"]))
+        newest = max(rows, key=lambda row: (row["epoch"], row["at"]), default=None)
+        return (newest["epoch"], Owner(**json.loads(newest["detail"]))) if newest else None
 
     def cuts(self) -> list[Cut]:
         """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the

@@ -16,7 +16,8 @@ from deltalake.exceptions import DeltaError
 
 from ..errors import TargetError
 from .delta_table import opened
-from .storage import open_input
+from .log_replay import commit_path
+from .storage import exists, open_input
 
 if TYPE_CHECKING:
     from .durable import Durable
@@ -52,3 +53,11 @@ def last(folder: str) -> int:
             return int(json.loads(file.read())["version"])
     except (FileNotFoundError, ValueError):  # not there, or empty since the power failed
         return 0
+
+
+def is_newest(folder: str, version: int) -> bool:
+    """Whether a version that somebody has read is still the newest one; -1: none was read. Takes
+    two looks at most, where to open the table lists its log and reads it: 5 ms, and more with its
+    length. Commits are removed behind a checkpoint alone, which is looked for last. Raises
+    OSError."""
+    return version >= 0 and not exists(commit_path(folder, version + 1)) and last(folder) <= version

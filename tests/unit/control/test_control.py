@@ -240,3 +240,22 @@ def test_rows_of_others_are_read(control):
     assert positions(control) == [7, 8]
     other.publish(replace(CUT, position=9))
     assert positions(control) == [7, 8, 9]
+
+
+def test_what_was_read_is_read_again_once_there_is_more(tmp_path, monkeypatch):
+    """Also where the commit behind it was removed since, behind a checkpoint."""
+    writer, reader = Control(str(tmp_path)), Control(str(tmp_path))
+    assert reader.owner() is None
+    writer.claim()
+    opened = []
+    true = Control._open
+    monkeypatch.setattr(Control, "_open", lambda self: opened.append(self) or true(self))
+    for _ in range(3):
+        assert reader.owner()[0] == 1 and reader.cuts() == []
+    assert opened == [reader], "nothing was written between"
+    for number in (1, 2, 3):
+        writer.write("test", position=number)
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    for commit in (tmp_path / "_delta_log").glob("0*.json"):
+        commit.unlink()
+    assert [row["position"] for row in reader.rows("test")] == [1, 2, 3]
