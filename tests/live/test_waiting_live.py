@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spark_repl.binlog.definition import TableDefinition
 
 _WAIT_S = 500.0  # against a run that hangs: two busy cores take 3 minutes for all of it
+_PAUSE_S = 0.1
 _TABLES = ["t.num", "t.part", "t.other", "t.gen", "t.plain"]
 _ROWS = (
     "INSERT IGNORE INTO t.{0} (id, n) WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1"
@@ -62,10 +63,10 @@ class Changes(Clients):
         )  # fmt: skip
 
     def _client(self, rng: random.Random, number: int) -> None:
-        while not self._stop.wait(0.02):
+        while not self._stop.wait(_PAUSE_S):
             with suppress(pymysql.err.MySQLError, OSError), self.server.connect() as link:
                 cursor = link.cursor()
-                while not self._stop.wait(0.02):
+                while not self._stop.wait(_PAUSE_S):
                     table = rng.choice(_TABLES)
                     key = rng.randrange(1100 if table == "t.part" else 900)
                     cursor.execute(f"DELETE FROM {table} WHERE id = %s", (key + 2,))
