@@ -4,7 +4,8 @@
  * POWER=PREFIX:NOTES: a file's bytes are those of its last fsync (NOTES/<identity>), a folder's
  * names those of its last fsync (NOTES/<identity>.names), less those that were removed since: that
  * a file is gone may reach the disk at any time, that it is there only by fsync. An identity is the
- * inode and its time of birth, as inodes come again.
+ * inode and its time of birth, as inodes come again. Who reads or writes notes holds NOTES/lock: of
+ * two threads that sync one folder, the one that listed it first must not be the last to note it.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,6 +81,18 @@ static void copy_names(int fd, const char *to)
     TRUE_CALL(rename)(part, to);
 }
 
+/* To be closed by the caller, which lets the notes go. */
+static int lock_notes(void)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/lock", notes);
+    int fd = TRUE_CALL(open)(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) abort();
+    while (flock(fd, LOCK_EX))
+        if (errno != EINTR) abort();
+    return fd;
+}
+
 static void synced(int fd)
 {
     char self[64], path[4096], to[8200];
@@ -90,8 +104,10 @@ static void synced(int fd)
     if ((!below(path) && strncmp(prefix, path, size)) || fstat(fd, &found)) return;
     int folder = S_ISDIR(found.st_mode);
     if (noted(fd, "", folder ? ".names" : "", to, sizeof to)) return;
+    int lock = lock_notes();
     if (folder) copy_names(fd, to);
     else copy_bytes(fd, to);
+    close(lock);
 }
 
 int fsync(int fd)
@@ -120,10 +136,12 @@ static void removed(int at, const char *path)
     if (size >= 0) {
         whole[size] = 0;
         if (below(whole) && !noted(fd, "", ".names", to, sizeof to)) {
+            int lock = lock_notes();
             int out = TRUE_CALL(open)(to, O_WRONLY | O_APPEND); /* none: it is not durable */
             int n = snprintf(line, sizeof line, "- %s\n", name);
             if (out >= 0 && write(out, line, n) != n) abort();
             close(out);
+            close(lock);
         }
     }
     if (fd >= 0) close(fd);

@@ -33,7 +33,6 @@ from spark_repl.crash_points import listening
 from spark_repl.delta import checkpoint, log_replay, storage
 from spark_repl.delta.delta_log import DeltaLog, metadata_action
 from spark_repl.delta.log_replay import Action, read_commit
-from spark_repl.delta.new_file import new_file
 from spark_repl.delta.partitions import MATERIALIZED
 from spark_repl.delta.reader import read
 from spark_repl.delta.schema_change import ColumnIds, has_mapping
@@ -41,6 +40,7 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.applier_status import Result
+from spark_repl.runtime.object_store import is_remote
 from spark_repl.runtime.workers import _Guarded, all_of
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import Table
@@ -153,7 +153,8 @@ def put(
     folder: str, version: int, actions: Sequence[Action], app: str = "", position: int = 0,
     said: str = "", *, operation: str = "OPTIMIZE",
 ) -> int:  # fmt: skip
-    """Without ``app`` it is a rewrite, or somebody else's, which bears no position."""
+    """Without ``app`` it is a rewrite, or somebody else's, which bears no position. As Delta does
+    it, a commit is there whole or not at all, and is not synced."""
     storage.make_folder(os.path.join(folder, "_delta_log"))
     info = {"operation": "STREAMING UPDATE" if app else operation, "userMetadata": said}
     txn = [{"txn": {"appId": app, "version": position}}] if app else []
@@ -161,9 +162,22 @@ def put(
     path = _path(folder, version)
     if storage.exists(path):
         raise ConcurrentChangeError(f"version {version} is there already")
-    with new_file(path) as file:
-        file.write("\n".join(lines).encode())
+    _publish(path, "\n".join(lines).encode())
     return version
+
+
+def _publish(path: str, content: bytes) -> None:
+    if is_remote(path):
+        with storage.open_output(path) as stream:
+            stream.write(content)
+        return
+    folder, name = os.path.split(path)
+    written = Path(folder, f".{name}.{uuid.uuid4()}.tmp")
+    try:
+        written.write_bytes(content)
+        os.link(written, path)
+    finally:
+        written.unlink(missing_ok=True)
 
 
 class Crash(BaseException):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,20 +32,10 @@ def environment(library: Path, disk: Path, notes: Path) -> dict[str, str]:
 
 def fail(disk: str, notes: Path, left: Path) -> None:
     """Makes in ``left`` what is there of a disk, by its ``identity``, when its power fails now: at
-    one moment, whatever other threads bring to the disk meanwhile."""
-    while True:
-        with suppress(FileNotFoundError):  # a note that another thread has just finished
-            before = _moment(notes)
-            _folder(disk, notes, left)
-            if _moment(notes) == before:
-                return
-        if left.exists():
-            shutil.rmtree(left)
-
-
-def _moment(notes: Path) -> set[tuple[str, int, int, int]]:
-    found = ((entry.name, entry.stat()) for entry in os.scandir(notes))
-    return {(name, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in found}
+    one moment, since other threads that sync wait for the notes' lock meanwhile."""
+    with open(notes / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _folder(disk, notes, left)
 
 
 def identity(path: Path) -> str:

@@ -153,13 +153,13 @@ def raised(found: Replica) -> BaseException:
 
 @contextmanager
 def broken(found: Replica) -> Iterator[None]:
-    """The control table can't be read, and not because of something that passes."""
-    entry = Path(found.tracking.control.path) / "_delta_log" / f"{2:020d}.json"
-    aside = entry.rename(entry.with_suffix(".aside"))
-    entry.mkdir()
+    """The control table can't be read, and not because of something that passes: not by who has
+    read what there was before, either."""
+    folder = Path(found.tracking.control.path) / "_delta_log"
+    entry = folder / f"{len(list(folder.glob('*.json'))):020d}.json"
+    entry.write_text("no JSON")
     yield
-    entry.rmdir()
-    aside.rename(entry)
+    entry.unlink()
 
 
 def until(condition: Callable[[], object]) -> None:
