@@ -51,7 +51,6 @@ class RangeRows:
     """What a range holds. ``kept``: digests of the rows that were asked for, ``values`` the first
     of these rows."""
 
-    rows: int
     kept: Digests
     values: pa.Table | None
 
@@ -115,4 +114,4 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
     if task.out:
         save(task.out, np.ascontiguousarray(kept[:, np.argsort(kept[0])]))
         kept = kept[:, :0]
-    return RangeRows(rows, kept, pa.concat_tables(values) if values else None)
+    return RangeRows(kept, pa.concat_tables(values) if values else None)

@@ -51,8 +51,9 @@ class _Seen:
 
 @dataclass
 class TableCheck:
-    """``ranges``: WHERE clauses that together read all rows, or the ``sample``. ``changed``: why
-    the table's looks so far count no more."""
+    """``ranges``: WHERE clauses that together read all rows, or the ``sample``; ``rows``: how many
+    the source has in them, at the first look. ``changed``: why the table's looks so far count no
+    more."""
 
     config: Config
     definition: TableDefinition
@@ -134,7 +135,6 @@ class TableCheck:
             self.changed = "its columns were changed while it was compared"
             return
         self.at = at
-        self.rows += sum(one.rows for one in read)
         if self.looks == 0:
             self._first(at)
         else:
