@@ -24,6 +24,7 @@ from ..kernels.jit import (
     Ints,
     Lengths,
     jit,
+    jit_inlined,
     prefetch,
     same,
     short,
@@ -257,7 +258,7 @@ def walk_images(
     return code
 
 
-@jit
+@jit_inlined
 def walk_change(
     buffer: Bytes,
     event: Ints,
