@@ -181,7 +181,7 @@ path.write_text(path.read_text().replace({NUMBER!r}, {OTHER_NUMBER!r}))
 
 def kernels(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     """Functions under ``@jit``, or handed to it."""
-    words = {"jit", "jit_allocating"}
+    words = {"jit", "jit_inlined", "jit_allocating"}
     handed = {
         arg.id
         for node in ast.walk(tree)

@@ -103,7 +103,7 @@ def kernels() -> Iterator[tuple[str, bool, ast.FunctionDef]]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 decorators = {ast.unparse(one) for one in node.decorator_list}
-                if decorators & {"jit", "jit_allocating"}:
+                if decorators & {"jit", "jit_inlined", "jit_allocating"}:
                     yield f"{path.name}: {node.name}", "jit_allocating" in decorators, node
 
 
