@@ -127,7 +127,7 @@ class Pipeline:
             idempotent=self._idempotent(self.mark.executed),
             executed=self._dispatched,
         )
-        self._retries.ways.begin(slot, known.shares, writing.set)
+        self._retries.counts.begin(slot, known.shares, writing.set)
         known = replace(known, xa=self._entered(known))
         self._dispatched = self._dispatched.union(known.gtids)
         dispatched = Dispatched(known, writing)
@@ -147,7 +147,7 @@ class Pipeline:
             )
         except BaseException as error:
             self._order.fail(group.slot)
-            self._retries.ways.end(group.slot)
+            self._retries.counts.end(group.slot)
             if isinstance(error, SparkReplError):
                 raise self._named(error, group) from error
             raise
@@ -176,7 +176,7 @@ class Pipeline:
             raise
         finally:
             dispatched.writing.set()
-            self._retries.ways.end(group.slot)
+            self._retries.counts.end(group.slot)
         self._order.done(group.slot)
 
     def may_quarantine(self, error: SparkReplError) -> bool:
@@ -251,13 +251,13 @@ class Pipeline:
             # Where some tables have its rows it can't be taken back.
             xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(end))
             group = self._stager.ready(Group.of_branch(branch, position, end, xa, executed))
-            self._retries.ways.begin(group.slot, group.shares, lambda: None)
+            self._retries.counts.begin(group.slot, group.shares, lambda: None)
             try:
                 self._landing.end_by_hand(group, position)
             except RowError as error:
                 raise _by_hand(branch, error) from error
             finally:
-                self._retries.ways.end(group.slot)
+                self._retries.counts.end(group.slot)
             log.warning("XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid)
 
     def keep_branches(self, keep: bool) -> None:

@@ -26,15 +26,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..control.by_hand import skipped
+from ..control.continuity import check_continuity, goes_on_at, is_anonymous
 from ..control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
-from ..control.history import (
-    check_continuity,
-    goes_on_at,
-    indexed,
-    is_anonymous,
-    record,
-    resolve,
-)
+from ..control.history import indexed, record, resolve
 from ..control.table_paths import used_paths
 from ..delta.empty_commits import remove_empty_commits
 from ..gtid import GtidSet

@@ -1,27 +1,23 @@
 """The control table, ``<target>/_repl/control``: owner, histories, tables and cuts.
 
 A small Delta table of its own, written through delta-rs: a commit takes 3 ms where a Spark job
-takes 200, and the status needs no Spark at all. Every commit carries the ``txn`` of the owner epoch
-and is made on the version that we saw last, so that Delta's conflict check is the fence: an applier
-that slept through a takeover can't publish anything. A commit that failed is looked for first: it
-may have landed, somebody may have tidied the table up, or storage has failed.
+takes 200, and the status needs no Spark at all. An applier that slept through a takeover can't
+publish anything (``fence``). A commit that failed is looked for first: it may have landed, somebody
+may have tidied the table up, or storage has failed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import threading
-import time
-import uuid
 from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from .. import formats
@@ -31,6 +27,7 @@ from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .cut import Cut
+from .fence import Fence, check_free, marks_of, taken_over
 from .held_rows import HeldRows
 from .layout import Layout
 from .owner import Owner, who
@@ -43,8 +40,6 @@ if TYPE_CHECKING:
     from .retention import Retention
     from .settle import Settle
 
-_OWNER_APP = "spark_repl:owner"
-_MARK = "spark_repl:row"
 _FORMAT = 1
 """the number of the format of the rows' ``detail``"""
 _PRUNE_EVERY = 100
@@ -59,15 +54,20 @@ class Control:
     ``channel``: the one that the target has to belong to; "": any."""
 
     def __init__(self, path: str, channel: str = "") -> None:
-        self.path, self.channel, self.epoch = path, channel, 0
+        self.path, self.channel = path, channel
         self._options = storage.options(path)
         self.took_over = False  # from an owner that may be alive
-        self._claim = ""  # in the mark of each commit that is made under it
+        self._fence = Fence()
         self._handle: DeltaTable | None = None
         self._read = HeldRows()
         self._held_back: list[tuple[dict[str, Any], str]] = []  # rows with their details
         self._pruned = 0  # the version
         self._lock = threading.Lock()
+
+    @property
+    def epoch(self) -> int:
+        """Of the owner that this process is; 0: it has claimed nothing."""
+        return self._fence.epoch
 
     @classmethod
     def existing(cls, target: str) -> Control:
@@ -156,17 +156,11 @@ class Control:
                     raise
         self._handle = self._open()
         owner = self.owner()
-        if owner is not None and not (take_over or owner[1].is_dead):
-            holder = owner[1]
-            raise FencedError(
-                f"another applier owns this target: pid {holder.pid} on host {holder.host},"
-                f" since {holder.since}",
-                file=self.path,
-                hint="stop it first; if that host is gone for good, use --take-over",
-            )
+        if not take_over:
+            check_free(self.path, owner[1] if owner else None)
         self._take_channel(owner[1].channel if owner else "")
         self.took_over = owner is not None and not owner[1].is_dead
-        self.epoch, self._claim = (owner[0] if owner else 0) + 1, uuid.uuid4().hex
+        self._fence = Fence.behind(owner[0] if owner else 0)
         self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel))))
         return self.epoch
 
@@ -182,7 +176,7 @@ class Control:
     def check_owner(self) -> None:
         """Raises FencedError when another one has taken over since ``claim``."""
         if not self.is_owner():
-            raise self._fenced()
+            raise taken_over(self.path, self.owner())
 
     def is_owner(self) -> bool:
         """Whether nobody has taken the target over since ``claim``."""
@@ -267,15 +261,10 @@ class Control:
         self._read = HeldRows()
         if self._handle is None:
             raise FencedError("this process does not own the target", file=self.path)
-        mark = f"{self._claim}:{hashlib.sha256(content.encode()).hexdigest()}"
-        fence = CommitProperties(
-            app_transactions=[Transaction(_OWNER_APP, self.epoch, int(time.time() * 1000))],
-            custom_metadata={_MARK: mark},
-            max_commit_retries=0,
-        )
+        mark = self._fence.mark(content)
         try:
             write_deltalake(
-                self._handle, rows, mode=mode, commit_properties=fence,
+                self._handle, rows, mode=mode, commit_properties=self._fence.properties(mark),
                 post_commithook_properties=NO_HOOK,
             )  # fmt: skip
         except (DeltaError, OSError) as error:
@@ -287,25 +276,16 @@ class Control:
         assert self._handle is not None
         before, self._handle = self._handle.version(), self._open()
         newer = commits_after(self.path, before, self._handle.version())
-        owned = [c for c in newer if any(a.get("txn", {}).get("appId") == _OWNER_APP for a in c)]
-        marks = [next((str(a["commitInfo"].get(_MARK)) for a in c if "commitInfo" in a), "")
-                 for c in owned]  # fmt: skip
-        if not all(other.startswith(self._claim) for other in marks):  # perhaps behind ours
+        marks = marks_of(newer)
+        if self._fence.is_passed(marks):  # perhaps behind ours
             self._handle = None
-            raise self._fenced() from error
+            raise taken_over(self.path, self.owner()) from error
         if mark in marks:
             return
         if newer:
             raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
         with storage.named(self.path):
             raise meaning(error, _WRITE, self.path) from error
-
-    def _fenced(self) -> FencedError:
-        return FencedError(
-            "another applier has taken this target over" + who(self.owner()),
-            file=self.path,
-            hint="only one applier may work on a channel",
-        )
 
     def named(self, error: SparkReplError) -> SparkReplError:
         """The error; a FencedError says in addition who owns the target now, when another does."""

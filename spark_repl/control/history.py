@@ -1,4 +1,4 @@
-"""History: which log the packed positions belong to, and whether this log continues the target's.
+"""History: which log the packed positions belong to.
 
 The number in a file's name says nothing by itself: after RESET, or on another server, the same
 names come again. So the control table keeps a fingerprint for every file; the same number with
@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..errors import HistoryError, LogError
-from ..gtid import GtidSet
+from ..errors import LogError
 from ..position import OFFSET_BITS
 from ..relay.index import TransactionIndex, build_index
-from ..relay.record import Flag
-from ..relay.source_place import SourcePlace
 
 if TYPE_CHECKING:
     from ..relay.log import RelayLog
@@ -88,103 +85,6 @@ def record(control: Control, history: History) -> None:
     if new or known is None:
         detail = {"log_id": history.log_id, "base": history.base, "fingerprints": new}
         control.write("history", detail=json.dumps(detail))
-
-
-def goes_on_at(
-    find: Callable[[SourcePlace], int | None], log: RelayLog, index: TransactionIndex, cut: Cut
-) -> int | None:
-    """Where a log that is another one than before goes on by the source's file and position: packed
-    behind the last transaction that the cut has. None where they do not tell: the log does not hold
-    that place, or its GTIDs say otherwise. ``find``: the packed position of a place in the log.
-    """
-    place = SourcePlace.of(cut.source)
-    found = None if place is None else find(place)
-    if found is None:
-        return None
-    executed = GtidSet.parse(cut.gtid_executed)
-    before = log.previous_gtids().union(index.gtids(0, found))
-    agrees = before.issubset(executed) and not index.gtids(found).intersect(executed)
-    return found if agrees else None
-
-
-def check_continuity(
-    history: History, log: RelayLog, index: TransactionIndex, cut: Cut | None
-) -> GtidSet:
-    """The GTID set that counts as executed before this log's first transaction to apply, where its
-    positions are the cut's, or its GTIDs have to tell.
-
-    Raises HistoryError when transactions are missing between the target and the log, when the log
-    is another server's, or when there are no GTIDs to tell.
-    """
-    before = log.previous_gtids()
-    if index.lost_to and (cut is None or history.renewed or cut.position < index.lost_to):
-        raise HistoryError(
-            "the log begins with the rest of a transaction whose beginning is in an older file",
-            file=log.files[0].path,
-            hint="give the older files too, or a log that begins with a whole transaction",
-        )
-    if cut is None:
-        return before
-    executed = GtidSet.parse(cut.gtid_executed)
-    if not history.renewed:
-        _check_start(log, history, cut)
-        return executed
-    logged = before.union(index.gtids())
-    files = f"{log.files[0].name} to {log.files[-1].name}"
-    if is_anonymous(index) or not executed or not logged:
-        raise HistoryError(
-            "these files are another log than the one that was applied before, and without GTIDs"
-            f" nobody can tell what of it is already in the tables{_stands(cut)}",
-            file=log.path,
-            hint="give the folder of the log that was applied before, one that was received from"
-            " the same source and holds that place, or use an empty target",
-        )
-    if lost := executed.subtract(logged):
-        if index.damage:
-            raise index.damage  # they may lie behind it
-        raise HistoryError(
-            f"the log ({files}) is of another server: the target has {lost}, the log has not",
-            file=log.path,
-            hint="give the log of the same source, or of a replica of it that has these",
-        )
-    if missing := before.subtract(executed):
-        raise HistoryError(
-            f"transactions are missing between the target and the log ({files}): {missing}",
-            file=log.path,
-            hint="give the older files too, or use an empty target",
-        )
-    return executed
-
-
-def is_anonymous(index: TransactionIndex) -> bool:
-    """Whether a transaction of the log has no GTID."""
-    return any(bool((file.records["flags"] & Flag.ANONYMOUS).any()) for file in index.files)
-
-
-def _stands(cut: Cut) -> str:
-    place = SourcePlace.of(cut.source)
-    if place is None:
-        return ""
-    return f": they stand at {place} of server {place.server_id}, which is not in it"
-
-
-def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
-    """Raises HistoryError unless the file where the tables are is still there, or was applied to
-    its end."""
-    number = (cut.position >> OFFSET_BITS) - history.base
-    first = log.files[0].number
-    executed = GtidSet.parse(cut.gtid_executed)
-    # Without GTIDs the file next to ours must be believed to have been applied to its end.
-    if not cut.position or number >= (first if executed else first - 1):
-        return
-    missing = log.previous_gtids().subtract(executed)
-    if missing or not executed:
-        raise HistoryError(
-            f"the log begins at {log.files[0].name}, the tables are in file number {number}:"
-            f" {missing or 'what lies between'} is missing",
-            file=log.path,
-            hint="give the older files too",
-        )
 
 
 def indexed(

@@ -2,8 +2,7 @@
 
 Protocol: section "Deletion Vectors". A file holds a version byte and then, for each vector, its
 length (big-endian), the bytes (magic 1681511377 and a portable 64-bit roaring bitmap,
-little-endian) and their CRC-32 (big-endian). A file's vector and new marks are joined in
-write/commit.
+little-endian) and their CRC-32 (big-endian).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import struct
 import uuid
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap, BitMap64
 
@@ -20,6 +19,9 @@ from ..errors import TargetError
 from ..runtime.object_store import canonical
 from .new_file import new_file
 from .storage import open_input
+
+if TYPE_CHECKING:
+    from .log_replay import Action
 
 MAGIC = 1681511377
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -42,6 +44,16 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
         ):
             raise TargetError("deletion vector is damaged", file=path, hint="restore the table")
     return _bitmap(data, path)
+
+
+def joined(folder: str, add: Action, rows: BitMap) -> BitMap:
+    """The rows of the file that ``add`` names that are gone when ``rows`` go, too. Raises
+    TargetError when one of them was gone already: whoever marked it didn't see this version."""
+    vector = add.get("deletionVector")
+    dead = read(folder, vector) if vector else BitMap()
+    if dead & rows:
+        raise TargetError("a row was to be removed twice", file=add["path"])
+    return dead | rows
 
 
 def path_of(folder: str, descriptor: Descriptor) -> str | None:

@@ -4,7 +4,7 @@ Temporary is what a new attempt, re-read from the relay log and planned on fresh
 cure: storage that was slow or throttled, a worker that died. Not temporary: another applier, damage
 in the log, rows that don't fit. A full disk is neither: it is waited for, as MySQL does, and not
 counted. A conflict with somebody's OPTIMIZE has a bound of its own: what is staged is planned anew.
-How often a transaction was tried again is counted on all of its way (``ways``).
+How often a transaction was tried again is counted on all of its way (``counts``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.errors import StreamingQueryException
 
 from ..errors import ConcurrentChangeError, FencedError, GivenUpError, SparkReplError, TargetError
 from .java import jvm_end
-from .ways import NO_GROUP, Way, Ways
+from .retry_counts import NO_GROUP, RetryCount, RetryCounts
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +143,8 @@ def _everybody() -> Iterable[int]:
 class Retries:
     """Repeats work: ``most`` attempts more after temporary errors (``transaction_retries``), the
     n-th after min(n, 5) s, and CONFLICTS_MAX attempts where somebody else's commit came in between.
-    ``run`` may be called from any thread. ``ways``: the groups whose failures are counted together.
+    ``run`` may be called from any thread. ``counts``: those of the groups under
+    way.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class Retries:
         who: str = "worker thread retried transaction",
     ) -> None:
         self.most, self._stopping, self._on_retry, self._who = most, stopping, on_retry, who
-        self.ways = Ways()
+        self.counts = RetryCounts()
 
     def run(
         self,
@@ -165,8 +166,8 @@ class Retries:
         failed: Callable[[], Iterable[int]] = _everybody,
         lane: str = "",
     ) -> T:
-        """The result of ``work``, called anew after each temporary failure. Attempts count on the
-        way of the group in that ``slot``, for the workers that ``failed`` names then (all of the
+        """The result of ``work``, called anew after each temporary failure. Attempts count for
+        the group in that ``slot``, for the workers that ``failed`` names then (all of the
         group's where it names none), and in a ``lane`` beside others; without a group from the last
         change of ``progress()`` on.
 
@@ -174,7 +175,7 @@ class Retries:
         MySQL's words, when all attempts were in vain; Stopped when stop() came in between.
         """
         conflicts = 0
-        way, reached = self.ways.of(slot), progress()
+        count, reached = self.counts.of(slot), progress()
         disk_logged_at = -float(_DISK_LOG_EVERY_S)
         while True:
             try:
@@ -186,8 +187,8 @@ class Retries:
                     raise _always_beaten(error) from error
                 conflicts += 1
                 log.info("somebody else's commit came first (%s): planning anew", error)
-                self._on_retry(Retry(error, conflicts, slot, way.workers))
-                way.waits()
+                self._on_retry(Retry(error, conflicts, slot, count.workers))
+                count.waits()
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
             except Exception as error:
                 if (jvm_ended := jvm_end(error)) is not None:
@@ -201,19 +202,19 @@ class Retries:
                 if not temporary(error):
                     raise
                 if reached != (reached := progress()):
-                    way = Way()
-                self._again(way, error, slot, tuple(failed()) or way.workers, lane)
+                    count = RetryCount()
+                self._again(count, error, slot, tuple(failed()) or count.workers, lane)
 
     def _again(
-        self, way: Way, error: Exception, slot: int, workers: Collection[int], lane: str
+        self, count: RetryCount, error: Exception, slot: int, workers: Collection[int], lane: str
     ) -> None:
         """Counts a retry and waits before it. Raises GivenUpError where there is none left."""
-        number = way.next(workers, lane, self.most)
+        number = count.next(workers, lane, self.most)
         if not number:
             raise self._given_up(error, workers) from error
         self._on_retry(Retry(error, number, slot, workers))
         log.warning("attempt %d failed, retrying: %s", number, first_line(error))
-        way.waits()
+        count.waits()
         self._pause(min(number, PAUSE_MAX_S))
 
     def _pause(self, seconds: float) -> None:

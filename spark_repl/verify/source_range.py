@@ -18,7 +18,7 @@ from ..delta.columns import one_chunk
 from ..delta.digests import Digests, digests
 from ..errors import SparkReplError
 from ..source.connection import begin_query, connect
-from .digest_files import save
+from .saved_digests import save
 
 if TYPE_CHECKING:
     from typing import Self

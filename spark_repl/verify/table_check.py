@@ -24,7 +24,7 @@ from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..copy.source_tables import literal, quoted
 from ..source.account import mask_key
 from .compare import Keys, Sums, differing, sums
-from .digest_files import load
+from .saved_digests import load
 from .source_range import RangeRows, RangeTask
 from .target_files import FileSet, places
 

@@ -17,7 +17,7 @@ from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
 from ..delta.digests import Digests, digests, mix
 from ..delta.statistics import row_count
-from .digest_files import load, save
+from .saved_digests import load, save
 
 if TYPE_CHECKING:
     from .sample import Sample

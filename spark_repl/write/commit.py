@@ -46,13 +46,13 @@ def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) 
         if path in gone:  # written anew without them
             continue
         old = commits.action(table, path)
-        vector = old.get("deletionVector")
-        dead = deletion_vector.read(table.folder, vector) if vector else BitMap()
-        if dead & rows:
-            raise TargetError("a row was to be removed twice", table=table.name, file=path)
+        try:
+            dead = deletion_vector.joined(table.folder, old, rows)
+        except TargetError as error:
+            raise error.at(table=table.name) from error
         actions.append({"remove": removed(old, now_ms)})
-        if len(dead | rows) < row_count(table.folder, old):
-            kept.append((old, dead | rows))
+        if len(dead) < row_count(table.folder, old):
+            kept.append((old, dead))
     vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
     for (old, _), vector in zip(kept, vectors, strict=True):
         stats = loosened(table.folder, old)

@@ -1,4 +1,4 @@
-"""The merge writer's side of ``gaps``: rows that lack columns are completed by a join.
+"""The merge writer's side of ``missing_values``: rows that lack columns are completed by a join.
 
 Beside a net row stand, in the staged Parquet file, the key that its row has in the target, a text
 of 0 and 1 per column that says what to take from there, and its JSON diffs.
@@ -18,31 +18,31 @@ from pyspark.sql.types import StringType
 
 from ..binlog.definition import ColumnType, TableDefinition
 from ..delta.columns import quoted
-from .gaps import patched
+from .missing_values import patched
 
 if TYPE_CHECKING:
-    from .gaps import Gaps
+    from .missing_values import MissingValues
 
 _WANTED, _ORIGIN, _DIFFS, _OLD = "__wanted", "__origin", "__diffs", "__old"
 PATCHED = "__patched"
 """Boolean: whether the row's JSON diffs fit, true without any."""
 
 
-def pack(rows: pa.Table, gaps: Gaps, key: tuple[int, ...]) -> pa.Table:
+def pack(rows: pa.Table, missing: MissingValues, key: tuple[int, ...]) -> pa.Table:
     """Columns for the staged file: what each of the n rows lacks."""
-    needed = gaps.rows
+    needed = missing.rows
     wanted = np.zeros((rows.num_rows, rows.num_columns), bool)
-    for column, mask in gaps.wanted.items():
+    for column, mask in missing.wanted.items():
         wanted[:, column] = mask
     letters = np.ascontiguousarray(np.where(wanted, ord("1"), ord("0")).astype(np.uint8))
     edges = np.arange(rows.num_rows + 1, dtype=np.int32) * rows.num_columns
     buffers = [None, pa.py_buffer(edges), pa.py_buffer(letters)]
     text = pa.Array.from_buffers(pa.string(), rows.num_rows, buffers)
-    origin = pa.array(np.maximum(gaps.origin, 0), mask=~(needed & (gaps.origin >= 0)))
+    origin = pa.array(np.maximum(missing.origin, 0), mask=~(needed & (missing.origin >= 0)))
     columns = {_WANTED: _masked(text, needed)}
     for i, at in enumerate(key):
         columns[f"{_ORIGIN}{i}"] = rows.column(at).take(origin)
-    for column, by_row in gaps.diffs.items():
+    for column, by_row in missing.diffs.items():
         data = [by_row.get(row) for row in range(rows.num_rows)]
         columns[f"{_DIFFS}{column}"] = pa.array(data, pa.binary())
     return pa.table(columns)

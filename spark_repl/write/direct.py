@@ -30,7 +30,7 @@ from .net_changes import Changes, Look, net_changes
 from .written import Violation, WriteTask, Written
 
 if TYPE_CHECKING:
-    from .gaps import Gaps
+    from .missing_values import MissingValues
 
 Longs = npt.NDArray[np.int64]
 
@@ -77,8 +77,8 @@ def _write(task: WriteTask, out: Written) -> None:
     if out.violations:
         return
     keep = folded.net.flags & EXISTS != 0
-    if folded.gaps:
-        keep &= _complete(fold, folded.gaps, places)
+    if folded.missing:
+        keep &= _complete(fold, folded.missing, places)
         if out.violations:
             return
     if task.key and task.idempotent:
@@ -132,12 +132,12 @@ def _index(task: WriteTask) -> KeyIndex:
     )
 
 
-def _complete(fold: Fold, gaps: Gaps, places: Places) -> npt.NDArray[np.bool_]:
+def _complete(fold: Fold, missing: MissingValues, places: Places) -> npt.NDArray[np.bool_]:
     """Takes what the images lack from the target's rows; returns which rows are whole then."""
-    task, folded, needed = fold.task, fold.changes, gaps.rows
+    task, folded, needed = fold.task, fold.changes, missing.rows
     at = np.full(len(needed), -1, np.int64)
-    origins = np.unique(gaps.origin[needed & (gaps.origin >= 0)])
-    old: dict[int, list[pa.Array]] = {column: [] for column in gaps.wanted}
+    origins = np.unique(missing.origin[needed & (missing.origin >= 0)])
+    old: dict[int, list[pa.Array]] = {column: [] for column in missing.wanted}
     rows_read = 0
     for number in np.unique(places.file[origins]):
         entries = origins[places.file[origins] == number]
@@ -149,11 +149,11 @@ def _complete(fold: Fold, gaps: Gaps, places: Places) -> npt.NDArray[np.bool_]:
             parts.append(with_type(values, folded.rows.column(column).type))
         at[entries] = rows_read + np.arange(len(entries))
         rows_read += len(entries)
-    at = np.where(needed & (gaps.origin >= 0), at[gaps.origin], -1)
+    at = np.where(needed & (missing.origin >= 0), at[missing.origin], -1)
     if rows_read:
         whole = {column: pa.concat_arrays(parts) for column, parts in old.items()}
-        folded.rows = gaps.fill(folded.rows, whole, at)
-    folded.rows, bad = gaps.patch(folded.rows, task.definition)
+        folded.rows = missing.fill(folded.rows, whole, at)
+    folded.rows, bad = missing.patch(folded.rows, task.definition)
     for row in bad:
         if not needed[row] or at[row] >= 0:
             fold.refuse(row, CANNOT_APPLY)

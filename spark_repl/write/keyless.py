@@ -14,7 +14,7 @@ from ..decode.lineage import MOVED
 from ..delta.columns import bits, equal, flat_parts, one_chunk
 from ..errors import DecodeError
 from ..position import RelayPosition
-from . import gaps
+from . import missing_values
 from .key_index import hash_keys
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
     DecodeError for a before image without all columns. ``flags``, ``positions`` [n]: of each row's
     change."""
     held = one_chunk(staged.column("held"))
-    present, whole = gaps.bits(held, len(definition.columns)), np.asarray(held.is_null())
+    present, whole = missing_values.bits(held, len(definition.columns)), np.asarray(held.is_null())
     inserted = (flags & MOVED == 0) & (flags & EXISTED == 0)
     arrays = []
     for i, column in enumerate(definition.columns):

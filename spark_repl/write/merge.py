@@ -74,9 +74,9 @@ def _stage_net(task: WriteTask, look: Look | None = None) -> Written:
         pa.array(folded.net.count),
         pa.array(folded.at),
     ]
-    if folded.gaps:
-        out.gaps = True
-        packed = pack(folded.rows, folded.gaps, task.key)
+    if folded.missing:
+        out.missing = True
+        packed = pack(folded.rows, folded.missing, task.key)
         names += packed.column_names
         extra += packed.columns
     rows = pa.Table.from_arrays([*folded.rows.columns, *extra], names=names)
@@ -120,7 +120,7 @@ class MergeWriter:
         frame = session.read.option("mergeSchema", True).parquet(*map(literally, paths))
         chosen = [F.col(f"c{i}").alias(name) for i, name in enumerate(table.columns.names)]
         net = [F.col(name) for name in (_FLAGS, _COUNT, _FIRST)]
-        if not any(part.gaps for part in written):
+        if not any(part.missing for part in written):
             return frame.select(*chosen, *net)
         target = DeltaTable.forPath(session, table.folder).toDF()
         whole = completed(frame, target, table.definition, idempotent=_lenient(written))

@@ -13,9 +13,9 @@ import pyarrow as pa
 from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
-from .gaps import ChangeLog, Gaps, assemble
 from .key_changes import effective
 from .keyless import value_codes, whole_bag
+from .missing_values import ChangeLog, MissingValues, assemble
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -27,13 +27,13 @@ Look = Callable[[pa.Table], npt.NDArray[np.bool_]]
 @dataclass
 class Changes:
     """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position,
-    ``last`` the survivor's. ``gaps``: what the images lack, if any lacks something."""
+    ``last`` the survivor's. ``missing``: what the images lack, if any lacks something."""
 
     rows: pa.Table
     net: Net
     at: Longs
     last: Longs
-    gaps: Gaps | None = None
+    missing: MissingValues | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def net_changes(
     folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
     if not partial or breaks:
         return Changes(rows.take(pa.array(entry)), folded, first, last), breaks
-    rows, gaps = assemble(staged, log, distinct, net, definition)
-    return Changes(rows, folded, first, last, gaps), breaks
+    rows, missing = assemble(staged, log, distinct, net, definition)
+    return Changes(rows, folded, first, last, missing), breaks
 
 
 def _change_log(staged: pa.Table, code: npt.NDArray[np.int32]) -> ChangeLog:

@@ -56,7 +56,7 @@ class Violation:
 class Written:
     """What a task has written. ``marks``: data file -> serialized roaring bitmap of rows that go;
     ``gone``: files that go as a whole; ``changes``: ``cdc`` actions. For the merge writer:
-    ``staged``, net changes in Parquet, ``inserts_only``, ``gaps`` (rows that lack columns),
+    ``staged``, net changes in Parquet, ``inserts_only``, ``missing`` (rows that lack columns),
     ``idempotent``, as the task was; ``asks``: what can't be folded before the table was asked for
     its keys. ``seconds``: how long the task took."""
 
@@ -69,7 +69,7 @@ class Written:
     net: int = 0
     staged: list[str] = field(default_factory=list)
     inserts_only: bool = False
-    gaps: bool = False
+    missing: bool = False
     idempotent: bool = False
     asks: WriteTask | None = None
     seconds: float = 0.0

@@ -20,6 +20,7 @@ from spark_repl.control import control as module
 from spark_repl.control import tidying
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
+from spark_repl.control.fence import Fence
 from spark_repl.control.layout import Layout
 from spark_repl.control.retention import Retention
 from spark_repl.control.settle import Settle
@@ -75,7 +76,7 @@ def test_of_two_that_start_together_one_works(control):
     epoch = one.claim()
     other._handle = DeltaTable(control.path)
     other._handle.load_as_version(other._handle.version() - 1)  # as it was before ``one`` claimed
-    other.epoch, other._claim = epoch, "other"
+    other._fence = Fence(epoch, "other")
     with pytest.raises(FencedError, match=f"pid {os.getpid()}"):
         other.write("owner")
     one.publish(CUT)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.control.continuity import check_continuity
 from spark_repl.control.cut import Cut
 from spark_repl.control.history import (
     History,
-    check_continuity,
     check_same,
     fingerprints,
     indexed,

@@ -15,7 +15,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.write import direct
 from spark_repl.write.direct import Places
 from spark_repl.write.direct_writer import DirectWriter
-from spark_repl.write.gaps import Gaps
+from spark_repl.write.missing_values import MissingValues
 from spark_repl.write.written import Violation, Written
 
 
@@ -35,12 +35,15 @@ def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there(
 ) -> None:
     """Row 0 is whole by the group's own images; row 1 lacks the target's, which has none."""
     rows = pa.table({"id": [7, 8]})
-    gaps = Gaps({0: np.array([False, True])}, np.array([-1, 1]))
-    monkeypatch.setattr(Gaps, "patch", lambda self, rows, definition: (rows, [0, 1]))
+    missing = MissingValues({0: np.array([False, True])}, np.array([-1, 1]))
+    monkeypatch.setattr(MissingValues, "patch", lambda self, rows, definition: (rows, [0, 1]))
     task: Any = SimpleNamespace(
         table="t.a", key=(0,), columns=Columns.of(schema_json(rows.schema)), definition=None
     )
     found: Any = SimpleNamespace(rows=rows, at=np.array([100, 200]))
     out, places = Written("t.a"), Places(np.full(2, -1), np.zeros(2, np.int64))
-    assert direct._complete(direct.Fold(task, found, out), gaps, places).tolist() == [True, False]
+    assert direct._complete(direct.Fold(task, found, out), missing, places).tolist() == [
+        True,
+        False,
+    ]
     assert out.violations == [Violation(CANNOT_APPLY, 100, "t.a", "id=7")]

@@ -1,4 +1,5 @@
-"""Ways: how often a group's transactions were tried again so far, wherever they failed (WL#6964).
+"""RetryCounts: how often a group's transactions were tried again so far, wherever they failed
+(WL#6964).
 
 MySQL counts a transaction's retries until it is committed. A transaction's way here leads through
 staging, by its worker, then with its group: keeping of XA branches, writing, the cut. What fails of
@@ -15,9 +16,9 @@ from collections.abc import Callable, Collection, Iterable
 NO_GROUP = -2
 
 
-class Way:
-    """The retries of one group, by ``workers``. ``on_wait`` is told that one of them begins to wait
-    for its next attempt. Any thread may call it."""
+class RetryCount:
+    """How often one group was tried again, by ``workers``. ``on_wait`` is told that one of them
+    begins to wait for its next attempt. Any thread may call it."""
 
     def __init__(
         self, workers: Iterable[int] = (0,), on_wait: Callable[[], None] = lambda: None
@@ -46,21 +47,21 @@ class Way:
             return had + 1
 
 
-class Ways:
-    """The ways of the groups that are under way, by their slot in the commit order. Any thread may
+class RetryCounts:
+    """Those of the groups that are under way, by their slot in the commit order. Any thread may
     call it."""
 
     def __init__(self) -> None:
-        self._ways: dict[int, Way] = {}
+        self._counts: dict[int, RetryCount] = {}
 
     def begin(self, slot: int, workers: Iterable[int], on_wait: Callable[[], None]) -> None:
         """A group sets out that these workers have a share in."""
-        self._ways[slot] = Way(workers, on_wait)
+        self._counts[slot] = RetryCount(workers, on_wait)
 
     def end(self, slot: int) -> None:
         """It has arrived, or never will."""
-        self._ways.pop(slot, None)
+        self._counts.pop(slot, None)
 
-    def of(self, slot: int) -> Way:
-        """The group's way; one of its own for work that is no group's."""
-        return self._ways.get(slot) or Way()
+    def of(self, slot: int) -> RetryCount:
+        """The group's; one of its own for work that is no group's."""
+        return self._counts.get(slot) or RetryCount()

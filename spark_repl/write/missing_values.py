@@ -39,7 +39,7 @@ _LOST_HINT = (
 
 
 @dataclass
-class Gaps:
+class MissingValues:
     """What n net rows lack. ``wanted``: column -> which rows; ``origin``: the net row whose key
     the row has in the target (-1: none); ``diffs``: column -> row -> JSON diffs, in log order."""
 
@@ -119,7 +119,7 @@ class ChangeLog:
 
 def assemble(
     staged: pa.Table, changes: ChangeLog, distinct: int, net: Net, definition: TableDefinition
-) -> tuple[pa.Table, Gaps]:
+) -> tuple[pa.Table, MissingValues]:
     """The net rows as far as the group's images and the defaults give them, and what is left."""
     line = lineage(changes.code, distinct, changes.flags)
     held, diffs = one_chunk(staged.column("held")), one_chunk(staged.column("diffs"))
@@ -128,7 +128,7 @@ def assemble(
     exists = net.flags & 2 != 0
     entry_of = np.full(distinct, -1, np.int64)
     entry_of[changes.code[net.entry]] = np.arange(len(net.entry))
-    gaps = Gaps({}, entry_of[changes.code[line.root[net.entry]]])
+    missing = MissingValues({}, entry_of[changes.code[line.root[net.entry]]])
     arrays = []
     waiting = _waiting(diffs)
     for i, column in enumerate(definition.columns):
@@ -144,13 +144,13 @@ def assemble(
         unknown = (source == TARGET) | ~exists & (source < 0)
         arrays.append(values.take(pa.array(indices, mask=unknown)))
         if (mask := exists & (source == TARGET)).any():
-            gaps.wanted[i] = mask
+            missing.wanted[i] = mask
         if column.type == ColumnType.JSON and i in waiting:
             by_row = _collect(waiting[i], changes, line, net, source, exists)
             if by_row:
-                gaps.diffs[i] = by_row
+                missing.diffs[i] = by_row
     names = [str(i) for i in range(len(arrays))]
-    return pa.Table.from_arrays(arrays, names=names), gaps
+    return pa.Table.from_arrays(arrays, names=names), missing
 
 
 def _waiting(diffs: pa.Array) -> dict[int, dict[int, bytes]]:
