@@ -5,6 +5,6 @@ and their values as Arrow arrays, lossless (``rows``, ``types``, ``json``). ``ke
 all compiled code shares: ``jit``, the cache of machine code, loads, checksums; ``charsets`` is for
 all text.
 
-Pure: opens no file, no socket, starts no thread, and knows neither Spark nor Delta. A damaged
-event raises DecodeError with its place; nothing is skipped.
+Pure: opens no file but the cache of machine code, no socket, starts no thread, and knows neither
+Spark nor Delta. A damaged event raises DecodeError with its place; nothing is skipped.
 """

@@ -15,8 +15,13 @@ class EventType(IntEnum):
     STOP = 3
     ROTATE = 4
     INTVAR = 5
+    LOAD = 6
+    SLAVE = 7
+    CREATE_FILE = 8
     APPEND_BLOCK = 9
+    EXEC_LOAD = 10
     DELETE_FILE = 11
+    NEW_LOAD = 12
     RAND = 13
     USER_VAR = 14
     FORMAT_DESCRIPTION = 15
@@ -24,6 +29,9 @@ class EventType(IntEnum):
     BEGIN_LOAD_QUERY = 17
     EXECUTE_LOAD_QUERY = 18
     TABLE_MAP = 19
+    PRE_GA_WRITE_ROWS = 20
+    PRE_GA_UPDATE_ROWS = 21
+    PRE_GA_DELETE_ROWS = 22
     WRITE_ROWS_V1 = 23
     UPDATE_ROWS_V1 = 24
     DELETE_ROWS_V1 = 25
@@ -45,6 +53,18 @@ class EventType(IntEnum):
     HEARTBEAT_V2 = 41
     GTID_TAGGED = 42
     LARGE_TRANSACTION_HEADER = 43
+
+
+STATEMENT_TYPES = tuple(
+    int(kind)
+    for kind in EventType
+    if EventType.LOAD <= kind <= EventType.NEW_LOAD
+    or EventType.BEGIN_LOAD_QUERY <= kind <= EventType.EXECUTE_LOAD_QUERY
+    or EventType.PRE_GA_WRITE_ROWS <= kind <= EventType.PRE_GA_DELETE_ROWS
+)
+"""rows as statements, files or the forms of MySQL 5.1's first betas have them: not decoded"""
+MARIADB_FIRST, MARIADB_LAST = 160, 171
+"""the types that MariaDB has for itself"""
 
 
 class EventFlag(IntFlag):

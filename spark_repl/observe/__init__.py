@@ -1,5 +1,8 @@
 """Observe: what the applier is doing, for people and for Prometheus, under MySQL's names.
 
-In: what the applier and the receiver say of themselves, in files. Out: ``status``, metrics, a
-progress bar. Reads what is there; changes nothing and needs no Spark.
+In: what the applier and the receiver say of themselves, in files below ``_repl``, and the control
+table. Out: ``status``, metrics, the page, a progress bar.
+
+Writes those files alone, which nothing else depends on: an applier goes on without them. Needs no
+Spark, and never asks the source.
 """

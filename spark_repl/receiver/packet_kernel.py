@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..binlog.event_types import EventType
+from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..binlog.events.grammar import is_rows, read_uint
 from ..binlog.events.scan import (
     BEGUN,
@@ -22,7 +22,6 @@ from ..binlog.kernels.crc import crc32_update
 from ..binlog.kernels.jit import copy, jit
 
 PACKET_MAX = 0xFFFFFF
-_HEADER, _CRC = 19, 4
 # Entries of the state array behind those of the grammar.
 (
     AT_IN, AT_OUT, AT_PHASE, AT_INSIDE, AT_START, AT_EVENT_LEFT, AT_PACKET_LEFT, AT_MORE,
@@ -74,7 +73,8 @@ def split(
 ) -> int:
     while True:
         if not state[AT_INSIDE] and (
-            state[AT_COUNT] == found.numbers.shape[0] - 1 or out.size - state[AT_OUT] < _HEADER
+            state[AT_COUNT] == found.numbers.shape[0] - 1
+            or out.size - state[AT_OUT] < HEADER_LENGTH
         ):
             return FULL
         if state[AT_PACKET_LEFT] == 0 and (not state[AT_INSIDE] or state[AT_MORE]):
@@ -101,7 +101,7 @@ def _begin_packet(data: np.ndarray, have: int, state: np.ndarray) -> int:
         prefix = 3 if state[AT_SEMI_SYNC] else 1
         if length == 0:
             return BAD_PACKET
-        if have - at < 4 + min(length, prefix + _HEADER):
+        if have - at < 4 + min(length, prefix + HEADER_LENGTH):
             return NEED
         if data[at + 4] == 0xFF or (data[at + 4] == 0xFE and length < 9):
             return NEED if have - at < 4 + length else REPLY
@@ -123,7 +123,7 @@ def _begin_packet(data: np.ndarray, have: int, state: np.ndarray) -> int:
 @jit
 def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.ndarray) -> int:
     event = at + 4 + prefix
-    if length < prefix + _HEADER or data[at + 4] != 0:
+    if length < prefix + HEADER_LENGTH or data[at + 4] != 0:
         return BAD_PACKET
     if prefix == 3:
         if data[at + 5] != 0xEF:
@@ -131,7 +131,7 @@ def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.
         state[AT_ACK] |= data[at + 6] == 1
     size = read_uint(data, event + 9, 4)
     state[AT_TYPE] = data[event + 4]
-    if size < _HEADER + _CRC * state[STATE_CHECKSUM]:
+    if size < HEADER_LENGTH + CRC_LENGTH * state[STATE_CHECKSUM]:
         return BAD_PACKET
     if size + prefix != length and (length < PACKET_MAX or size + prefix < length):
         return BAD_PACKET
@@ -162,7 +162,7 @@ def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> in
             return FULL
     copy(data, at, count, out, to)
     if state[STATE_CHECKSUM]:
-        summed = min(count, max(0, state[AT_EVENT_LEFT] - _CRC))
+        summed = min(count, max(0, state[AT_EVENT_LEFT] - CRC_LENGTH))
         state[AT_SUM] = crc32_update(state[AT_SUM], out, to, to + summed)
         for i in range(to + summed, to + count):
             state[AT_WANT] = state[AT_WANT] >> 8 | np.int64(out[i]) << 24
@@ -186,7 +186,7 @@ def _finish_event(out: np.ndarray, state: np.ndarray, found: Transactions) -> in
     if is_streamed(kind):
         phase = _streamed_step(kind, phase)
     else:
-        end = state[AT_OUT] - _CRC * state[STATE_CHECKSUM]
+        end = state[AT_OUT] - CRC_LENGTH * state[STATE_CHECKSUM]
         begins = is_gtid(kind)
         if begins and phase != OUTSIDE:
             return BAD_GRAMMAR

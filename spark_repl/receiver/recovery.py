@@ -234,9 +234,9 @@ def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     count = 0
     pos: Any = np.int64(4)
     last: Any = np.int64(0)
-    while pos + 19 <= size:
+    while pos + HEADER_LENGTH <= size:
         length = read_uint(buf, pos + 9, 4)
-        if length < 19 or pos + length > size:
+        if length < HEADER_LENGTH or pos + length > size:
             break
         kind = buf[pos + 4]
         if kind == EventType.FORMAT_DESCRIPTION or kind == EventType.ROTATE:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import zstandard
 
-from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, type_name
+from ..binlog.event_types import (
+    CRC_LENGTH,
+    HEADER_LENGTH,
+    MARIADB_FIRST,
+    MARIADB_LAST,
+    type_name,
+)
 from ..binlog.events.transaction import (
     COMMIT_TIME,
     END,
@@ -320,7 +326,7 @@ def _damage(file: RelayFile, buf: np.ndarray, scan: Scan) -> LogError | None:
     elif scan.stop == Stop.UNKNOWN_EVENT:
         message = f"event type {code} is unknown and not marked ignorable: an event from the future"
         hint = "a newer version of spark_repl may know it"
-        if 160 <= code <= 171:
+        if MARIADB_FIRST <= code <= MARIADB_LAST:
             hint = "this is a type of MariaDB, whose logs are not supported"
     elif scan.stop == Stop.UNEXPECTED_EVENT:
         message = f"a {name} event can't stand here: the transactions' boundaries are broken"

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..event_types import (
+    CRC_LENGTH,
+    HEADER_LENGTH,
+    MARIADB_FIRST,
+    MARIADB_LAST,
+    STATEMENT_TYPES,
+    EventFlag,
+    EventType,
+)
 from ..kernels.crc import event_crc_ok
 from ..kernels.jit import (
     BAD_CRC,
@@ -95,13 +103,13 @@ def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess:
 @jit
 def known_event(kind: Int, flags: Int) -> Int:
     """DONE for an event that may stand in a transaction of rows, else the complaint."""
-    if kind == 40:
+    if kind == EventType.TRANSACTION_PAYLOAD:
         return COMPRESSED
-    if kind == 26:
+    if kind == EventType.INCIDENT:
         return INCIDENT
-    if kind in (6, 7, 8, 9, 10, 11, 12, 17, 18, 20, 21, 22):
+    if kind in STATEMENT_TYPES:
         return STATEMENT
-    if 160 <= kind <= 171:
+    if MARIADB_FIRST <= kind <= MARIADB_LAST:
         return MARIADB
     if (kind == 0 or kind > EventType.LARGE_TRANSACTION_HEADER) and not flags & _IGNORABLE:
         return UNKNOWN_EVENT

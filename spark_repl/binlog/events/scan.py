@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..event_types import EventType
+from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
 from ..kernels.jit import Int, jit, u8, u32
 from .grammar import (
     begins_again,
@@ -43,6 +43,8 @@ from .transaction import (
 CHUNK_TRANSACTIONS = 1 << 15
 # Entries of the state array.
 _POS, _RESUME, _CHECKSUM, _INTERRUPTED, _RELAY, _CLOSED = range(6)
+# numba knows no IntFlag.
+_RELAY_LOG, _IGNORABLE = int(EventFlag.RELAY_LOG), int(EventFlag.IGNORABLE)
 _MICROSECONDS = 1_000_000
 # Where in a transaction an event stands.
 _OUTSIDE, _HEADED, _BEGUN = range(3)
@@ -91,10 +93,10 @@ def _scan(
                 return n, Stop.FULL
         if pos == size:
             return n, (Stop.END if phase == _OUTSIDE else Stop.OPEN)
-        length = _length(buf, pos, 4 * state[_CHECKSUM])
+        length = _length(buf, pos, CRC_LENGTH * state[_CHECKSUM])
         if length < 0:
             return n, -length
-        end = pos + length - 4 * state[_CHECKSUM]
+        end = pos + length - CRC_LENGTH * state[_CHECKSUM]
         kind = u8(buf, pos + 4)
         begins = _is_gtid(kind)
         if begins and phase != _OUTSIDE:
@@ -118,7 +120,7 @@ def _scan(
         if phase == _OUTSIDE:
             ends = kind == EventType.STOP or kind == EventType.ROTATE
             # In a replica's file the source's ROTATE ends nothing: its own is marked RELAY_LOG.
-            state[_CLOSED] = ends and (not state[_RELAY] or buf[pos + 17] & 0x40)
+            state[_CLOSED] = ends and (not state[_RELAY] or buf[pos + 17] & _RELAY_LOG)
         pos += length
 
 
@@ -147,9 +149,9 @@ def _head(
     if kind != EventType.GTID and kind != EventType.GTID_TAGGED:
         row[FLAGS] |= Flag.ANONYMOUS
     if kind == EventType.GTID_TAGGED:
-        return read_tagged_gtid(buf, pos + 19, end, row, uuid, tag)
+        return read_tagged_gtid(buf, pos + HEADER_LENGTH, end, row, uuid, tag)
     if kind == EventType.GTID or kind == EventType.ANONYMOUS_GTID:
-        return read_gtid(buf, pos + 19, end, row, uuid)
+        return read_gtid(buf, pos + HEADER_LENGTH, end, row, uuid)
     return True
 
 
@@ -157,14 +159,14 @@ def _head(
 def _length(buf: np.ndarray, pos: int, tail: int) -> Int:
     """The bytes of the event at ``pos``, ``tail`` of them behind its body; below 0 the Stop, where
     it isn't whole."""
-    if pos + 19 > buf.size:
+    if pos + HEADER_LENGTH > buf.size:
         return -Stop.CUT
     length = u32(buf, pos + 9)
-    if length < 19:
+    if length < HEADER_LENGTH:
         return -Stop.NO_EVENT
     if pos + length > buf.size:
         return -Stop.CUT
-    return length if length - tail >= 19 else -Stop.MALFORMED_EVENT
+    return length if length - tail >= HEADER_LENGTH else -Stop.MALFORMED_EVENT
 
 
 @jit
@@ -189,10 +191,10 @@ def _step(
     if kind == EventType.XA_PREPARE:
         if phase != _BEGUN:
             return -Stop.UNEXPECTED_EVENT
-        if end < pos + 20:
+        if end <= pos + HEADER_LENGTH:
             return -Stop.MALFORMED_EVENT
         if row[KIND] != Kind.STATEMENT:
-            row[KIND] = Kind.XA_ONE_PHASE if buf[pos + 19] else Kind.XA_PREPARE
+            row[KIND] = Kind.XA_ONE_PHASE if buf[pos + HEADER_LENGTH] else Kind.XA_PREPARE
         return _DONE
     if kind == EventType.TRANSACTION_PAYLOAD:
         if phase != _HEADED:
@@ -247,10 +249,10 @@ def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarr
     """The phase behind an event without a part in the grammar."""
     kind = buf[pos + 4]
     if kind == EventType.FORMAT_DESCRIPTION:
-        if length < 19 + 57 + 5:
+        if length < HEADER_LENGTH + 57 + 1 + CRC_LENGTH:
             return -Stop.MALFORMED_EVENT
         # Behind the head only a relay log has one: the source's, after a new connection.
-        state[_CHECKSUM] = buf[pos + length - 5] == 1
+        state[_CHECKSUM] = buf[pos + length - CRC_LENGTH - 1] == 1
         state[_INTERRUPTED] = 1
         return phase
     if kind == EventType.STOP or kind == EventType.ROTATE:
@@ -260,11 +262,11 @@ def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarr
         kind == EventType.INTVAR
         or kind == EventType.RAND
         or kind == EventType.USER_VAR
-        or 27 <= kind <= 29
-        or 35 <= kind <= 37
+        or EventType.HEARTBEAT <= kind <= EventType.ROWS_QUERY
+        or EventType.PREVIOUS_GTIDS <= kind <= EventType.VIEW_CHANGE
         or kind == EventType.HEARTBEAT_V2
     )
-    return phase if passes or buf[pos + 17] & 0x80 else -Stop.UNKNOWN_EVENT
+    return phase if passes or buf[pos + 17] & _IGNORABLE else -Stop.UNKNOWN_EVENT
 
 
 # The receiver walks the same grammar over events as they arrive (receiver/packet).

@@ -64,7 +64,8 @@ def test_unit_tests_mirror_the_rooms() -> None:
 def test_each_room_says_its_contract() -> None:
     for path in (ROOT / PACKAGE).rglob("*/__init__.py"):
         lines = (ast.get_docstring(tree(path)) or "").splitlines()
-        assert 1 <= len(lines) <= 15, path
+        least = 5 if path.parent.parent == ROOT / PACKAGE else 1  # a room's own rooms: what it is
+        assert least <= len(lines) <= 15, path
 
 
 def python_files() -> list[Path]:
