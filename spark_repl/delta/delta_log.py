@@ -26,7 +26,7 @@ from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from ..errors import ConcurrentChangeError, SetupError, TargetError
+from ..errors import ConcurrentChangeError, SetupError, TargetError, UnknownDeltaError
 from ..runtime.object_store import is_remote
 from . import checkpoint, log_replay, s3a
 from .java_calls import JavaCalls
@@ -41,10 +41,6 @@ KNOWN_DELTA = ("4.4.",)
 _NO_FILES_IN_CHECKSUM = ("spark.databricks.delta.allFilesInCrc.enabled", "false")
 """A session's setting: the checksum of a version doesn't list its files. To find out that a new
 table has none is a Spark job for Delta, 0.1 s of a core."""
-
-
-class UnknownDeltaError(SetupError):
-    """There is a Delta, but not one whose internals this module knows."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from rich.table import Table
 from ..control.control import Control
 from ..control.layout import Layout
 from ..delta.reader import newest_version, read
-from ..errors import SparkReplError
+from ..errors import DemoError
 from .expected import differences, expected_tables
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ _SUMS = {"bank.account": "balance", "bank.till": "balance", "bank.pending": "amo
 _GROUP_TRANSACTIONS = 56
 _CRASH_GROUP = 15
 _CUTS_MIN = 50
-
-
-class DemoError(SparkReplError):
-    """The demo found something that must never be."""
 
 
 class Demo:

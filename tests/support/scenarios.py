@@ -1,8 +1,8 @@
 """MySQL's own tests of what the applier promises, and what answers each of them here.
 
 Number -> (MySQL 9.7's test below mysql-test, answers). An answer is a test's id, of a test that
-states what MySQL's asserts, or, for what has no meaning here, the reason as a sentence. Issue 7's
-are 1-64, issue 8's (XA) 65-91; ``unit/house/test_scenarios.py`` checks this table.
+states what MySQL's asserts, or, for what has no meaning here, the reason as a sentence. Commit
+order, positions and retries are 1-64, XA 65-91; ``unit/house/test_scenarios.py`` checks this table.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 from spark_repl.cli.main import _RUN
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
+from tests.support import command_page
 from tests.support.sources import functions
 
 ROOT = Path(__file__).parents[3]
@@ -136,6 +137,11 @@ def test_the_page_has_every_key_and_no_other() -> None:
 def test_the_page_has_the_defaults(key: str, default: str) -> None:
     value = keys()[key]
     assert default.strip("`") == json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def test_the_page_has_every_option() -> None:
+    """``python -m tests.support.command_page`` makes that part anew."""
+    assert command_page.PAGE.read_text("utf-8").endswith("\n" + command_page.page())
 
 
 def test_the_page_has_every_command() -> None:

@@ -22,6 +22,7 @@ WRONG = {
     "cycles": ("binlog/types/values.py", "from ..rows import columns"),
     "pure": ("ddl/effect.py", "from ..runtime import session"),
     "spark": ("observe/metrics.py", "import pyspark"),
+    "kernels": ("relay/log.py", "import numba"),
     "delta-rs": ("write/table.py", "import deltalake"),
     "delta": ("copy/chunk.py", "import delta"),
     "pymysql": ("receiver/packet.py", "import pymysql"),

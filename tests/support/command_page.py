@@ -1,0 +1,63 @@
+"""The part of docs/command-line.md that is made from the parser: every command with its options.
+
+    python -m tests.support.command_page
+
+writes it anew; a test compares it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from spark_repl.cli.arguments import parser
+from spark_repl.cli.main import _RUN
+
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+BEGIN = "## Every option\n"
+
+
+def commands(of: argparse.ArgumentParser, words: str = "") -> Iterator[tuple[str, list[str]]]:
+    """(a command's words, a line for each of its options and arguments)."""
+    inner = [a for a in of._actions if isinstance(a, argparse._SubParsersAction)]
+    for action in inner:
+        for name, one in action.choices.items():
+            yield from commands(one, f"{words} {name}".strip())
+    if not inner:
+        yield words, [_line(action) for action in of._actions if _is_shown(action)]
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    return action.help != argparse.SUPPRESS and "--help" not in action.option_strings
+
+
+def _line(action: argparse.Action) -> str:
+    value = action.metavar or (action.dest.upper() if action.option_strings else action.dest)
+    if action.choices is not None and not action.metavar:
+        value = "|".join(map(str, action.choices))
+    shown = value if isinstance(value, str) else " ".join(value)
+    shown = {"?": f"[{shown}]", "*": f"[{shown} ...]", "+": f"{shown} ..."}.get(
+        str(action.nargs), shown
+    )
+    if action.option_strings:
+        shown = " ".join(
+            [", ".join(action.option_strings), *([shown] if action.nargs != 0 else [])]
+        )
+    text = " ".join(((action.help or "") % vars(action)).split()) if action.help else ""
+    needed = " (required)" if action.option_strings and action.required else ""
+    cells = f"`{shown}`", text + needed
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def page() -> str:
+    """The part, from its heading to the page's end."""
+    parts = [BEGIN, "Made from the code; `--help` of each command says the same.\n"]
+    for words, lines in commands(parser(_RUN)):
+        parts.append("\n".join([f"### {words}\n", "| option | |", "|---|---|", *lines]) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    before = PAGE.read_text("utf-8").partition(BEGIN)[0]
+    PAGE.write_text(before.rstrip("\n") + "\n\n" + page(), "utf-8")
