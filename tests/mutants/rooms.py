@@ -30,9 +30,10 @@ ROOMS: dict[str, Room] = {
          "property/test_histories.py", "property/test_weak_hash.py"),
     ),
     "direct writes": Room(
-        ("write/direct.py", "write/direct_writer.py", "write/commit.py", "write/group_writer.py",
-         "write/compaction.py"),
+        ("write/direct.py", "write/direct_writer.py", "write/commit.py", "write/group_writer.py"),
         ("unit/write/test_group_writer.py", "unit/delta/test_partitions.py",
+         "unit/delta/test_deletion_vector.py", "applier/test_partitions.py",
+         "applier/test_restarts.py",
          "unit/delta/test_statistics.py",
          "unit/write/test_table_commits.py", "applier/test_guards.py", "applier/test_outcomes.py",
          "applier/test_whole.py", "applier/test_equal_values.py", "applier/test_others.py",

@@ -122,6 +122,7 @@ def staged() -> StagedGroup:
 
 def test_what_was_staged() -> None:
     assert staged().tables == ["t.a", "t.b"] and staged().changes == 9
+    assert staged().changes_by_table == {"t.a": 8, "t.b": 1}
     assert StagedGroup(group(), []).already == 0
 
 
