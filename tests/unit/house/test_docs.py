@@ -139,6 +139,15 @@ def test_the_page_has_the_defaults(key: str, default: str) -> None:
     assert default.strip("`") == json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in sorted(DESIGN.glob("*.md")) if page.name != "README.md"],
+    ids=lambda page: page.name,
+)  # fmt: skip
+def test_a_design_page_says_why_what_was_measured_and_what_was_not_taken(page: Path) -> None:
+    headings = re.findall(r"^## (.+)", page.read_text("utf-8"), re.MULTILINE)
+    assert {"Context", "Decision", "Measured", "Rejected"} - set(headings) == set()
+
+
 def test_the_page_has_every_option() -> None:
     """``python -m tests.support.command_page`` makes that part anew."""
     assert command_page.PAGE.read_text("utf-8").endswith("\n" + command_page.page())
