@@ -13,7 +13,7 @@ import pytest
 from spark_repl.config import Config, load
 from spark_repl.errors import ConfigError
 
-EXAMPLE = Path(__file__).parents[2] / "conf" / "replica.toml"
+EXAMPLE = Path(__file__).parents[3] / "conf" / "replica.toml"
 
 
 def fault_of(values: dict[str, Any]) -> str:
