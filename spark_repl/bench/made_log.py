@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
+from ..binlog.event_types import CRC_LENGTH, HEADER, HEADER_LENGTH, EventType
 from ..binlog.events.event import MAGIC
 from ..receiver.own_events import with_checksum
 
@@ -69,7 +69,7 @@ class MadeLog:
 
     def _event(self, kind: int, body: bytes) -> None:
         at, length = self._file.tell(), HEADER_LENGTH + len(body) + CRC_LENGTH
-        head = struct.pack("<IBIIIH", _EPOCH + self._number, kind, 1, length, at + length, 0)
+        head = HEADER.pack(_EPOCH + self._number, kind, 1, length, at + length, 0)
         self._file.write(with_checksum(head + body))
 
 

@@ -3,10 +3,13 @@ at a time and for kernels alike (MySQL source, libs/mysql/binlog/event/binlog_ev
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum, IntFlag
 
 # Bytes.
 HEADER_LENGTH, CRC_LENGTH = 19, 4
+HEADER = struct.Struct("<IBIIIH")
+"""seconds, type, server_id, length, end_log_pos, flags"""
 
 
 class EventType(IntEnum):

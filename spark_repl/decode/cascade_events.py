@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..binlog.rows.change_bits import EXISTED, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..ddl.lower_names import fold
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .cascade_kernel import DELETED, INSERTED, UPDATED
-from .changes import EXISTED
-from .lineage import MOVED
 from .spans import read_images, slices
 
 if TYPE_CHECKING:

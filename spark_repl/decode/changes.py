@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.kernels.jit import jit_allocating
+from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 
-EXISTED, EXISTS, CERTAIN = 1, 2, 4
 CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
 
@@ -130,11 +130,11 @@ def _fold(code: Any, flags: Any, distinct: int) -> Any:
             net[k] = bits
             continue
         before = net[k]
-        if ((before >> 1) & 1) != (bits & 1) and not broken[k]:
+        if (before & EXISTS != 0) != (bits & EXISTED != 0) and not broken[k]:
             broken[k] = i
-        if not bits & 4 and before & 4 and not before & 2:
+        if not bits & CERTAIN and before & CERTAIN and not before & EXISTS:
             continue  # an UPDATE of a row that is surely gone: ignored in idempotent mode
         entry[k] = i
-        net[k] = (before & 1) | (bits & 2) | ((before | bits) & 4)
+        net[k] = (before & EXISTED) | (bits & EXISTS) | ((before | bits) & CERTAIN)
     # No bits left: inserted and deleted again. CERTAIN alone: remove whatever is there.
     return entry, net, first, broken

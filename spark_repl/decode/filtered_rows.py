@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..ddl.column_rules import hidden_columns
 from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..errors import DecodeError, Unconvertible
 from ..position import RelayPosition
-from .changes import EXISTED, EXISTS
-from .lineage import MOVED
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..binlog.kernels.jit import jit_allocating
+from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS, MOVED
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 TARGET, DEFAULT, LOST = -1, -2, -3
 """Instead of a change: the target's row, the default, an image that was folded away."""
-MOVED = 8
-"""Flag of an UPDATE's second half, behind its first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +64,19 @@ def _lineage(code: Any, distinct: int, flags: Any) -> Any:
     last = np.full(distinct, TARGET, np.int64)
     net = np.zeros(distinct, np.uint8)
     for i in range(code.size):
-        k, bits = code[i], flags[i]  # EXISTED 1, EXISTS 2, CERTAIN 4, MOVED 8
+        k, bits = code[i], flags[i]
         before = net[k]
         if bits & MOVED:
             previous[i] = i - 1
-        elif bits & 3 == 2:
+        elif bits & (EXISTED | EXISTS) == EXISTS:
             previous[i] = DEFAULT
         else:
             previous[i] = last[k]
         root[i] = root[previous[i]] if previous[i] >= 0 else i
-        if not bits & 4 and before & 4 and not before & 2:
+        if not bits & CERTAIN and before & CERTAIN and not before & EXISTS:
             continue  # an UPDATE of a row that is surely gone, as ``changes.fold`` has it
         last[k] = i
-        net[k] = (bits & 2) | ((before | bits) & 4)
+        net[k] = (bits & EXISTS) | ((before | bits) & CERTAIN)
     return previous, root
 
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.json.diff import describe, pending_diffs
+from ..binlog.rows.change_bits import EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..errors import DecodeError
 from ..position import RelayPosition
-from .lineage import MOVED
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
@@ -44,7 +44,7 @@ def table_batches(
     paired = np.append(images.flags[1:] & MOVED != 0, False)[heads]
     for at in range(0, len(heads), _BATCH_ROWS):
         head, pair = heads[at : at + _BATCH_ROWS], paired[at : at + _BATCH_ROWS]
-        inserted = images.flags[head] == 2
+        inserted = images.flags[head] == EXISTS
         after = np.where(inserted, head, np.where(pair, head + 1, -1))
         before = np.where(inserted, -1, head)
         owner = ordinals[images.transaction[head]]

@@ -17,16 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.definition import SYSTEM_SCHEMAS
+from ..binlog.rows.change_bits import EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
 from ..ddl.row_filters import check_row_filter
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
-from .changes import CHANGE_BITS, EXISTS, EveryTable, certain, chains
+from .changes import CHANGE_BITS, EveryTable, certain, chains
 from .filtered_rows import filtered
 from .key_hash import hash_binary
-from .lineage import MOVED
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
 from .staged import FilteredTables, Part, Staged, StageTask, same_shape

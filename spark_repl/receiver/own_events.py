@@ -13,7 +13,7 @@ import time
 import zlib
 from typing import TYPE_CHECKING
 
-from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.event_types import CRC_LENGTH, HEADER, HEADER_LENGTH, EventFlag, EventType
 from ..binlog.events.event import MAGIC, parse_format_description
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def make_event(
 ) -> bytes:
     """A whole event. ``checksum``: whether its CRC32 stands at its end."""
     length = HEADER_LENGTH + len(body) + CRC_LENGTH * checksum
-    head = struct.pack(
-        "<IBIIIH", int(time.time()), kind, server_id, length, end_log_pos & 0xFFFFFFFF, flags
-    )
+    head = HEADER.pack(int(time.time()), kind, server_id, length, end_log_pos & 0xFFFFFFFF, flags)
     return with_checksum(head + body) if checksum else head + body
 
 

@@ -8,14 +8,13 @@ in the next file, at the place of the source's log where it stopped, or is begun
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
+from ..binlog.event_types import CRC_LENGTH, HEADER, HEADER_LENGTH, EventFlag, EventType
 from ..binlog.events.transaction import Scan, Stop
 from ..errors import LogError
 from ..position import OFFSET_BITS, OFFSET_MASK
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from .file_head import RelayFile
     from .log import RelayLog
 
-_HEADER = struct.Struct("<IBIIIH")
 _GTIDS = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 _OWN = frozenset((
     EventType.FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS, EventType.ROTATE, EventType.STOP,
@@ -171,7 +169,7 @@ def _events(path: str, begin: int, size: int) -> Iterator[tuple[int, int, int, i
         return
     data = np.memmap(path, np.uint8, "r", shape=(size,)).data
     while begin + HEADER_LENGTH <= size:
-        _, kind, _, length, source_end, flags = _HEADER.unpack_from(data, begin)
+        _, kind, _, length, source_end, flags = HEADER.unpack_from(data, begin)
         if flags & _RELAY_LOG and kind not in _OWN:
             kind = _ROTATE
         yield kind, begin, length, source_end

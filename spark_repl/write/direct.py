@@ -18,7 +18,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from ..binlog.json.diff import CANNOT_APPLY
-from ..decode.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
+from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
 from ..delta import deletion_vector
 from ..delta.columns import read_rows, with_type
 from ..delta.partitions import NO_PARTITION, unplaced

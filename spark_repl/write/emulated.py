@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.kernels.jit import DONE, FULL
+from ..binlog.rows.change_bits import EXISTED
 from ..decode.cascade_kernel import DEEP, DEPTH_MAX, Out, Stack, simulate
 from ..decode.cascade_plan import HINT
 from ..decode.cascade_rows import Events, Graph, Rows
@@ -219,7 +220,7 @@ class _Staging:
             for c in range(len(definition.columns))
         ]
         keyed = bool(definition.primary_key)
-        step = np.ones(len(mine), np.int64) if keyed else np.where(flags == 1, -1, 1)
+        step = np.ones(len(mine), np.int64) if keyed else np.where(flags == EXISTED, -1, 1)
         edges = pa.array(np.arange(len(mine) + 1, dtype=np.int32))
         positions = pa.array(self.changes.positions[transaction[mine]])
         nothing = pa.nulls(len(mine), pa.binary())

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..binlog.kernels.jit import jit_allocating
-from ..decode.lineage import MOVED
+from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 
 Bools = npt.NDArray[np.bool_]
 
@@ -42,8 +42,8 @@ def _effective(code: Any, flags: Any, there: Any, moved: Any) -> Any:
                 exists[to] = True
             else:
                 out[i] = out[i + 1] = False
-        elif change & 3 == 3:
+        elif change & EXISTED and change & EXISTS:
             out[i] = exists[k]
         else:
-            exists[k] = change & 2 != 0
+            exists[k] = change & EXISTS != 0
     return out

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..binlog.rows.change_bits import EXISTED, MOVED
 from ..ddl.defaults import default_value
-from ..decode.changes import EXISTED
-from ..decode.lineage import MOVED
 from ..delta.columns import bits, equal, flat_parts, one_chunk
 from ..errors import DecodeError
 from ..position import RelayPosition

@@ -24,7 +24,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..binlog.json.diff import CANNOT_APPLY
-from ..decode.changes import CERTAIN, DUPLICATE_KEY, EXISTED, EXISTS, MISSING_ROW
+from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
+from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
 from ..delta.columns import literally, quoted
 from ..delta.public_log import bear, told_apart
 from ..delta.table_log import ALONE

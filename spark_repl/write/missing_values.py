@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..binlog.definition import ColumnType, TableDefinition
 from ..binlog.json.diff import apply_diffs, pending_diffs
+from ..binlog.rows.change_bits import EXISTS
 from ..ddl.defaults import default_value
 from ..decode.lineage import DEFAULT, LOST, TARGET, Lineage, along, lineage, sources
 from ..delta.columns import one_chunk
@@ -125,7 +126,7 @@ def assemble(
     held, diffs = one_chunk(staged.column("held")), one_chunk(staged.column("diffs"))
     whole = np.asarray(held.is_null())
     present = bits(held, len(definition.columns))
-    exists = net.flags & 2 != 0
+    exists = net.flags & EXISTS != 0
     entry_of = np.full(distinct, -1, np.int64)
     entry_of[changes.code[net.entry]] = np.arange(len(net.entry))
     missing = MissingValues({}, entry_of[changes.code[line.root[net.entry]]])

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..decode.changes import CERTAIN, EXISTED, EXISTS
+from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ..decode.staged import Part
 from ..delta.columns import one_chunk
 from ..delta.digests import digests

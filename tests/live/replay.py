@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spark_repl.binlog.definition import ColumnType, TableDefinition
-from spark_repl.binlog.rows.partial_images import MOVED
+from spark_repl.binlog.rows.change_bits import MOVED
 from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms

@@ -14,13 +14,12 @@ from typing import ParamSpec, TypeVar
 
 from ...errors import LogError
 from ...gtid import GtidSet, format_gtid, read_varint
-from ..event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType, type_name
+from ..event_types import CRC_LENGTH, HEADER, HEADER_LENGTH, EventFlag, EventType, type_name
 from . import query_status
 
 MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"
 MAGIC_LENGTH = 4
-_HEADER = struct.Struct("<IBIIIH")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -180,7 +179,7 @@ class Incident:
 def parse_header(data: bytes, offset: int = 0) -> Header:
     if len(data) < offset + HEADER_LENGTH:
         raise LogError("event header is cut")
-    return Header(*_HEADER.unpack_from(data, offset))
+    return Header(*HEADER.unpack_from(data, offset))
 
 
 def _guarded(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -31,14 +31,13 @@ from ..kernels.jit import (
     u8,
     u16,
 )
+from .change_bits import EXISTED, EXISTS, MOVED
 from .row_format import MARK, PREFIX, SKIP, RowFormat
 
 # The events of one table don't lie side by side, so the processor doesn't guess what comes next:
 # without telling it so early, walking and locating took three times as long.
 AHEAD = 8
 _FETCHED_BYTES, _LINE_BYTES = 512, 64
-# Flag of the second entry of an UPDATE that is two.
-MOVED = 8
 
 
 class Marks(NamedTuple):
@@ -276,16 +275,16 @@ def walk_change(
     if second <= at:
         return np.int64(-1), n
     if kind != UPDATE:
-        note(n, 2 if kind == WRITE else 1, owner, at, marks.before, entries)
+        note(n, EXISTS if kind == WRITE else EXISTED, owner, at, marks.before, entries)
         return second, n + 1
     behind = skip_image(buffer, second, end, form, marks.after)
     if behind <= second:
         return np.int64(-1), n
     keyless = form.bounds.size == 0
     if keyless or pairs or not same_key(buffer, marks.before, marks.after):
-        note(n, 1, owner, at, marks.before, entries)
-        moved = 2 if keyless and not pairs else 2 | MOVED
+        note(n, EXISTED, owner, at, marks.before, entries)
+        moved = EXISTS if keyless and not pairs else EXISTS | MOVED
         note(n + 1, moved, owner, second, marks.after, entries)
         return behind, n + 2
-    note(n, 3, owner, second, marks.before, entries)
+    note(n, EXISTED | EXISTS, owner, second, marks.before, entries)
     return behind, n + 1

@@ -29,7 +29,8 @@ from ..kernels.jit import (
     jit,
     number,
 )
-from .images import MOVED, Marks, bitmaps_begin, put, same_key
+from .change_bits import MOVED
+from .images import Marks, bitmaps_begin, put, same_key
 
 # Columns of the images' table: null bits and bitmap of the image itself, of the before image that
 # fills its gaps (-1: none), and the bitmap of JSON columns that are diffs (-1: none).
