@@ -24,8 +24,8 @@ from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import MAX_FILE_NO, RelayPosition
 from ..relay.file_head import RelayFile
-from ..relay.file_index import begin, extend
-from ..relay.index_file import FileList, file_name, locked, read_list, sync_folder, write_list
+from ..relay.file_list import FileList, file_name, locked, read_list, sync_folder, write_list
+from ..relay.file_transactions import begin, extend
 from ..relay.log import RelayLog
 from ..relay.published import End, EndWriter
 from ..relay.source_place import unwrapped
