@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.read_rows import Again, Rows
+from spark_repl.apply.read_rows import Again, RowsToRepair
 from spark_repl.apply.repairing import Repairing
 from spark_repl.control.cut import Cut
 from spark_repl.ddl.effect import classify
@@ -42,7 +42,7 @@ class Opened:
         self.point.cut, self.point.copy, self.point.by_hand = CUT, None, 0
         keys = np.zeros(1, np.uint64)
         behind = Cut(50, f"{SET}2", "log", {}, {}, group="")
-        self.rows = Rows(definition(), "t/a", keys, behind, GtidSet.parse(f"{SET}3"), ())
+        self.rows = RowsToRepair(definition(), "t/a", keys, behind, GtidSet.parse(f"{SET}3"), ())
 
     def refused(self) -> Exception | None:
         writer = MagicMock()
