@@ -68,7 +68,7 @@ class TablesAhead:
 
     def has(self, path: str, cut: Cut) -> bool:
         """Whether a table holds the statement before ``cut``."""
-        held, gtids = self._held.get(path), GtidSet.parse(cut.group)
+        held, gtids = self._held.get(path), GtidSet.parse(cut.group_gtids)
         if isinstance(held, SourcePlace):
             place = SourcePlace.of(cut.source)
             return place is not None and held.reaches(place)

@@ -221,7 +221,7 @@ class TableChanges:
                     change = plan()
                 if definition is not None:
                     kept = tracking.definitions
-                    kept.record(table.path, definition, cut.position, cut.group)
+                    kept.record(table.path, definition, cut.position, cut.group_gtids)
                 reach("planned_statement")
                 self._try(table, cut, change)
             if definition is not None:

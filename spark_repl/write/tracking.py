@@ -232,7 +232,7 @@ class Tracking:
         if self.has(table, cut):
             table.logged = definition
             return
-        self.definitions.record(table.path, definition, cut.position, cut.group)
+        self.definitions.record(table.path, definition, cut.position, cut.group_gtids)
         table.definition, table.logged = definition, None
 
     def take_key(self, table: Table, key: tuple[int, ...], before: Cut) -> None:
