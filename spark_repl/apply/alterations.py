@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..ddl.additive import additive
-from ..ddl.alteration import Altered, Kept
+from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.altered import alter
 from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
@@ -195,7 +195,7 @@ class Alterations:
         names = {
             before.columns[origin.number].name: column.name
             for origin, column in zip(made.origins, made.definition.columns, strict=True)
-            if isinstance(origin, Kept) and before.columns[origin.number].name != column.name
+            if isinstance(origin, KeptColumn) and before.columns[origin.number].name != column.name
         }
         if names:
             self._follow(lambda keys: with_referenced(keys, before.name, names), cut)
@@ -230,10 +230,10 @@ def _only_defines(before: TableDefinition, made: Altered) -> bool:
     """Whether no column changes, so that the Delta table stays as it is."""
     after, numbers = made.definition, list(range(len(before.columns)))
     plain = {"visible": True, "kept": False, "logged": None}
+    kept = [o.number if isinstance(o, KeptColumn) and not o.written else None for o in made.origins]
     return (
         not (made.rows_go or made.gone)
-        and [o.number if isinstance(o, Kept) and not o.written else None for o in made.origins]
-        == numbers
+        and kept == numbers
         and all(
             replace(a, **plain) == replace(b, **plain)  # type: ignore[arg-type]
             for a, b in zip(before.columns, after.columns, strict=True)

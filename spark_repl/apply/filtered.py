@@ -17,7 +17,7 @@ from ..ddl.way import Way
 from ..errors import SettingError, StatementError
 
 if TYPE_CHECKING:
-    from ..ddl.filters import Filters
+    from ..ddl.filters import ReplicationFilters
     from ..write.tracking import Tracking
     from .logged import Logged
 
@@ -68,7 +68,7 @@ class FilteredStatements:
         return Way.LEFT_OUT
 
     @staticmethod
-    def _crosses(logged: Logged, rules: Filters) -> bool:
+    def _crosses(logged: Logged, rules: ReplicationFilters) -> bool:
         """Whether a table gets a name, or a partition's rows, from beyond the border."""
         statement = logged.statement
         pairs = list(statement.renames)
@@ -76,7 +76,7 @@ class FilteredStatements:
             pairs.append((statement.alteration.table, statement.alteration.exchanged))
         return any(rules.keeps(old) != rules.keeps(new) for old, new in pairs)
 
-    def _across(self, logged: Logged, rules: Filters) -> Way:
+    def _across(self, logged: Logged, rules: ReplicationFilters) -> Way:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
         statement, tracking = logged.statement, self._tracking
         if len(statement.tables) > 2 or not statement.renames:

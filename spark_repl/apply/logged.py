@@ -37,7 +37,7 @@ class Logged:
         """What tells the statement from others: its GTID, or where it ends on the source, or in a
         log that doesn't say that where it ends there."""
         place = SourcePlace.of(self.cut.source)
-        return self.cut.group or str(place or self.cut.position)
+        return self.cut.group_gtids or str(place or self.cut.position)
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ def shortened(text: str) -> str:
 
 def before(cut: Cut) -> Cut:
     """The cut within the transaction, before what is left of it."""
-    executed = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(cut.group))
+    executed = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(cut.group_gtids))
     return replace(
         cut,
         position=cut.position - 1,
         gtid_executed=str(executed),
-        group="",
+        group_gtids="",
         source=cut.begin,
     )

@@ -102,7 +102,7 @@ class LowWaterMark:
             self._log.source_of(group.end) | {"commit_time": int(group.records["commit_time"][-1])},
             {},
             prepared=tuple(branch.to_json() for branch in group.xa.prepared),
-            group=str(group.gtids),
+            group_gtids=str(group.gtids),
             begin=self._log.source_before(group.start),
         )
 

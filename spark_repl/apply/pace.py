@@ -61,10 +61,10 @@ class Pace:
         gathered = self._left(self._batch, self._latency - max(self._took))
         return max(self.until_group(), gathered)
 
-    def wait(self, left: Callable[[], float], is_ending: Callable[[], bool]) -> bool:
+    def wait(self, left: Callable[[], float], is_stopping: Callable[[], bool]) -> bool:
         """Waits until nothing is ``left``; False when it was to end first."""
         while (seconds := left()) > 0:
-            if is_ending():
+            if is_stopping():
                 return False
             time.sleep(min(seconds, _LOOK_S))
         return True

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ..binlog.table_name import database_of
 from ..ddl.statement import Effect
 from ..position import OFFSET_BITS, OFFSET_MASK
+from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind
 from ..relay.split import is_split, pieces_of
-from ..relay.statement import read_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

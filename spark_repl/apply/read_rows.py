@@ -23,7 +23,7 @@ class Again(Refused):
 
 
 @dataclass
-class Rows:
+class RowsToRepair:
     """What was read of one table. ``keys``: digests, sorted; ``behind``, ``until``: between what
     (``repairing``); ``parts``: the staged rows that go and come, of the ``definition`` that the
     source has; ``path``: the table's, relative to the target.

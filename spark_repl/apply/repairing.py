@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..write.group_writer import GroupWriter
     from ..write.table import Table
     from .applied_log import AppliedLog
-    from .read_rows import Rows
+    from .read_rows import RowsToRepair
     from .resume import ResumePoint
     from .stager import Stager
 
@@ -58,7 +58,7 @@ class Repairing:
         self._stager, self._tracking, self._applied = stager, stager.tracking, applied
         self._repair_of = RowRepair(stager.tracking, stager.workers, writer.writer)
 
-    def carry_out(self, rows: Rows | None, point: ResumePoint) -> ResumePoint:
+    def carry_out(self, rows: RowsToRepair | None, point: ResumePoint) -> ResumePoint:
         """The point from which the applier goes on, with a cut that shows the repaired table.
         Raises OSError, TargetError and others that may pass, and FencedError."""
         if rows is None or rows.done.is_set():
@@ -75,7 +75,7 @@ class Repairing:
         rows.done.set()
         return point
 
-    def _repair(self, rows: Rows, point: ResumePoint) -> ResumePoint:
+    def _repair(self, rows: RowsToRepair, point: ResumePoint) -> ResumePoint:
         table, cut = self._table(rows), self._cut(point)
         if not rows.until.issubset(GtidSet.parse(cut.gtid_executed)):
             raise Again("the tables do not hold what the source had executed when it was read")
@@ -88,7 +88,7 @@ class Repairing:
         tracking.control.publish(cut)
         return replace(point, cut=cut)
 
-    def _table(self, rows: Rows) -> Table:
+    def _table(self, rows: RowsToRepair) -> Table:
         tracking = self._tracking
         if not tracking.options.direct:
             raise Refused('apply.writer is "merge", which repairs no single rows')
@@ -122,7 +122,7 @@ class Repairing:
             raise Again("tables are ahead of the last cut")
         return cut
 
-    def _touched(self, rows: Rows, table: Table, cut: Cut) -> str:
+    def _touched(self, rows: RowsToRepair, table: Table, cut: Cut) -> str:
         """Which transaction between the two cuts may be about one of the keys, "" for none."""
         records = self._between(rows.behind, cut)
         odd = ~np.isin(records["kind"], (*_WITH_ROWS, *WITHOUT_ROWS))
@@ -154,7 +154,7 @@ class Repairing:
             raise Again("the relay log does not hold what was applied while the rows were read")
         return records
 
-    def _holds_key(self, rows: Rows, table: Table, records: Records) -> bool:
+    def _holds_key(self, rows: RowsToRepair, table: Table, records: Records) -> bool:
         stager = self._stager
         group = Group.of(records, np.zeros(len(records), np.int32), len(records))
         spans = spans_of(self._applied.relay, self._applied.base, records, {})

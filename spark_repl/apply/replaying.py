@@ -70,7 +70,7 @@ class Replaying:
         if name != one.name and one.asked == REPLAY:
             fail(tracking.control, one, f"the table is {name} now, and the log says {one.name}")
             return None
-        behind = replace(cut, position=cut.position + by_hand, group="", begin=cut.source)
+        behind = replace(cut, position=cut.position + by_hand, group_gtids="", begin=cut.source)
         if table.position < behind.position:  # else nothing is kept: the log has all
             if one.asked == DROP:
                 self._position(table, behind)

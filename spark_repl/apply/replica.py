@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from ..schedule.stops import Until
     from ..write.cascade_task import Cascaded, CascadeTask
     from .applied_log import AppliedLog
-    from .read_rows import Rows
+    from .read_rows import RowsToRepair
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,9 @@ class Replica:
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
         self.notes: dict[str, Note] = {}
-        self.rows: Rows | None = None  # read anew, for their table: taken in as it is opened
+        self.rows: RowsToRepair | None = (
+            None  # read anew, for their table: taken in as it is opened
+        )
         self._layout = Layout.of(config.target)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None

@@ -32,7 +32,7 @@ class StoppedBetweenGroups(Exception):
 
 
 class RelayStream:
-    """``run`` brings what the log holds to the coordinator. ``is_ending``: whether somebody has
+    """``run`` brings what the log holds to the coordinator. ``is_stopping``: whether somebody has
     asked it to end; asked between batches and about once a second. ``listener`` hears of each
     batch."""
 
@@ -43,18 +43,18 @@ class RelayStream:
         coordinator: Coordinator,
         checkpoint: str,
         retries: Retries,
-        is_ending: Callable[[], bool],
+        is_stopping: Callable[[], bool],
         *,
         group_bytes: int,
         listener: StreamListener | None = None,
     ) -> None:
         self._spark, self._applied, self._coordinator = spark, applied, coordinator
-        self._checkpoint, self._retries, self._is_ending = checkpoint, retries, is_ending
+        self._checkpoint, self._retries, self._is_stopping = checkpoint, retries, is_stopping
         self._most = group_bytes * _BATCH_GROUPS
         self._listener = listener
         self._batching = threading.Lock()
         self._error: BaseException | None = None
-        self._over, self._follows = threading.Event(), False
+        self._stopped, self._follows = threading.Event(), False
 
     def run(self, *, follow: bool) -> None:
         """Returns when it was asked to end, at ``--until``, or unless ``follow`` at the log's end.
@@ -91,9 +91,9 @@ class RelayStream:
             writer = writer.trigger(processingTime="0 seconds")
         else:
             writer = writer.trigger(availableNow=True)
-        self._over = over = threading.Event()
+        self._stopped = stopped = threading.Event()
         self._follows = follow
-        if not self._is_ending():
+        if not self._is_stopping():
             self._coordinator.begin_ahead(self._applied.index)
         if self._listener is not None:
             writer = writer.queryName(self._listener.name)
@@ -101,14 +101,14 @@ class RelayStream:
         query = writer.start()
         try:
             while not query.awaitTermination(1):
-                if self._is_ending() or self._error is not None or self.has_met_until():
+                if self._is_stopping() or self._error is not None or self.has_met_until():
                     break
         except Exception as error:  # whatever ended the stream is said once
             if self._error is None and temporary(error):
                 raise
             self._error = self._error or self._translated(error)
         finally:
-            over.set()
+            stopped.set()
             with self._batching:  # stopping the query interrupts what a batch asks of the JVM
                 pass
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
@@ -119,7 +119,7 @@ class RelayStream:
     def _batch(self, frame: DataFrame, number: int) -> None:
         """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
         with self._batching:
-            if self._is_ending() or self._coordinator.reached_until:
+            if self._is_stopping() or self._coordinator.reached_until:
                 raise StoppedBetweenGroups
             try:
                 self._apply(frame)
@@ -133,8 +133,8 @@ class RelayStream:
     def _gather(self) -> None:
         """Waits for more before the stream asks what is there; not where it is to end."""
         if self._follows and not self._coordinator.reached_until:
-            pace, over = self._coordinator.pace, self._over
-            pace.wait(pace.until_batch, lambda: over.is_set() or self._is_ending())
+            pace, stopped = self._coordinator.pace, self._stopped
+            pace.wait(pace.until_batch, lambda: stopped.is_set() or self._is_stopping())
 
     def _apply(self, frame: DataFrame) -> None:
         first, last, count = self._retries.run(lambda: extent(frame))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
 from ..control.left_out import LeftTable
-from ..ddl.alteration import Kept
+from ..ddl.alteration import KeptColumn
 from ..ddl.online_tools import Role, copied, tool_table
 from ..ddl.renamed import like, rename
 from ..ddl.session import Session
@@ -202,7 +202,7 @@ class ToolTables:
 def _other_names(before: TableDefinition, made: Altered) -> list[str]:
     """The columns that have another name than before."""
     pairs = zip(made.origins, made.definition.columns, strict=True)
-    kept = [(before.columns[o.number], column) for o, column in pairs if isinstance(o, Kept)]
+    kept = [(before.columns[o.number], column) for o, column in pairs if isinstance(o, KeptColumn)]
     return [old.name for old, column in kept if old.name.lower() != column.name.lower()]
 
 

@@ -15,10 +15,10 @@ from ..binlog.events.xid import DAMAGED, Xid
 from ..control.xa_store import XaStore
 from ..errors import SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
+from ..relay.logged_query import read_statement
 from ..relay.pieces import Piece, size_of
 from ..relay.record import Flag, Kind, gtid_text
 from ..relay.split import is_split, pieces_of
-from ..relay.statement import read_statement
 from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ..schedule.group import XA_PARTS, Records
 

@@ -22,8 +22,8 @@ from ..decode.staged import StageTask
 from ..position import RelayPosition
 from ..relay.index import build_index, file_indexes
 from ..relay.log import RelayLog, open_log
+from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind
-from ..relay.statement import read_statement
 from ..schedule.group import Group
 from ..schedule.tasks import stage_tasks
 from .memory import Memory

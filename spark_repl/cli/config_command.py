@@ -17,7 +17,7 @@ from ..config import Config, Source, load, read_values, toml
 from ..config.tables import TableRule
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
 from ..ddl.policy import Policies
 from ..ddl.row_filters import check_row_filters, names_of
@@ -157,7 +157,11 @@ def explain(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.table!r} is no table", hint="give DATABASE.TABLE")
     config = load(options.config)
     folds = config.source.lower_case_table_names > 0
-    filters, rules, table = Filters.of(config.filters), TableRules(config.tables), options.table
+    filters, rules, table = (
+        ReplicationFilters.of(config.filters),
+        TableRules(config.tables),
+        options.table,
+    )
     if folds:
         filters, rules, table = filters.folded(), rules.folded(), fold(table)
     own = filters.rewrites.table(table)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..config import Config
-    from ..verify.verifier import Limits
+    from ..verify.verifier import VerifyLimits
 
 UNDECIDED = 3
 _NICE = 10
@@ -74,7 +74,7 @@ def _stand_back(parent: int) -> None:
 
 
 def _between(
-    options: argparse.Namespace, config: Config, only: tuple[str, ...], limits: Limits
+    options: argparse.Namespace, config: Config, only: tuple[str, ...], limits: VerifyLimits
 ) -> int:
     for name in ("repair", "rows_per_second", "wait", "sample"):
         if getattr(options, name):
@@ -95,16 +95,16 @@ def _between(
     return 1 if found["differing"] or found["not_compared"] else 0
 
 
-def _limits(options: argparse.Namespace, workers: int) -> Limits:
-    from ..verify.verifier import Limits
+def _limits(options: argparse.Namespace, workers: int) -> VerifyLimits:
+    from ..verify.verifier import VerifyLimits
 
-    usual = Limits(workers)
+    usual = VerifyLimits(workers)
     given = (options.connections, options.rows_per_second, options.wait, options.show)
     connections, rows, wait, show = given
     for name, value in (("connections", connections), ("rows-per-second", rows)):
         if value is not None and value < 1:
             raise ConfigError(f"--{name} {value}: give 1 or more")
-    return Limits(
+    return VerifyLimits(
         connections or workers, rows or 0, usual.wait_s if wait is None else wait,
         usual.shown if show is None else show, options.sample or 100, repairs=options.repair,
     )  # fmt: skip

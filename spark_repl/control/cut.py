@@ -54,7 +54,7 @@ class Cut:
     prepared: tuple[
         Mapping[str, Any], ...
     ] = ()  # XA branches (schedule/branches), as JSON has them
-    group: str = ""  # GTIDs of the group that ends here, for the tables' commits
+    group_gtids: str = ""  # of the group that ends here, for the tables' commits
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     quarantined: Mapping[str, InQuarantine] = field(default_factory=dict)
     begin: Mapping[str, Any] = field(default_factory=dict)

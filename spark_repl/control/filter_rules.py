@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..errors import SettingError
 from .table_paths import current_paths
 
@@ -27,13 +27,15 @@ log = logging.getLogger(__name__)
 _KIND = "filters"
 
 
-def recorded(control: Control) -> tuple[Filters, datetime | None]:
+def recorded(control: Control) -> tuple[ReplicationFilters, datetime | None]:
     """The rules that were recorded last, and when that was; None: no rule was ever given."""
     rows = control.rows(_KIND)
-    return (Filters.from_json(rows[-1]["detail"]), rows[-1]["at"]) if rows else (Filters(), None)
+    if not rows:
+        return ReplicationFilters(), None
+    return ReplicationFilters.from_json(rows[-1]["detail"]), rows[-1]["at"]
 
 
-def record(control: Control, rules: Filters) -> None:
+def record(control: Control, rules: ReplicationFilters) -> None:
     """Writes the rules that hold from here on, where they are others than before; the caller owns
     the target. Raises SettingError where tables have names that are rewritten otherwise now."""
     before, text = recorded(control)[0], rules.to_json()
@@ -55,9 +57,9 @@ def record(control: Control, rules: Filters) -> None:
 class FilterRules:
     """The rules of one target. ``names``: how its source compares names."""
 
-    def __init__(self, control: Control, rules: Filters, names: NameCase) -> None:
+    def __init__(self, control: Control, rules: ReplicationFilters, names: NameCase) -> None:
         self._control, self._rules, self._names = control, rules, names
-        self._earlier: tuple[Filters, ...] = ()
+        self._earlier: tuple[ReplicationFilters, ...] = ()
         self.origins: dict[str, str] = {}
         """the source's name of each table that has been seen, where databases are rewritten"""
 
@@ -65,10 +67,12 @@ class FilterRules:
         """Takes in the rules of earlier times, and records those of now where they are others."""
         record(self._control, self._rules)
         texts = {str(row["detail"]) for row in self._control.rows(_KIND)}
-        self._earlier = tuple(map(Filters.from_json, sorted(texts - {self._rules.to_json()})))
+        self._earlier = tuple(
+            map(ReplicationFilters.from_json, sorted(texts - {self._rules.to_json()}))
+        )
 
     @property
-    def now(self) -> Filters:
+    def now(self) -> ReplicationFilters:
         return self._as_named(self._rules)
 
     def seen(self, made: TableDefinition) -> None:
@@ -89,5 +93,5 @@ class FilterRules:
         """Whether rows of the table may have been left out by rules that hold no more."""
         return any(not self._as_named(rules).keeps(table) for rules in self._earlier)
 
-    def _as_named(self, rules: Filters) -> Filters:
+    def _as_named(self, rules: ReplicationFilters) -> ReplicationFilters:
         return rules.folded() if self._names.folds and rules.any else rules

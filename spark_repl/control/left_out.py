@@ -82,9 +82,9 @@ class LeftOut:
             self.tables = {other: table for other, table in self.tables.items() if other != name}
 
     def _record(self, detail: str, cut: Cut) -> None:
-        row = cut.position, cut.group, detail
+        row = cut.position, cut.group_gtids, detail
         if row not in self._recorded:
             self._control.write(
-                _KIND, position=cut.position, gtid_executed=cut.group, detail=detail
+                _KIND, position=cut.position, gtid_executed=cut.group_gtids, detail=detail
             )
             self._recorded.add(row)

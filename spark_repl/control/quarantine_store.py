@@ -42,7 +42,7 @@ _EVENTS = ".events"
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptTransactions:
     """The transactions of one file. ``sizes`` in bytes, ``at``: their places in the log's order
     (packed), ``ends``: where they end there; ``commit_times`` in microseconds."""
 
@@ -78,10 +78,10 @@ class QuarantineStore:
     def __init__(self, folder: str, root: str) -> None:
         self.folder, self._root = folder, root
 
-    def keep(self, number: str, spans: Sequence[Span], records: Any) -> Kept:
+    def keep(self, number: str, spans: Sequence[Span], records: Any) -> KeptTransactions:
         """Copies the transactions of ``spans``, whose index records these are, durably: of the
         quarantine of this id. Raises OSError, and TargetError where the relay log is shorter."""
-        made = Kept(
+        made = KeptTransactions(
             self._path(number, int(records["end"][-1])),
             np.concatenate([span.ends - span.starts for span in spans]),
             records["position"].astype(np.int64),
@@ -106,7 +106,7 @@ class QuarantineStore:
     def _names(self, number: str) -> list[str]:
         return sorted(storage.names(os.path.join(self.folder, number)))
 
-    def kept(self, number: str) -> list[Kept]:
+    def kept(self, number: str) -> list[KeptTransactions]:
         """All that is kept of a quarantine, in the log's order. Raises OSError, TargetError and
         FormatError for a file that can't be read."""
         folder = os.path.join(self.folder, number)
@@ -134,7 +134,7 @@ class QuarantineStore:
                 storage.remove_folder(os.path.join(self.folder, number))
 
 
-def _write(out: BinaryIO, spans: Sequence[Span], made: Kept) -> None:
+def _write(out: BinaryIO, spans: Sequence[Span], made: KeptTransactions) -> None:
     for span in spans:
         apart = np.flatnonzero(span.starts[1:] != span.ends[:-1]) + 1
         firsts, lasts = np.append(0, apart), np.append(apart, len(span)) - 1
@@ -151,7 +151,7 @@ def _write(out: BinaryIO, spans: Sequence[Span], made: Kept) -> None:
     out.write(text + _TAIL.pack(len(text), _MAGIC))
 
 
-def _read(path: str) -> Kept:
+def _read(path: str) -> KeptTransactions:
     with storage.open_input(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL.size))
@@ -165,7 +165,7 @@ def _read(path: str) -> Kept:
         file.seek(size - _TAIL.size - length)
         text = file.read(length).decode()
     fields = json.loads(formats.unstamp(text, _FORMAT, "a file of the quarantine", path))
-    kept = Kept(
+    kept = KeptTransactions(
         path,
         np.array(fields["sizes"], np.int64),
         np.array(fields["at"], np.int64),

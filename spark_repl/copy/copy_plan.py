@@ -12,7 +12,7 @@ from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.table_paths import used_paths
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
 from ..errors import ConfigError, NoTableError, SourceError, TargetError
 from ..gtid import GtidSet
@@ -62,7 +62,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     copy = _patient_plan(config, control, only)
     control.claim()
     try:
-        _record(control, copy, Filters.of(config.filters))
+        _record(control, copy, ReplicationFilters.of(config.filters))
     finally:
         control.release()
     return copy
@@ -89,14 +89,14 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
             log.warning("%s: the copy is planned anew", error)
 
 
-def _record(control: Control, copy: Copy, filters: Filters) -> None:
+def _record(control: Control, copy: Copy, filters: ReplicationFilters) -> None:
     filter_rules.record(control, filters)
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)
     record_copy(control, copy)
 
 
-def _check_kept(only: tuple[str, ...], filters: Filters) -> None:
+def _check_kept(only: tuple[str, ...], filters: ReplicationFilters) -> None:
     """Raises ConfigError for a table that the filters leave out."""
     for name in only:
         if not filters.keeps(name):
@@ -134,7 +134,7 @@ def plan_again(
             copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
             if waits and (gone := set(only) - set(newest.waiting)):
                 raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
-        _record(control, copy, Filters.of(config.filters))
+        _record(control, copy, ReplicationFilters.of(config.filters))
     return copy
 
 
@@ -153,7 +153,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             held = connection.server().executed
         lower_case = int(server.variables[name_case.KEY])
         only = tuple(map(fold, only)) if lower_case else only
-        filters = Filters.of(config.filters)
+        filters = ReplicationFilters.of(config.filters)
         _check_kept(only, filters.folded() if lower_case else filters)
         for unmet in unmet_on(connection.rows, config):
             log.warning("%s", unmet)

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy
 from ..control.layout import Layout
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..delta.log_replay import last_user_metadata
 from ..delta.public_log import open_table_log
 from ..delta.stamp import Stamp
@@ -111,7 +111,7 @@ class FirstCopy:
         self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config)
         delta, self.config = open_table_log(spark, config)
-        self._filters = Filters.of(config.filters)
+        self._filters = ReplicationFilters.of(config.filters)
         self.tracking = Tracking(self.layout, self.control, delta, options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0

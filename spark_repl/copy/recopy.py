@@ -35,7 +35,7 @@ from ..errors import (
 )
 from ..gtid import GtidSet
 from ..receiver.report import has_received
-from ..relay.index_file import replace_file
+from ..relay.file_list import replace_file
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
 from ..runtime.retry import Stopped, disk_full, first_line, temporary

@@ -16,7 +16,7 @@ import pyarrow as pa
 from .. import formats
 from ..control.layout import Layout
 from ..errors import FormatError
-from ..relay.index_file import replace_file
+from ..relay.file_list import replace_file
 from ..runtime.private_files import make_folder
 
 if TYPE_CHECKING:

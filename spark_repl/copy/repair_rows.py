@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..apply.read_rows import Again, Refused, Rows
+from ..apply.read_rows import Again, Refused, RowsToRepair
 from ..binlog.types.forms import Forms
 from ..ddl.column_rules import ColumnRules
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.table_rules import TableRules
 from ..gtid import GtidSet
 from ..source.account import mask_key
@@ -110,7 +110,7 @@ def stage_gone(task: _Gone) -> Part:
     return staged_rows(task.out, task.definition, whole, task.position, exist=False)
 
 
-def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Rows:
+def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> RowsToRepair:
     """Reads what a request asks for, behind a ``cut``; staged files go into ``folder``. Raises
     Refused, and what the source said."""
     wanted = RepairRequest.read(request)
@@ -137,7 +137,7 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     gone = _Gone(str(request), definition, found, cut.position, str(folder / "gone.arrow"))
     parts = [*run(stage_gone, [gone]), *(part for part, _ in done)]
     staged = tuple(part for part in parts if part.rows)
-    return Rows(definition, at.path, keys, cut, until, staged)
+    return RowsToRepair(definition, at.path, keys, cut, until, staged)
 
 
 def _wait_for(config: Config, behind: GtidSet) -> None:
@@ -157,7 +157,7 @@ def _definition(config: Config, name: str, source: DumpConnection) -> TableDefin
     """The target's table of what the source has under the name now."""
     rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
     rules = rules.folded() if case_of_names(source.rows) > 0 else rules
-    (table,) = list_tables(source.rows, (name,), Filters.of(config.filters))
+    (table,) = list_tables(source.rows, (name,), ReplicationFilters.of(config.filters))
     target = config.target
     forms = Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as)
     return rules.shaped(forms.apply(table.definition))

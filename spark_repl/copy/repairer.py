@@ -28,7 +28,7 @@ from .repair_request import RepairRequest, left
 from .repair_rows import read
 
 if TYPE_CHECKING:
-    from ..apply.read_rows import Rows
+    from ..apply.read_rows import RowsToRepair
     from ..apply.replica import Replica
     from ..config import Config
     from ..control.control import Control
@@ -70,7 +70,7 @@ class Repairer:
             record(self._applier.tracking.control, Repair(request.name, "", refused=reason))
             request.unlink(missing_ok=True)
 
-    def _rows(self, request: Path, folder: Path) -> Rows:
+    def _rows(self, request: Path, folder: Path) -> RowsToRepair:
         """The rows that were taken in. Raises Refused."""
         reason = ""
         for attempt in range(_ATTEMPTS):
@@ -92,7 +92,7 @@ class Repairer:
             reason = str(rows.refused)
         raise Refused(f"{reason}, at each of {_ATTEMPTS} attempts")
 
-    def _read(self, request: Path, folder: Path) -> Rows:
+    def _read(self, request: Path, folder: Path) -> RowsToRepair:
         cut = last_cut(self._applier.tracking.control)
         try:
             return read(self._config, self._run, request, cut, folder)
@@ -121,7 +121,7 @@ def last_cut(control: Control) -> Cut:
     return stands.cut
 
 
-def answer_to(request: Path, taken_in: Callable[[Path], Rows]) -> Repair:
+def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair:
     """What became of a request, whose staged files lie in a folder beside it meanwhile."""
     folder = request.with_suffix(".read")
     make_folder(folder)

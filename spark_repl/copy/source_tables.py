@@ -20,13 +20,13 @@ from ..binlog.definition import (
 )
 from ..binlog.table_name import parts_of, table_name
 from ..ddl.effect import Effect, classify
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold, folded_definition
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SchemaError, SourceError
 
 Query = Callable[[str], list[tuple[Any, ...]]]
-_NO_FILTERS = Filters()
+_NO_FILTERS = ReplicationFilters()
 
 _CHUNK_BYTES, _CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 48 << 20, 2_000, 400_000
 _SYSTEM = ", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))
@@ -94,7 +94,7 @@ def full_name(definition: TableDefinition) -> str:
 
 
 def list_tables(
-    query: Query, only: tuple[str, ...] = (), filters: Filters = _NO_FILTERS
+    query: Query, only: tuple[str, ...] = (), filters: ReplicationFilters = _NO_FILTERS
 ) -> list[SourceTable]:
     """The users' tables that ``filters`` keep (``only`` those, if given), largest first, under
     their names in the target. Raises SchemaError for one that can't be copied, or has another's

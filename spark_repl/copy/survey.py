@@ -16,7 +16,7 @@ from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import table_name
 from ..binlog.types.forms import Forms
 from ..ddl.column_rules import ColumnRules
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.row_filters import check_row_filter
 from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SourceError, SparkReplError
@@ -236,7 +236,7 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
 
 def _rules_fit(query: Query, config: Config) -> Callable[[TableDefinition], None]:
     """What raises SettingError for a table that ``[[tables]]`` has no meaning for."""
-    filters, rules = Filters.of(config.filters), ColumnRules(TableRules(config.tables))
+    filters, rules = ReplicationFilters.of(config.filters), ColumnRules(TableRules(config.tables))
     if case_of_names(query) > 0:
         filters, rules = filters.folded(), rules.folded()
     target = config.target

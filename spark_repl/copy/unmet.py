@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of, plain_name, table_name
 from ..config.wildcards import fits
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
 from ..ddl.table_rules import TableRules
 from .source_tables import Query, case_of_names
@@ -26,14 +26,14 @@ def unmet_on(query: Query, config: Config) -> list[str]:
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM})"
     )
     names = [table_name(str(database), str(table)) for database, table in listed]
-    filters, rules = Filters.of(config.filters), TableRules(config.tables)
+    filters, rules = ReplicationFilters.of(config.filters), TableRules(config.tables)
     if case_of_names(query) > 0:
         names = [fold(name) for name in names]
         filters, rules = filters.folded(), rules.folded()
     return list(unmet(names, filters, rules))
 
 
-def unmet(tables: Iterable[str], filters: Filters, rules: TableRules) -> Iterator[str]:
+def unmet(tables: Iterable[str], filters: ReplicationFilters, rules: TableRules) -> Iterator[str]:
     """A sentence for each entry that fits none of the source's ``tables`` (db.table)."""
     logged = [*tables]
     databases = {database_of(name) for name in logged}

@@ -11,10 +11,10 @@ from ..binlog.definition import Form
 from .moments import put_utc, time_array, zero_date
 from .to_number import bit_array
 from .to_text import store_bytes
-from .type_change import Kind, TypeChange, kind_of
+from .type_change import TypeChange, TypeFamily, family_of
 
-_NUMBERS = (Kind.INTEGER, Kind.REAL, Kind.YEAR, Kind.DECIMAL)
-_EMPTY = (Kind.TEXT, Kind.ENUM, Kind.SET)
+_NUMBERS = (TypeFamily.INTEGER, TypeFamily.REAL, TypeFamily.YEAR, TypeFamily.DECIMAL)
+_EMPTY = (TypeFamily.TEXT, TypeFamily.ENUM, TypeFamily.SET)
 
 
 def without_nulls(values: pa.Array, change: TypeChange) -> pa.Array:
@@ -22,29 +22,29 @@ def without_nulls(values: pa.Array, change: TypeChange) -> pa.Array:
     or no such default."""
     if not change.before.nullable:
         raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")
-    if change.session.is_strict and kind_of(change.after) != Kind.TIMESTAMP:
+    if change.session.is_strict and family_of(change.after) != TypeFamily.TIMESTAMP:
         raise change.refused("there are NULLs, which a strict server refuses")
     return pc.fill_null(values, _default(change)[0])
 
 
 def _default(change: TypeChange) -> pa.Array:
-    after, kind = change.after, kind_of(change.after)
+    after, kind = change.after, family_of(change.after)
     nothing, there = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     if kind in _NUMBERS:
-        text = f"{0:.{after.scale}f}" if kind == Kind.DECIMAL else "0"
+        text = f"{0:.{after.scale}f}" if kind == TypeFamily.DECIMAL else "0"
         return pa.array([text]).cast(after.arrow_type)
-    if kind == Kind.BIT:
+    if kind == TypeFamily.BIT:
         return bit_array(pa.array([0]).cast(pa.decimal256(22, 0)), after.meta)
     if kind in _EMPTY:
         return pa.array([""])
-    if kind == Kind.BYTES:
+    if kind == TypeFamily.BYTES:
         return store_bytes(pa.array([b""]), after).values
-    if kind == Kind.TIME:
+    if kind == TypeFamily.TIME:
         return time_array(nothing, there, after)
-    if kind == Kind.JSON and after.form == Form.USUAL:
+    if kind == TypeFamily.JSON and after.form == Form.USUAL:
         return pa.array(["null"])
-    if kind == Kind.TIMESTAMP and change.session.at:
+    if kind == TypeFamily.TIMESTAMP and change.session.at:
         return put_utc(np.array([change.session.at], np.int64), there, after)
-    if kind in (Kind.DATE, Kind.DATETIME) and after.form == Form.TEXT:
+    if kind in (TypeFamily.DATE, TypeFamily.DATETIME) and after.form == Form.TEXT:
         return pa.array([zero_date(after)])
     raise change.refused("there are NULLs, for which the type has no default that is known")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .alteration import Altered, Computed, Filled, Kept, Now, Restored
+from .alteration import Altered, Computed, Filled, KeptColumn, Now, Restored
 from .type_change import described
 from .widening import widens
 
@@ -45,7 +45,7 @@ def additive(target: TableDefinition, made: Altered, *, keeps: bool) -> Altered:
     has that is kept, and for a table without a key: nothing would tell its rows apart.
     """
     own = [number for number, column in enumerate(target.columns) if not column.kept]
-    left = {o.number for o in made.origins if isinstance(o, Kept)}
+    left = {o.number for o in made.origins if isinstance(o, KeptColumn)}
     gone = {own[i] for i in range(len(own)) if i not in left} if keeps else set[int]()
     spare = {target.columns[i].name.lower(): i for i in gone}
     spare |= {c.name.lower(): i for i, c in enumerate(target.columns) if c.kept}
@@ -55,7 +55,7 @@ def additive(target: TableDefinition, made: Altered, *, keeps: bool) -> Altered:
         zip(made.origins, made.definition.columns, strict=True)
     ):
         at = spare.get(column.name.lower())
-        if isinstance(origin, Kept):
+        if isinstance(origin, KeptColumn):
             if at is not None:
                 raise _refused(target, f"the target keeps a column {column.name} that was dropped")
             at, is_key = own[origin.number], number in key or not key
@@ -63,7 +63,7 @@ def additive(target: TableDefinition, made: Altered, *, keeps: bool) -> Altered:
             follows = not keeps and _is_changed(old, column)
             merged = column if follows else _merged(target, old, column, key=is_key)
             written = origin.written and (follows or not _has_type(old, merged))
-            places.append(_Place(merged, Kept(at, written), at))
+            places.append(_Place(merged, KeptColumn(at, written), at))
         elif at is not None:
             places.append(_restored(target, at, column, origin, key=number in key))
             del spare[column.name.lower()]
@@ -104,7 +104,7 @@ def _with_kept(places: list[_Place], before: Sequence[Column], kept: Sequence[in
         numbers = [place.before for place in places]
         nearest = max((n for n in numbers if n < number), default=-1)
         at = numbers.index(nearest) + 1 if nearest >= 0 else 0
-        places.insert(at, _Place(column, Kept(number), number))
+        places.insert(at, _Place(column, KeptColumn(number), number))
 
 
 def _restored(
@@ -117,7 +117,7 @@ def _restored(
     if not isinstance(origin, Filled | Now):
         return _Place(merged, origin, number)
     plain = origin == _NULL
-    return _Place(merged, Kept(number) if plain else Restored(number, origin), number)
+    return _Place(merged, KeptColumn(number) if plain else Restored(number, origin), number)
 
 
 def _is_changed(before: Column, after: Column) -> bool:

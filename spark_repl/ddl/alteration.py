@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptColumn:
     """The column ``number`` of the table before, converted where the type is another one.
     ``written``: whether the statement says its type."""
 
@@ -57,7 +57,7 @@ class Restored:
     new: Filled | Now
 
 
-Origin = Kept | Filled | Now | Computed | Unknown | Restored
+Origin = KeptColumn | Filled | Now | Computed | Unknown | Restored
 
 
 @dataclass(frozen=True, slots=True)

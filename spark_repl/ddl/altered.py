@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
 from ..errors import StatementError
 from .actions import Alteration, RowsGo, SetCharset
-from .alteration import Altered, Kept
+from .alteration import Altered, KeptColumn
 from .altered_keys import altered_foreign_keys, altered_keys, without_inline_keys
 from .altered_partitions import altered_partitions
 from .arrangement import Entry, arranged
@@ -41,7 +41,7 @@ def alter(
     """
     alteration = statement if isinstance(statement, Alteration) else statement.alteration
     if alteration is None:
-        return Altered(definition, tuple(Kept(i) for i in range(len(definition.columns))))
+        return Altered(definition, tuple(KeptColumn(i) for i in range(len(definition.columns))))
     try:
         if not session.inline_keys:
             alteration = without_inline_keys(alteration)

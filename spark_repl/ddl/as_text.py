@@ -14,24 +14,24 @@ from .exact import exact
 from .moments import moment_text, read_moments, read_times, time_text
 from .number_text import real_text
 from .to_text import store_raw, store_text
-from .type_change import Converted, Kind, TypeChange, kind_of
+from .type_change import Converted, TypeChange, TypeFamily, family_of
 
 
 def number_text(values: pa.Array, change: TypeChange) -> pa.Array:
     """Raises Unconvertible where it isn't known how a number is printed."""
-    before, kind = change.before, kind_of(change.before)
-    if kind == Kind.YEAR:
+    before, kind = change.before, family_of(change.before)
+    if kind == TypeFamily.YEAR:
         return pc.utf8_lpad(values.cast(pa.string()), 4, "0")
-    if not change.plain and kind != Kind.BIT and (before.unsigned or kind == Kind.REAL):
+    if not change.plain and kind != TypeFamily.BIT and (before.unsigned or kind == TypeFamily.REAL):
         raise change.refused("whether it is ZEROFILL, or has a number of digits, is not known")
-    if kind == Kind.REAL:
+    if kind == TypeFamily.REAL:
         return real_text(values, change)
     return plain_text(exact(values, change))
 
 
 def _number(values: pa.Array, change: TypeChange) -> Converted:
     before, after = change.before, change.after
-    if kind_of(before) != Kind.BIT or after.type != ColumnType.BLOB:
+    if family_of(before) != TypeFamily.BIT or after.type != ColumnType.BLOB:
         return store_text(number_text(values, change), change)
     if before.meta == 1:
         values = pc.if_else(values, b"\1", b"\0")
@@ -40,10 +40,10 @@ def _number(values: pa.Array, change: TypeChange) -> Converted:
 
 def _moment(values: pa.Array, change: TypeChange) -> Converted:
     before = change.before
-    if before.form == Form.TEXT and kind_of(before) != Kind.TIMESTAMP:
+    if before.form == Form.TEXT and family_of(before) != TypeFamily.TIMESTAMP:
         return store_text(values, change)
     micros, missing = read_moments(values, change)
-    is_date = kind_of(before) == Kind.DATE
+    is_date = family_of(before) == TypeFamily.DATE
     return store_text(moment_text(micros, missing, before.meta, is_date), change)
 
 
@@ -79,21 +79,21 @@ def _vector(values: pa.Array, change: TypeChange) -> Converted:
     return store_raw(pa.Array.from_buffers(pa.binary(), len(values), buffers), change)
 
 
-AS_TEXT: dict[Kind, Callable[[pa.Array, TypeChange], Converted]] = {
-    Kind.INTEGER: _number,
-    Kind.DECIMAL: _number,
-    Kind.REAL: _number,
-    Kind.YEAR: _number,
-    Kind.BIT: _number,
-    Kind.TEXT: store_text,
-    Kind.BYTES: store_raw,
-    Kind.ENUM: store_text,
-    Kind.SET: store_text,
-    Kind.DATE: _moment,
-    Kind.DATETIME: _moment,
-    Kind.TIMESTAMP: _moment,
-    Kind.TIME: _time,
-    Kind.JSON: _json,
-    Kind.GEOMETRY: _geometry,
-    Kind.VECTOR: _vector,
+AS_TEXT: dict[TypeFamily, Callable[[pa.Array, TypeChange], Converted]] = {
+    TypeFamily.INTEGER: _number,
+    TypeFamily.DECIMAL: _number,
+    TypeFamily.REAL: _number,
+    TypeFamily.YEAR: _number,
+    TypeFamily.BIT: _number,
+    TypeFamily.TEXT: store_text,
+    TypeFamily.BYTES: store_raw,
+    TypeFamily.ENUM: store_text,
+    TypeFamily.SET: store_text,
+    TypeFamily.DATE: _moment,
+    TypeFamily.DATETIME: _moment,
+    TypeFamily.TIMESTAMP: _moment,
+    TypeFamily.TIME: _time,
+    TypeFamily.JSON: _json,
+    TypeFamily.GEOMETRY: _geometry,
+    TypeFamily.VECTOR: _vector,
 }

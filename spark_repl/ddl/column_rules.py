@@ -16,7 +16,7 @@ from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
-from .alteration import Altered, Filled, Kept, Unknown
+from .alteration import Altered, Filled, KeptColumn, Unknown
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
     """Where the target's column comes from, whose source's comes from ``origin``."""
     if isinstance(origin, Unknown):
         return origin
-    if isinstance(origin, Kept):
+    if isinstance(origin, KeptColumn):
         number = there.own[origin.number]
         old = there.columns[number] if number >= 0 else None
         if old is None or old.mask != column.mask:
@@ -187,9 +187,9 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
                 hint=f"{_HINT}, so that both names are treated alike",
             )
         if not column.mask:
-            return Kept(number, origin.written)
+            return KeptColumn(number, origin.written)
         if column.mask == "null" or _is_same(old, column):
-            return Kept(number)
+            return KeptColumn(number)
         raise _unknown(there, f"column {column.name}, which is masked, becomes another type")
     if column.mask:
         if origin == Filled("NULL") and not column.mask.startswith("constant"):

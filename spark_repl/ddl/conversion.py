@@ -24,15 +24,17 @@ from .text_moment import text_moments
 from .text_number import store_number_text
 from .to_json import store_json
 from .to_number import store_exact, store_integer, store_real
-from .type_change import Converted, Kind, TypeChange, by_distinct, kind_of
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
 
-_NUMBERS = frozenset((Kind.INTEGER, Kind.DECIMAL, Kind.YEAR, Kind.BIT, Kind.REAL))
-_MOMENTS = frozenset((Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP))
-_TEXTS = frozenset((Kind.TEXT, Kind.BYTES))
-_MEMBERS = frozenset((Kind.ENUM, Kind.SET))
+_NUMBERS = frozenset(
+    (TypeFamily.INTEGER, TypeFamily.DECIMAL, TypeFamily.YEAR, TypeFamily.BIT, TypeFamily.REAL)
+)
+_MOMENTS = frozenset((TypeFamily.DATE, TypeFamily.DATETIME, TypeFamily.TIMESTAMP))
+_TEXTS = frozenset((TypeFamily.TEXT, TypeFamily.BYTES))
+_MEMBERS = frozenset((TypeFamily.ENUM, TypeFamily.SET))
 
 
 def convert(values: pa.Array, change: TypeChange) -> pa.Array:
@@ -44,7 +46,7 @@ def convert(values: pa.Array, change: TypeChange) -> pa.Array:
     if before.arrow_type is None or after.arrow_type is None:
         raise change.refused("there is no place for such values")
     if same_type(before, after):
-        if kind_of(before) in (Kind.REAL, Kind.VECTOR) and not change.plain:
+        if family_of(before) in (TypeFamily.REAL, TypeFamily.VECTOR) and not change.plain:
             raise change.refused("whether it has other digits or dimensions is not known")
         done = Converted(values)
     else:
@@ -64,7 +66,7 @@ def same_type(before: Column, after: Column) -> bool:
     """Whether the columns differ in nothing that decides what a value is."""
     parts = ("type", "meta", "unsigned", "literals", "form")
     same = all(getattr(before, part) == getattr(after, part) for part in parts)
-    return same and (kind_of(before) not in _TEXTS or before.collation == after.collation)
+    return same and (family_of(before) not in _TEXTS or before.collation == after.collation)
 
 
 def _refuse_unfit(values: pa.Array, done: Converted, change: TypeChange) -> None:
@@ -96,60 +98,61 @@ _Converter = Callable[[pa.Array, TypeChange], Converted]
 
 def _converter(change: TypeChange) -> _Converter | None:
     """The conversion of two kinds; None where none is known."""
-    before, after = kind_of(change.before), kind_of(change.after)
+    before, after = family_of(change.before), family_of(change.after)
     if before in _NUMBERS and after in _NUMBERS:
         return _number_to_number
     if before in _MEMBERS and after in _NUMBERS:
         return _number_to_number
-    if before == Kind.BIT and after in _MEMBERS:
+    if before == TypeFamily.BIT and after in _MEMBERS:
         return lambda values, change: members_of_bits(exact(values, change), change)
     if after in _TEXTS:
         return AS_TEXT.get(before) if before else None
     if after in _MEMBERS:
         return _to_member if before in _NUMBERS | _TEXTS | _MEMBERS else None
-    if after == Kind.JSON:
-        return _to_json if before in _NUMBERS - {Kind.BIT} | _MEMBERS | {Kind.TEXT} else None
-    if before == Kind.INTEGER and after in _MOMENTS | {Kind.TIME}:
+    if after == TypeFamily.JSON:
+        has_json = _NUMBERS - {TypeFamily.BIT} | _MEMBERS | {TypeFamily.TEXT}
+        return _to_json if before in has_json else None
+    if before == TypeFamily.INTEGER and after in _MOMENTS | {TypeFamily.TIME}:
         return number_moments
-    if before in _MOMENTS | {Kind.TIME}:
+    if before in _MOMENTS | {TypeFamily.TIME}:
         return _from_moment(before, after)
     if before in _TEXTS:
         return _from_text(after)
     return None
 
 
-def _from_text(after: Kind | None) -> _Converter | None:
+def _from_text(after: TypeFamily | None) -> _Converter | None:
     if after in _NUMBERS:
         return _text_to_number
-    return _text_to_moment if after in _MOMENTS | {Kind.TIME} else None
+    return _text_to_moment if after in _MOMENTS | {TypeFamily.TIME} else None
 
 
 def _number_to_number(values: pa.Array, change: TypeChange) -> Converted:
-    if kind_of(change.before) == Kind.REAL:
+    if family_of(change.before) == TypeFamily.REAL:
         return store_real(values.cast(pa.float64()), change)
-    if pa.types.is_integer(values.type) and kind_of(change.after) == Kind.INTEGER:
+    if pa.types.is_integer(values.type) and family_of(change.after) == TypeFamily.INTEGER:
         return store_integer(values.cast(pa.int64()), change.after)
     return store_exact(exact(values, change), change)
 
 
 def _to_member(values: pa.Array, change: TypeChange) -> Converted:
-    kind = kind_of(change.before)
-    if kind == Kind.BYTES:
+    kind = family_of(change.before)
+    if kind == TypeFamily.BYTES:
         raise change.refused("bytes are compared with the members by the collation")
     texts = number_text(values, change) if kind in _NUMBERS else values
     return store_member(texts, change)
 
 
 def _to_json(values: pa.Array, change: TypeChange) -> Converted:
-    texts = number_text(values, change) if kind_of(change.before) in _NUMBERS else values
+    texts = number_text(values, change) if family_of(change.before) in _NUMBERS else values
     return store_json(texts, change)
 
 
-def _from_moment(before: Kind | None, after: Kind | None) -> _Converter | None:
+def _from_moment(before: TypeFamily | None, after: TypeFamily | None) -> _Converter | None:
     if after in _NUMBERS:
         return lambda values, change: store_exact(moment_number(values, change), change)
-    if after in _MOMENTS | {Kind.TIME}:
-        return store_time if before == Kind.TIME else store_moment
+    if after in _MOMENTS | {TypeFamily.TIME}:
+        return store_time if before == TypeFamily.TIME else store_moment
     return None
 
 

@@ -28,7 +28,7 @@ _DEFAULT_CHARSET = "utf8mb4_"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadDefinition:
     """``definition`` or the ``reason`` why there is none.
 
     ``query``: rows come from a query; ``rows_follow``: the log has them behind the statement.
@@ -58,7 +58,7 @@ class _Table:
     partitioning: Partitioning | None = None
 
 
-def definition(cursor: Cursor, name: str, session: Session) -> Reading:
+def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
     """Reads on behind ``CREATE TABLE name``; the cursor ends behind the statement.
 
     StatementError only for what might hide a query.
@@ -69,12 +69,12 @@ def definition(cursor: Cursor, name: str, session: Session) -> Reading:
     if body and body.at("LIKE"):
         return _like(body, session)
     if body is None or body.at_mark("(") or body.at(*_QUERY):
-        return Reading(None, SELECT, query=True)
+        return ReadDefinition(None, SELECT, query=True)
     table = _Table(name)
     reason = _options(cursor, table, session)
     if reason:
-        return Reading(None, reason, reason == SELECT)
-    read = Reading(rows_follow=table.rows_follow, engine=table.engine)
+        return ReadDefinition(None, reason, reason == SELECT)
+    read = ReadDefinition(rows_follow=table.rows_follow, engine=table.engine)
     parts = body.parts()
     try:
         read = replace(read, foreign_keys=_foreign_keys(parts, table))
@@ -90,10 +90,10 @@ def definition(cursor: Cursor, name: str, session: Session) -> Reading:
         return replace(read, reason=error.message)
 
 
-def _like(cursor: Cursor, session: Session) -> Reading:
+def _like(cursor: Cursor, session: Session) -> ReadDefinition:
     cursor.expect("LIKE")
     reason = "CREATE TABLE ... LIKE copies another table's definition"
-    return Reading(None, reason, like=cursor.table(session.database))
+    return ReadDefinition(None, reason, like=cursor.table(session.database))
 
 
 def _foreign_keys(parts: list[Cursor], table: _Table) -> tuple[ForeignKey, ...]:

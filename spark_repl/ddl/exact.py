@@ -8,17 +8,17 @@ import pyarrow.compute as pc
 
 from .decimals import INTEGRAL
 from .members import numbers_of
-from .type_change import Kind, TypeChange, kind_of
+from .type_change import TypeChange, TypeFamily, family_of
 
 
 def exact(values: pa.Array, change: TypeChange) -> pa.Array:
     """Of ENUM and SET the members' numbers. Raises Unconvertible."""
-    kind = kind_of(change.before)
-    if kind in (Kind.ENUM, Kind.SET):
+    kind = family_of(change.before)
+    if kind in (TypeFamily.ENUM, TypeFamily.SET):
         return numbers_of(values, change)
-    if kind == Kind.DECIMAL:
+    if kind == TypeFamily.DECIMAL:
         return values.cast(pa.decimal256(76, change.before.scale))
-    if kind == Kind.BIT and not pa.types.is_boolean(values.type):
+    if kind == TypeFamily.BIT and not pa.types.is_boolean(values.type):
         return _of_bytes(values, (change.before.meta + 7) // 8)
     whole = values if pa.types.is_decimal(values.type) else values.cast(pa.int64())
     return whole.cast(INTEGRAL)

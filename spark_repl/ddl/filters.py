@@ -1,4 +1,4 @@
-"""Filters: which databases and tables are applied, by MySQL's replication filter rules.
+"""ReplicationFilters: which databases and tables are applied, by MySQL's replication filter rules.
 
 Rows are asked about by their own table. A statement is asked about twice, as on MySQL's replica: by
 the default database of its session, then by the tables that it changes, of which the first that a
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Filters:
+class ReplicationFilters:
     """Rules by MySQL's names, replicate_do_db and so on; tables as "db.table", wild ones with its
     ``%``, ``_`` and backslash. No rule: everything is kept."""
 
@@ -37,12 +37,12 @@ class Filters:
     """"from->to"; the other rules are asked about names that are rewritten"""
 
     @classmethod
-    def of(cls, rules: Rules) -> Filters:
+    def of(cls, rules: Rules) -> ReplicationFilters:
         """What the configuration has checked."""
         return cls(**{f.name: tuple(getattr(rules, f.name)) for f in fields(cls)})
 
     @classmethod
-    def from_json(cls, text: str) -> Filters:
+    def from_json(cls, text: str) -> ReplicationFilters:
         return cls(**{name: tuple(listed) for name, listed in json.loads(text).items()})
 
     def to_json(self) -> str:
@@ -56,13 +56,13 @@ class Filters:
     @property
     def any(self) -> bool:
         """Whether there is a rule that leaves something out."""
-        return replace(self, rewrite_db=()) != Filters()
+        return replace(self, rewrite_db=()) != ReplicationFilters()
 
     @cached_property
     def rewrites(self) -> Rewrites:
         return Rewrites.of(self.rewrite_db)
 
-    def folded(self) -> Filters:
+    def folded(self) -> ReplicationFilters:
         """The same for a source whose names are in lower case."""
         return replace(self, **{kind: tuple(map(fold, listed)) for kind, listed in self.entries()})
 
@@ -124,4 +124,4 @@ class Filters:
         return True, ""
 
 
-_KINDS = frozenset(f.name for f in fields(Filters))
+_KINDS = frozenset(f.name for f in fields(ReplicationFilters))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import Column, ColumnType
-from .type_change import Converted, Kind, TypeChange, by_distinct, kind_of
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)", re.ASCII)
 _WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
@@ -91,7 +91,7 @@ def _number(text: str, most: int, change: TypeChange) -> int:
     if any(
         charset_of(column.collation) in _WIDE
         for column in (change.before, change.after)
-        if kind_of(column) == Kind.TEXT
+        if family_of(column) == TypeFamily.TEXT
     ):
         raise change.refused(f"whether the server reads {text!r} as a number is not known")
     match = _NUMBER.fullmatch(text)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import Column, Form
-from .type_change import Converted, Kind, TypeChange, kind_of
+from .type_change import Converted, TypeChange, TypeFamily, family_of
 
 Micros = npt.NDArray[np.int64]
 SECOND, DAY = 1_000_000, 86_400_000_000
@@ -40,13 +40,13 @@ def read_moments(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDAr
             values = values.cast(pa.timestamp("us"))
         except pa.ArrowInvalid as error:
             raise change.refused("it holds dates that no calendar has") from error
-    kind = kind_of(before)
+    kind = family_of(before)
     missing = values.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_date32(values.type):
         days = pc.fill_null(values.cast(pa.int32()), 0).to_numpy(zero_copy_only=False)
         return days.astype(np.int64) * DAY, missing
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    if kind == Kind.TIMESTAMP:
+    if kind == TypeFamily.TIMESTAMP:
         micros = to_clock(micros, change)
     return micros, missing
 
@@ -140,13 +140,13 @@ def store_moment(values: pa.Array, change: TypeChange) -> Converted:
 
 def put_moment(micros: Micros, missing: npt.NDArray[np.bool_], change: TypeChange) -> Converted:
     """Microseconds on the session's clock into a column of dates or of TIME."""
-    after, kind = change.after, kind_of(change.after)
-    digits = 0 if kind == Kind.DATE else after.meta
-    if kind == Kind.TIME:
+    after, kind = change.after, family_of(change.after)
+    digits = 0 if kind == TypeFamily.DATE else after.meta
+    if kind == TypeFamily.TIME:
         times = rounded(micros % DAY, digits, change.truncates)
         return Converted(time_array(times, missing, after))
     micros = _later(micros, digits, change.truncates)
-    if kind == Kind.TIMESTAMP:
+    if kind == TypeFamily.TIMESTAMP:
         inside = (micros > -DAY) & (micros < _TIMESTAMP_MAX + DAY)
         utc = np.where(inside & ~missing, micros, 10 * DAY)
         micros = np.where(inside, _to_utc(utc, change), 0)
@@ -163,12 +163,14 @@ def _moment_array(
     micros: Micros, missing: npt.NDArray[np.bool_], zero: npt.NDArray[np.bool_], after: Column
 ) -> pa.Array:
     micros = np.where(missing | zero, 0, micros)
-    kind = kind_of(after)
+    kind = family_of(after)
     if after.form != Form.TEXT:
-        if kind == Kind.DATE:
+        if kind == TypeFamily.DATE:
             return pa.array((micros // DAY).astype(np.int32), mask=missing).cast(pa.date32())
         return pa.array(micros, mask=missing).cast(after.arrow_type)
-    texts = moment_text(micros, missing, 0 if kind == Kind.DATE else after.meta, kind == Kind.DATE)
+    texts = moment_text(
+        micros, missing, 0 if kind == TypeFamily.DATE else after.meta, kind == TypeFamily.DATE
+    )
     return pc.if_else(pa.array(zero), zero_date(after), texts)
 
 
@@ -179,7 +181,7 @@ def put_utc(micros: Micros, missing: npt.NDArray[np.bool_], after: Column) -> pa
 
 def zero_date(column: Column) -> str:
     """The zero date as the server prints a column's."""
-    if kind_of(column) == Kind.DATE:
+    if family_of(column) == TypeFamily.DATE:
         return "0000-00-00"
     clock = "0000-00-00 00:00:00.000000"
     return clock[: 20 + column.meta] if column.meta else clock[:19]
@@ -219,7 +221,7 @@ def _padded(numbers: Micros, width: int = 2) -> pa.Array:
 def store_time(values: pa.Array, change: TypeChange) -> Converted:
     """TIME into TIME, or into dates: as of the day of the statement on the session's clock."""
     micros, missing = read_times(values, change)
-    if kind_of(change.after) == Kind.TIME:
+    if family_of(change.after) == TypeFamily.TIME:
         stored = rounded(micros, change.after.meta, change.truncates)
         unfit = np.abs(stored) > TIME_MAX
         stored = np.clip(stored, -TIME_MAX, TIME_MAX)
@@ -234,17 +236,19 @@ def moment_number(values: pa.Array, change: TypeChange) -> pa.Array:
     """DATE as YYYYMMDD, DATETIME and TIMESTAMP as YYYYMMDDhhmmss, TIME as hhmmss, with the column's
     fraction, decimal256(76, digits); to the full second where an integer is wanted."""
     before, digits = change.before, change.before.meta
-    whole = kind_of(change.after) in (Kind.INTEGER, Kind.YEAR, Kind.BIT)
-    if kind_of(before) == Kind.TIME:
+    whole = family_of(change.after) in (TypeFamily.INTEGER, TypeFamily.YEAR, TypeFamily.BIT)
+    if family_of(before) == TypeFamily.TIME:
         micros, missing = read_times(values, change)
         micros = rounded(micros, 0, False) if whole else micros
         texts = pc.replace_substring(time_text(micros, missing, 0 if whole else digits), ":", "")
     else:
         micros, missing = read_moments(values, change)
-        is_date = kind_of(before) == Kind.DATE
+        is_date = family_of(before) == TypeFamily.DATE
         micros = _later(micros, 0, False) if whole else micros
         if (micros >= _END).any():
             raise change.refused("a moment is rounded to the year 10000")
         shown = moment_text(micros, missing, 0 if whole or is_date else digits, is_date)
         texts = pc.replace_substring_regex(shown, "[-: ]", "")
-    return texts.cast(pa.decimal256(76, 0 if whole or kind_of(before) == Kind.DATE else digits))
+    return texts.cast(
+        pa.decimal256(76, 0 if whole or family_of(before) == TypeFamily.DATE else digits)
+    )

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..binlog.definition import Form
 from .exact import exact
 from .moments import SECOND, put_moment, time_array, zero_date
-from .type_change import Converted, Kind, by_distinct, kind_of
+from .type_change import Converted, TypeFamily, by_distinct, family_of
 
 if TYPE_CHECKING:
     from .type_change import TypeChange
@@ -28,12 +28,12 @@ def number_moments(values: pa.Array, change: TypeChange) -> Converted:
     the column keeps such dates."""
     if change.before.unsigned and not change.plain:
         raise change.refused("whether it has ZEROFILL, whose zeros are digits, is not known")
-    numbers, kind = exact(values, change), kind_of(change.after)
+    numbers, kind = exact(values, change), family_of(change.after)
     missing = numbers.is_null().to_numpy(zero_copy_only=False)
-    read = _time if kind == Kind.TIME else _date if kind == Kind.DATE else _moment
+    read = _time if kind == TypeFamily.TIME else _date if kind == TypeFamily.DATE else _moment
     done = by_distinct(numbers, lambda n: (read(n, change), True), pa.int64()).values
     micros = pc.fill_null(done, 0).to_numpy(zero_copy_only=False)
-    if kind == Kind.TIME:
+    if kind == TypeFamily.TIME:
         return Converted(time_array(micros, missing, change.after))
     zero = done.is_null().to_numpy(zero_copy_only=False) & ~missing
     if zero.any() and change.after.form != Form.TEXT:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.table_name import parts_of, table_name
 from ..errors import SettingError
-from .alteration import Altered, Filled, Kept
+from .alteration import Altered, Filled, KeptColumn
 from .widening import widens
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def _same(made: TableDefinition, old: Column, new: Column, number: int) -> Origi
         raise _refused(made, f"the values of column {new.name}")
     plain = replace(old, name=new.name, nullable=new.nullable, visible=new.visible) == new
     if plain and old.detail == new.detail:
-        return Kept(number)
+        return KeptColumn(number)
     if old.generated or not widens(old, new):
         raise _refused(made, f"what the values of column {new.name} are, whose type changes")
-    return Kept(number, written=True)
+    return KeptColumn(number, written=True)
 
 
 def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:

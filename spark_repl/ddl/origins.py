@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .alteration import Computed, Filled, Kept, Now, Origin, Unknown
+from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
 from .columns import same_type, zero_of
 from .default_clause import NOT_KNOWN, constant
 from .expressions.resolution import inputs_of, resolved
@@ -54,7 +54,7 @@ class _Origins:
                 " not in the log"
             )
         if entry.before is not None:
-            return Kept(entry.number, entry.clause is not None)
+            return KeptColumn(entry.number, entry.clause is not None)
         if column.auto_increment:
             return Unknown(
                 f"the numbers that column {column.name} gives to the rows that are there"
@@ -71,7 +71,7 @@ class _Origins:
         if before is not None and kept and _inner(before.generated) == inner:
             names = {word for kind, word in inner if kind == NAME}
             if all(self._is_stable(name, defaults="default" in names) for name in names):
-                return Kept(entry.number, entry.clause is not None)
+                return KeptColumn(entry.number, entry.clause is not None)
         cursor = _expression(column.generated)
         if (value := constant(cursor)) is not None:
             return Filled(value)
@@ -111,7 +111,7 @@ class _Origins:
         if defaults and (self._entries[i].new_default or before.default != after.default):
             return False
         origin = self._of(i)
-        kept = isinstance(origin, Kept) and origin.number == self._entries[i].number
+        kept = isinstance(origin, KeptColumn) and origin.number == self._entries[i].number
         return kept and same_type(before, after) and after.nullable >= before.nullable
 
 

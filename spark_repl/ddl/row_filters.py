@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 
 from ..binlog.definition import Form
 from ..errors import ConfigError, SchemaError, SettingError, StatementError, Unconvertible
-from .alteration import Kept
+from .alteration import KeptColumn
 from .columns import same_type
 from .conversion import convert
 from .expressions.coercions import truth
-from .expressions.evaluation import Rows, evaluate
+from .expressions.evaluation import InputRows, evaluate
 from .expressions.reader import read
 from .expressions.resolution import inputs_of, row_wise
 from .expressions.syntax import NotComputed, Syntax
@@ -89,7 +89,7 @@ class RowFilter:
         not known."""
         count = len(arrays[0])
         at = dict(zip(self.numbers, arrays, strict=True))
-        rows = Rows(count, self.columns, at.__getitem__, _SESSION, convert)
+        rows = InputRows(count, self.columns, at.__getitem__, _SESSION, convert)
         try:
             found = pc.fill_null(evaluate(self.node, rows), False)
         except pa.ArrowException as error:
@@ -183,7 +183,7 @@ def check_looked_at(there: TableDefinition, made: Altered) -> None:
         return
     logged = there.in_log
     columns = zip(made.origins, made.definition.columns, strict=True)
-    kept = {origin.number: column for origin, column in columns if isinstance(origin, Kept)}
+    kept = {origin.number: column for origin, column in columns if isinstance(origin, KeptColumn)}
     for number in row_filter(there.row_filter, logged).numbers:
         old, new = logged.columns[number], kept.get(number)
         if new is None or new.name.lower() != old.name.lower():

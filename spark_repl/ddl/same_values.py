@@ -9,7 +9,7 @@ from ..binlog.definition import Column, ColumnType, Form
 from .moments import is_fixed
 from .to_number import integer_range
 from .to_text import keeps_characters
-from .type_change import Kind, TypeChange, bytes_max, characters, kind_of, longest_character
+from .type_change import TypeChange, TypeFamily, bytes_max, characters, family_of, longest_character
 
 if TYPE_CHECKING:
     from .session import Session
@@ -21,24 +21,28 @@ _NO_AUTO_VALUE_ON_ZERO = 1 << 19
 def keeps_values(change: TypeChange) -> bool:
     """True where no stored value can change, so that only metadata does."""
     before, after, session = change.before, change.after, change.session
-    kind = kind_of(before)
+    kind = family_of(before)
     if before.arrow_type is None or before.arrow_type != after.arrow_type:
         return False
     if before.form != after.form:
         return False
     newly = after.auto_increment and not before.auto_increment
-    moment = kind_of(after) == Kind.TIMESTAMP  # which a strict server puts there, too
+    moment = family_of(after) == TypeFamily.TIMESTAMP  # which a strict server puts there, too
     if before.nullable and not after.nullable and (newly or moment or not session.is_strict):
         return False
-    if kind in (Kind.REAL, Kind.VECTOR) and not change.plain:
+    if kind in (TypeFamily.REAL, TypeFamily.VECTOR) and not change.plain:
         return False
-    if kind == Kind.TIMESTAMP and before.meta != after.meta and not is_fixed(session.time_zone):
+    if (
+        kind == TypeFamily.TIMESTAMP
+        and before.meta != after.meta
+        and not is_fixed(session.time_zone)
+    ):
         return False
     if numbers_zeros(before, after, session):
         return False
-    if kind in (Kind.ENUM, Kind.SET) and kind_of(after) == Kind.TEXT:
+    if kind in (TypeFamily.ENUM, TypeFamily.SET) and family_of(after) == TypeFamily.TEXT:
         return _literals_fit(before, after)
-    if kind != kind_of(after) or kind is None:
+    if kind != family_of(after) or kind is None:
         return False
     return _RULES[kind](before, after)
 
@@ -127,20 +131,20 @@ def _literals_fit(before: Column, after: Column) -> bool:
 
 
 _RULES = {
-    Kind.INTEGER: _integers,
-    Kind.DECIMAL: _decimals,
-    Kind.REAL: _reals,
-    Kind.YEAR: _always,
-    Kind.BIT: _bits,
-    Kind.ENUM: _enums,
-    Kind.SET: _sets,
-    Kind.TEXT: _texts,
-    Kind.BYTES: _bytes,
-    Kind.DATE: _always,
-    Kind.DATETIME: _fractions,
-    Kind.TIMESTAMP: _fractions,
-    Kind.TIME: _fractions,
-    Kind.JSON: _always,
-    Kind.GEOMETRY: _always,
-    Kind.VECTOR: _always,
+    TypeFamily.INTEGER: _integers,
+    TypeFamily.DECIMAL: _decimals,
+    TypeFamily.REAL: _reals,
+    TypeFamily.YEAR: _always,
+    TypeFamily.BIT: _bits,
+    TypeFamily.ENUM: _enums,
+    TypeFamily.SET: _sets,
+    TypeFamily.TEXT: _texts,
+    TypeFamily.BYTES: _bytes,
+    TypeFamily.DATE: _always,
+    TypeFamily.DATETIME: _fractions,
+    TypeFamily.TIMESTAMP: _fractions,
+    TypeFamily.TIME: _fractions,
+    TypeFamily.JSON: _always,
+    TypeFamily.GEOMETRY: _always,
+    TypeFamily.VECTOR: _always,
 }

@@ -11,22 +11,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .moments import DAY, SECOND, TIME_MAX, put_moment, rounded, time_array
-from .type_change import Converted, Kind, TypeChange, by_distinct, kind_of
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
 
 
 def text_moments(texts: pa.Array, change: TypeChange) -> Converted:
     """Text in the form in which the server prints dates or TIME; Unconvertible for others."""
-    kind = kind_of(change.after)
-    read = _time_reader(change) if kind == Kind.TIME else _moment_reader(change)
+    kind = family_of(change.after)
+    read = _time_reader(change) if kind == TypeFamily.TIME else _moment_reader(change)
     done = by_distinct(texts, read, pa.int64()).values
     micros = pc.fill_null(done, 0).to_numpy(zero_copy_only=False)
     missing = done.is_null().to_numpy(zero_copy_only=False)
-    if kind == Kind.TIME:
+    if kind == TypeFamily.TIME:
         stored = rounded(micros, change.after.meta, change.truncates)
         if (np.abs(stored) > TIME_MAX).any():
             raise change.refused("a text is no TIME")
         return Converted(time_array(stored, missing, change.after))
-    if kind == Kind.DATE and (micros[~missing] % DAY).any():
+    if kind == TypeFamily.DATE and (micros[~missing] % DAY).any():
         raise change.refused("a text has a time of day, too")
     return put_moment(micros, missing, change)
 

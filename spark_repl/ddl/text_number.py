@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..binlog.definition import ColumnType
 from .to_number import store_exact, store_integer, store_real
-from .type_change import Converted, Kind, TypeChange, by_distinct, either, kind_of
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, either, family_of
 
 _T = ColumnType
 _SPACE = r"[ \t\n\v\f\r]*"
@@ -35,7 +35,7 @@ def store_number_text(texts: pa.Array, change: TypeChange) -> Converted:
         return _joined(done, store_real(done.values, change))
     if pc.all(pc.match_substring_regex(texts, _WHOLE)).as_py() is not False:
         bare = pc.ascii_trim(texts, "+ \t\n\v\f\r")
-        if kind_of(change.after) == Kind.INTEGER:
+        if family_of(change.after) == TypeFamily.INTEGER:
             return store_integer(bare.cast(pa.int64()), change.after)
         return store_exact(bare.cast(pa.int64()).cast(pa.decimal256(76, 0)), change)
     done = by_distinct(texts, _exact(change), _HALF_AND_MORE)

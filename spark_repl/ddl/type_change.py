@@ -24,7 +24,7 @@ _HINT = "copy the table anew"
 _TIME_TRUNCATE_FRACTIONAL = 1 << 32
 
 
-class Kind(Enum):
+class TypeFamily(Enum):
     """Types whose values convert alike."""
 
     INTEGER, DECIMAL, REAL, YEAR, BIT, ENUM, SET = (auto() for _ in range(7))
@@ -32,22 +32,23 @@ class Kind(Enum):
     JSON, GEOMETRY, VECTOR = (auto() for _ in range(3))
 
 
-_KINDS = {
-    _T.TINY: Kind.INTEGER, _T.SHORT: Kind.INTEGER, _T.INT24: Kind.INTEGER, _T.LONG: Kind.INTEGER,
-    _T.LONGLONG: Kind.INTEGER, _T.DECIMAL: Kind.DECIMAL, _T.FLOAT: Kind.REAL,
-    _T.DOUBLE: Kind.REAL, _T.YEAR: Kind.YEAR, _T.BIT: Kind.BIT, _T.ENUM: Kind.ENUM,
-    _T.SET: Kind.SET, _T.DATE: Kind.DATE, _T.DATETIME: Kind.DATETIME,
-    _T.DATETIME_OLD: Kind.DATETIME, _T.TIMESTAMP: Kind.TIMESTAMP,
-    _T.TIMESTAMP_OLD: Kind.TIMESTAMP, _T.TIME: Kind.TIME, _T.TIME_OLD: Kind.TIME,
-    _T.JSON: Kind.JSON, _T.GEOMETRY: Kind.GEOMETRY, _T.VECTOR: Kind.VECTOR,
+_F = TypeFamily
+_FAMILIES = {
+    _T.TINY: _F.INTEGER, _T.SHORT: _F.INTEGER, _T.INT24: _F.INTEGER, _T.LONG: _F.INTEGER,
+    _T.LONGLONG: _F.INTEGER, _T.DECIMAL: _F.DECIMAL, _T.FLOAT: _F.REAL,
+    _T.DOUBLE: _F.REAL, _T.YEAR: _F.YEAR, _T.BIT: _F.BIT, _T.ENUM: _F.ENUM,
+    _T.SET: _F.SET, _T.DATE: _F.DATE, _T.DATETIME: _F.DATETIME,
+    _T.DATETIME_OLD: _F.DATETIME, _T.TIMESTAMP: _F.TIMESTAMP,
+    _T.TIMESTAMP_OLD: _F.TIMESTAMP, _T.TIME: _F.TIME, _T.TIME_OLD: _F.TIME,
+    _T.JSON: _F.JSON, _T.GEOMETRY: _F.GEOMETRY, _T.VECTOR: _F.VECTOR,
 }  # fmt: skip
 
 
-def kind_of(column: Column) -> Kind | None:
+def family_of(column: Column) -> TypeFamily | None:
     """None for a type that no column of a server since 5.0 has."""
     if column.type in CHARACTER_TYPES:
-        return Kind.BYTES if column.collation == BINARY else Kind.TEXT
-    return _KINDS.get(column.type)  # type: ignore[call-overload,no-any-return]
+        return TypeFamily.BYTES if column.collation == BINARY else TypeFamily.TEXT
+    return _FAMILIES.get(column.type)  # type: ignore[call-overload,no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +125,13 @@ def bytes_max(column: Column) -> int:
 
 def described(column: Column) -> str:
     """The type for a message, near to how SQL writes it."""
-    kind, name = kind_of(column), column.type_name
-    if kind == Kind.TEXT and column.type != _T.BLOB:
+    kind, name = family_of(column), column.type_name
+    if kind == TypeFamily.TEXT and column.type != _T.BLOB:
         name += f"({characters(column)})"
-    elif kind == Kind.DECIMAL:
+    elif kind == TypeFamily.DECIMAL:
         name += f"({column.precision},{column.scale})"
-    elif kind in (Kind.BIT, Kind.TIME, Kind.DATETIME, Kind.TIMESTAMP, Kind.BYTES) and column.meta:
+    elif kind in (_F.BIT, _F.TIME, _F.DATETIME, _F.TIMESTAMP, _F.BYTES) and column.meta:
         name += f"({column.meta})"
-    if kind == Kind.TEXT:
+    if kind == TypeFamily.TEXT:
         name += f" CHARACTER SET {charset_of(column.collation)}"
-    return name + (" UNSIGNED" if column.unsigned and kind != Kind.YEAR else "")
+    return name + (" UNSIGNED" if column.unsigned and kind != TypeFamily.YEAR else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .same_values import keeps_values
 from .session import Session
 from .to_number import integer_range
-from .type_change import Kind, TypeChange, kind_of
+from .type_change import TypeChange, TypeFamily, family_of
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
@@ -29,29 +29,29 @@ def widens(before: Column, after: Column) -> bool:
         return True
     if before.form or after.form or before.arrow_type is None or after.arrow_type is None:
         return False
-    kinds = (kind_of(before), kind_of(after))
-    if kinds[0] not in (Kind.INTEGER, Kind.DECIMAL, Kind.REAL):
-        return kinds == (Kind.DATE, Kind.DATETIME)
-    if kinds[0] == Kind.INTEGER:
+    kinds = (family_of(before), family_of(after))
+    if kinds[0] not in (TypeFamily.INTEGER, TypeFamily.DECIMAL, TypeFamily.REAL):
+        return kinds == (TypeFamily.DATE, TypeFamily.DATETIME)
+    if kinds[0] == TypeFamily.INTEGER:
         return _integer(before, after)
     if before.unsigned != after.unsigned and after.unsigned:
         return False
-    if kinds == (Kind.DECIMAL, Kind.DECIMAL):
+    if kinds == (TypeFamily.DECIMAL, TypeFamily.DECIMAL):
         whole = before.precision - before.scale <= after.precision - after.scale
         return whole and before.scale <= after.scale
-    return plain and kinds == (Kind.REAL, Kind.REAL) and before.meta <= after.meta
+    return plain and kinds == (TypeFamily.REAL, TypeFamily.REAL) and before.meta <= after.meta
 
 
 def _integer(before: Column, after: Column) -> bool:
     low, high = integer_range(before)
-    if kind_of(after) == Kind.INTEGER:
+    if family_of(after) == TypeFamily.INTEGER:
         least, most = integer_range(after)
         return bool(least <= low and high <= most)
     if low < 0 and after.unsigned:
         return False
-    if kind_of(after) == Kind.DECIMAL:
+    if family_of(after) == TypeFamily.DECIMAL:
         return bool(high < 10 ** (after.precision - after.scale))
-    if kind_of(after) == Kind.REAL:
+    if family_of(after) == TypeFamily.REAL:
         digits = _DOUBLE_BITS if after.meta == _DOUBLE else _FLOAT_BITS
         return bool(high < 2**digits and after.detail == "")
     return False

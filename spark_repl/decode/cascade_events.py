@@ -31,7 +31,7 @@ _NO_IMAGE = "set binlog_row_image=FULL on the source"
 
 
 @dataclass(frozen=True)
-class Changes:
+class LoggedChanges:
     """Changes [n] in the order of the log. ``table``: its number; ``before``, ``after``: rows of
     the table's images, -1 for none; ``fires``: whether the engine has looked after foreign keys;
     ``transaction``: ordinal. ``images``: by table; ``definitions``: the log's own, by its name;
@@ -119,7 +119,7 @@ class _Read:
         return pa.RecordBatch.from_arrays(batch.columns, names=names)
 
 
-def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> Changes:
+def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> LoggedChanges:
     """``tasks``: one behind the other. Raises DecodeError and LogError with file and position."""
     tables = list(plan.definitions)
     zero_dates = tasks[0].forms.zero_dates if tasks else "error"
@@ -137,7 +137,7 @@ def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> Changes:
         columns = [np.zeros(0, np.int64)] * 8
     owner, walk, place, table, kind, before, after, fires = columns
     order = np.lexsort((place, walk, owner))
-    return Changes(
+    return LoggedChanges(
         table[order], kind[order], before[order], after[order], fires[order].astype(bool),
         owner[order], tuple(map(tuple, read.images)), read.definitions,
         np.concatenate(positions), {name: np.concatenate(m) for name, m in masks.items()},

@@ -10,7 +10,7 @@ from ..binlog.kernels.jit import DONE, FULL, Bools, Int, Ints, jit_allocating
 from .cascade_rows import (
     Events,
     Graph,
-    Rows,
+    RowChains,
     add,
     by_key,
     find,
@@ -103,7 +103,7 @@ def action_of(graph: Graph, stack: Stack, top: Int) -> Int:
 
 
 @jit_allocating
-def fire(graph: Graph, rows: Rows, stack: Stack, out: Out, top: Int) -> bool:
+def fire(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int) -> bool:
     """Finds the children of the key at hand; False: there is no room left."""
     key, each = stack.key[top], graph.own.shape[1]
     chain = by_key(graph, rows, key, stack.old[top], graph.referenced)
@@ -131,7 +131,7 @@ def fire(graph: Graph, rows: Rows, stack: Stack, out: Out, top: Int) -> bool:
 
 
 @jit_allocating
-def act(graph: Graph, rows: Rows, stack: Stack, out: Out, top: Int, row: Int) -> Int:
+def act(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int, row: Int) -> Int:
     """Does to a child what the key at hand says. 1: that is to be carried on in its turn, as the
     frame above ``top``; 0: it is not; -1: there is no room left."""
     key, table, above = stack.key[top], rows.table[row], top + 1
@@ -169,7 +169,7 @@ def act(graph: Graph, rows: Rows, stack: Stack, out: Out, top: Int, row: Int) ->
 
 
 @jit_allocating
-def carry_on(graph: Graph, rows: Rows, stack: Stack, out: Out) -> Int:
+def carry_on(graph: Graph, rows: RowChains, stack: Stack, out: Out) -> Int:
     """Carries on the change at the bottom of the stack, each child's own changes before the next
     child's. DONE, FULL or DEEP."""
     top: Int = np.int64(0)
@@ -195,7 +195,7 @@ def carry_on(graph: Graph, rows: Rows, stack: Stack, out: Out) -> Int:
 
 
 @jit_allocating
-def logged(graph: Graph, events: Events, rows: Rows, out: Out, e: Int) -> Int:
+def logged(graph: Graph, events: Events, rows: RowChains, out: Out, e: Int) -> Int:
     """Does to the rows what a logged change says. DONE, FULL, or DIFFERS."""
     before, after = events.before[e], events.after[e]
     table = events.table[before if before >= 0 else after]
@@ -229,7 +229,7 @@ def logged(graph: Graph, events: Events, rows: Rows, out: Out, e: Int) -> Int:
 
 
 @jit_allocating
-def simulate(graph: Graph, events: Events, rows: Rows, stack: Stack, out: Out) -> Int:
+def simulate(graph: Graph, events: Events, rows: RowChains, stack: Stack, out: Out) -> Int:
     """Applies the events one after the other. DONE; FULL: begin again with more room; DEEP or
     DIFFERS at event ``out.counts[3]``."""
     for i in range(events.loaded.size):

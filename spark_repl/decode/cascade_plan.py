@@ -30,7 +30,7 @@ HINT = (
 
 
 @dataclass(frozen=True)
-class Followed:
+class CascadingKey:
     """A foreign key with an action: numbers of its columns in both tables."""
 
     key: ForeignKey
@@ -55,7 +55,7 @@ class Plan:
     tables; ``children``: those whose rows are changed; ``harmless``: whose changes no key carries
     on, by the configuration."""
 
-    keys: tuple[Followed, ...]
+    keys: tuple[CascadingKey, ...]
     definitions: Mapping[str, TableDefinition]
     harmless: frozenset[str] = field(default_factory=frozenset)
 
@@ -112,7 +112,7 @@ def plan(
         for key in own or ():
             if key.on_delete or key.on_update:
                 by_parent.setdefault(fold(key.parent), []).append((child, key))
-    found, seen, left = list[Followed](), set[str](), sorted(changed)
+    found, seen, left = list[CascadingKey](), set[str](), sorted(changed)
     while left:
         parent = left.pop()
         if parent in seen:
@@ -140,7 +140,7 @@ def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefini
 
 def _followed(
     parent: str, child: str, key: ForeignKey, definitions: Mapping[str, TableDefinition]
-) -> Followed:
+) -> CascadingKey:
     if sum(fold(name) == fold(parent) for name in definitions) > 1:
         raise _refused(key, child, "tables are told apart by the case of their names alone")
     for name in (child, parent):
@@ -153,7 +153,7 @@ def _followed(
     if None in (*referenced, *referencing) or len(referenced) != len(referencing):
         raise _refused(key, child, "its columns are not those of the tables")
     pairs = [n for n in referencing if n is not None], [n for n in referenced if n is not None]
-    return Followed(key, child, parent, tuple(pairs[0]), tuple(pairs[1]))
+    return CascadingKey(key, child, parent, tuple(pairs[0]), tuple(pairs[1]))
 
 
 def _numbers(definition: TableDefinition, names: Iterable[str]) -> list[int | None]:
@@ -161,13 +161,15 @@ def _numbers(definition: TableDefinition, names: Iterable[str]) -> list[int | No
     return [numbers.get(name.lower()) for name in names]
 
 
-def _clustered(followed: Followed, definitions: Mapping[str, TableDefinition]) -> bool:
+def _clustered(followed: CascadingKey, definitions: Mapping[str, TableDefinition]) -> bool:
     """Whether the key references the index that holds the rows: InnoDB looks there first."""
     key = definitions[followed.parent].primary_key
     return key[: len(followed.referenced)] == followed.referenced
 
 
-def _check(followed: Followed, definitions: Mapping[str, TableDefinition], zero_dates: str) -> None:
+def _check(
+    followed: CascadingKey, definitions: Mapping[str, TableDefinition], zero_dates: str
+) -> None:
     key, child, parent = followed.key, definitions[followed.child], definitions[followed.parent]
     if "SET DEFAULT" in (key.on_delete, key.on_update):
         raise _refused(key, child.name, "InnoDB has no SET DEFAULT")

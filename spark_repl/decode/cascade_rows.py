@@ -48,7 +48,7 @@ class Events(NamedTuple):
     loaded: Ints
 
 
-class Rows(NamedTuple):
+class RowChains(NamedTuple):
     """Rows [s] that are there, or were, in chains by what tells them apart and by each key of
     theirs. ``counts``: rows so far."""
 
@@ -71,7 +71,7 @@ def mixed(total: Int, value: Int) -> Int:
 
 
 @jit_allocating
-def by_identity(graph: Graph, rows: Rows, table: Int, codes: Ints) -> Int:
+def by_identity(graph: Graph, rows: RowChains, table: Int, codes: Ints) -> Int:
     total: Int = np.int64(table)
     for i in range(codes.size):
         if graph.identity[table, i]:
@@ -80,7 +80,7 @@ def by_identity(graph: Graph, rows: Rows, table: Int, codes: Ints) -> Int:
 
 
 @jit_allocating
-def by_key(graph: Graph, rows: Rows, key: Int, codes: Ints, places: Ints) -> Int:
+def by_key(graph: Graph, rows: RowChains, key: Int, codes: Ints, places: Ints) -> Int:
     """The chain of a key's value; -1 where a part of it is NULL, which matches nothing."""
     total: Int = np.int64(key)
     for i in range(graph.width[key]):
@@ -111,7 +111,7 @@ def references(graph: Graph, key: Int, child: Ints, parent: Ints) -> bool:
 
 
 @jit_allocating
-def find(graph: Graph, rows: Rows, table: Int, codes: Ints) -> Int:
+def find(graph: Graph, rows: RowChains, table: Int, codes: Ints) -> Int:
     """The row that is there; -1: none is known."""
     row: Int = rows.heads[by_identity(graph, rows, table, codes)]
     while row >= 0:
@@ -122,7 +122,7 @@ def find(graph: Graph, rows: Rows, table: Int, codes: Ints) -> Int:
 
 
 @jit_allocating
-def link(graph: Graph, rows: Rows, row: Int) -> None:
+def link(graph: Graph, rows: RowChains, row: Int) -> None:
     table = rows.table[row]
     chain = by_identity(graph, rows, table, rows.codes[row])
     head = rows.heads[chain]
@@ -148,7 +148,7 @@ def link(graph: Graph, rows: Rows, row: Int) -> None:
 
 
 @jit_allocating
-def unlink(graph: Graph, rows: Rows, row: Int) -> None:
+def unlink(graph: Graph, rows: RowChains, row: Int) -> None:
     """Takes the row out of its chains; its codes are still those that it was linked by."""
     table, each = rows.table[row], graph.own.shape[1]
     behind, ahead = rows.behind[row], rows.ahead[row]
@@ -175,7 +175,7 @@ def unlink(graph: Graph, rows: Rows, row: Int) -> None:
 
 
 @jit_allocating
-def add(graph: Graph, rows: Rows, events: Events, image: Int) -> Int:
+def add(graph: Graph, rows: RowChains, events: Events, image: Int) -> Int:
     row: Int = rows.counts[0]
     rows.counts[0] = row + 1
     rows.table[row], rows.image[row] = events.table[image], image

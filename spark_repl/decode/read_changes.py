@@ -21,10 +21,10 @@ from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ..relay.gtid_column import gtid_column
 from ..relay.index import file_indexes, tail_of
 from ..relay.lease import Lease
+from ..relay.logged_query import read_statement
 from ..relay.look import look
 from ..relay.record import Flag, Kind, gtid_name, holding
 from ..relay.split import is_split, pieces_of
-from ..relay.statement import read_statement
 from .row_batches import table_batches
 from .spans import read_images, slices
 from .staged import Span

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import UNREAD
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Unapplied(Container[str]):
     they have said, as a log names a table once for each transaction."""
 
     tables: frozenset[str] = frozenset()
-    filters: Filters = field(default_factory=Filters)
+    filters: ReplicationFilters = field(default_factory=ReplicationFilters)
     asked: dict[str, bool] = field(default_factory=dict)
     kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -287,13 +287,13 @@ def read_rows(
     metadata = file.metadata
     counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     edges = np.concatenate(([0], np.cumsum(counts)))
-    group = np.searchsorted(edges, rows, "right") - 1
-    order = np.argsort(group, kind="stable")
+    row_group = np.searchsorted(edges, rows, "right") - 1
+    order = np.argsort(row_group, kind="stable")
     parts = [
         file.read_row_group(int(number), columns=list(physical)).take(
-            pa.array(rows[group == number] - edges[number])
+            pa.array(rows[row_group == number] - edges[number])
         )
-        for number in np.unique(group)
+        for number in np.unique(row_group)
     ]
     back = pa.array(np.argsort(order, kind="stable"))
     table = pa.concat_tables(parts).take(back).combine_chunks()

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..gtid import GtidSet
-from ..relay.index_file import file_name
+from ..relay.file_list import file_name
 
 if TYPE_CHECKING:
     from ..control.cut import Cut

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..control.control import Control
     from ..control.layout import Layout
     from ..control.quarantine import Quarantine
-    from ..control.quarantine_store import Kept, QuarantineStore
+    from ..control.quarantine_store import KeptTransactions, QuarantineStore
     from ..decode.staged import Span
 
 _FORMS = Forms("string")
@@ -64,7 +64,9 @@ def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefin
     return rename(found.in_log, one.name)
 
 
-def _of_span(span: Span, kept: Kept, first: int, known: Alone) -> Iterator[dict[str, Any]]:
+def _of_span(
+    span: Span, kept: KeptTransactions, first: int, known: Alone
+) -> Iterator[dict[str, Any]]:
     records = np.zeros(len(span), RECORD)
     last = first + len(span)
     records["position"], records["commit_time"] = kept.at[first:last], kept.commit_times[first:last]

@@ -13,7 +13,7 @@ from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
 from ..binlog.events.event import parse_format_description, parse_rotate
 from ..errors import LogError, SourceError, SourceLostError
 from ..source.dump import has_checksum, parse_heartbeat, refusal
-from .packet import Batch, PacketSplitter, Special
+from .packet import EventRun, PacketSplitter, Special
 
 if TYPE_CHECKING:
     from .writer import RelayWriter
@@ -43,7 +43,7 @@ class Intake:
         stream is broken), LogError (the relay log can't be written).
         """
         for part in self.splitter.take():
-            if isinstance(part, Batch):
+            if isinstance(part, EventRun):
                 self.bytes += len(part.data)
                 self.ack |= part.ack
                 self.writer.append(part)

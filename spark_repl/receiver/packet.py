@@ -46,7 +46,7 @@ _TRANSACTIONS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EventRun:
     """Events in a row, and the transactions that end in them."""
 
     data: memoryview
@@ -67,7 +67,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """A ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS or HEARTBEAT event; it is in no Batch."""
+    """A ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS or HEARTBEAT event; it is in no EventRun."""
 
     event: bytes
     inside: bool
@@ -134,7 +134,7 @@ class PacketSplitter:
     def received(self, count: int) -> None:
         self._have += count
 
-    def take(self) -> Iterator[Batch | Special | Reply]:
+    def take(self) -> Iterator[EventRun | Special | Reply]:
         """What the bytes received so far hold, in order. Raises SourceLostError when the stream is
         broken."""
         state = self._state
@@ -159,12 +159,12 @@ class PacketSplitter:
             else:
                 raise _broken(code, state)
 
-    def _batch(self, whole: int) -> Batch:
+    def _batch(self, whole: int) -> EventRun:
         """The first ``whole`` bytes of the output; what is held stays, at the front of the next."""
         state, out = self._state, self._out
         count = int(state[AT_COUNT])
         numbers, uuids, tags = (column[:count] for column in self._found)
-        batch = Batch(
+        batch = EventRun(
             out.data[:whole], numbers[:, END].copy(), uuids.copy(), numbers[:, GNO].copy(),
             tags.copy().view("S32").reshape(-1), numbers[:, START].copy(), bool(state[AT_ACK]),
         )  # fmt: skip

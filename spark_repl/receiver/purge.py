@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ..crash_points import reach
 from ..errors import ConfigError
-from ..relay.index_file import NAME as LIST
-from ..relay.index_file import FileList, file_name, locked, read_list, write_list
+from ..relay.file_list import NAME as LIST
+from ..relay.file_list import FileList, file_name, locked, read_list, write_list
 from ..relay.lease import readers, unread
 from ..relay.published import NAME as END
 from ..relay.published import read_end

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import LogError, SourceError, SourceLostError
 from ..gtid import GtidSet
-from ..relay.index_file import replace_file
+from ..relay.file_list import replace_file
 from ..source.account import addresses
 from ..source.connection import DumpConnection, Server
 from ..source.dump import acknowledgement

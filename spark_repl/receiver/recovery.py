@@ -24,7 +24,7 @@ from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.file_head import RelayFile, read_head
-from ..relay.index_file import STEM, FileList, file_name, locked, read_list, write_list
+from ..relay.file_list import STEM, FileList, file_name, locked, read_list, write_list
 from ..relay.published import End, read_end
 from ..relay.source_place import unwrapped
 from ..runtime.parts import remove_dead_parts

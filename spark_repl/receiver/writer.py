@@ -24,8 +24,8 @@ from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import MAX_FILE_NO, RelayPosition
 from ..relay.file_head import RelayFile
-from ..relay.file_index import begin, extend
-from ..relay.index_file import FileList, file_name, locked, read_list, sync_folder, write_list
+from ..relay.file_list import FileList, file_name, locked, read_list, sync_folder, write_list
+from ..relay.file_transactions import begin, extend
 from ..relay.log import RelayLog
 from ..relay.published import End, EndWriter
 from ..relay.source_place import unwrapped
@@ -34,7 +34,7 @@ from .own_events import file_head, normal, own_rotate, source_head
 from .recovery import Recovered, known_end, numbers_in, recover
 
 if TYPE_CHECKING:
-    from .packet import Batch
+    from .packet import EventRun
 
 _LOCK = "relay.lock"
 # With a bounded disk only whole files can be purged, so several must fit.
@@ -172,7 +172,7 @@ class RelayWriter:
         same = bool(self._described) and self._described == self.source_file
         return same and normal(event) != self._source
 
-    def append(self, batch: Batch) -> None:
+    def append(self, batch: EventRun) -> None:
         """Writes events as they are. What ends a file goes behind a whole transaction."""
         data, ends, begin = batch.data, batch.ends, 0
         while len(ends):

@@ -17,7 +17,7 @@ from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS, RelayPosition
 from ..runtime.private_files import make_folder
-from .file_index import (
+from .file_transactions import (
     SUFFIX,
     FileIndex,
     begin,

@@ -26,8 +26,8 @@ from ..errors import LogError
 from ..gtid import GtidSet, format_uuid
 from ..position import MAX_FILE_NO, RelayPosition
 from .file_head import FileHead, RelayFile, events, head_complete, read_head
-from .index_file import NAME as INDEX
-from .index_file import log_id_line
+from .file_list import NAME as INDEX
+from .file_list import log_id_line
 from .published import End, read_end
 
 _SUFFIX = re.compile(r"(.+)\.(\d+)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import formats
 from ..errors import LogError
 from ..position import OFFSET_BITS, START, RelayPosition
-from .index_file import file_name
+from .file_list import file_name
 
 if TYPE_CHECKING:
     from .log import RelayLog

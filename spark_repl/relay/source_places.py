@@ -23,7 +23,7 @@ from ..binlog.events.event import MAGIC_LENGTH, Header, parse_header, parse_rota
 from ..errors import HistoryError
 from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ..source.dump import has_checksum
-from .file_index import FileIndex, extend
+from .file_transactions import FileIndex, extend
 from .index import index_of_file
 from .log import RelayLog, split_name
 from .source_place import SourcePlace, unwrapped

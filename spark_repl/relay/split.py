@@ -60,7 +60,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class OpenPart:
     """What a file has of an open transaction. ``end``: behind its last event there; ``scan``: its
     outline's, where it ends; ``open``: the transaction with this file's piece, None where it is
     begun anew at ``end``, or was lost and is over."""
@@ -93,7 +93,7 @@ def lost_part(log: RelayLog, file: RelayFile) -> Open | None:
     return None
 
 
-def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> Followed:
+def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart:
     """Follows a transaction through the file from ``start`` on, where events of it stand, or such
     that begin it anew. Raises LogError where it goes on at another place of the source's log, or
     with events that can't stand there."""
@@ -111,7 +111,7 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> Followed
         if kind in _GTIDS and (now.outline or now.lost):
             if not (anew or now.lost):
                 raise _refused(file, at, "begins while another is open")
-            return Followed(end if now.lost else at, None, stop=Stop.END, bad=at)
+            return OpenPart(end if now.lost else at, None, stop=Stop.END, bad=at)
         if anew:
             _check_place(file, at, replace(now, source_end=last), source_end - length)
         anew, end, last = False, at + length, source_end
@@ -124,9 +124,9 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> Followed
             scan = _scanned(file, at, now)
             if len(scan.numbers):
                 now = replace(now, row_events=rows, source_end=last)
-                return Followed(end, _with_piece(now, file.path, start, end), scan, Stop.END, at)
+                return OpenPart(end, _with_piece(now, file.path, start, end), scan, Stop.END, at)
     now = replace(now, row_events=rows, source_end=last)
-    return Followed(end, _with_piece(now, file.path, start, end), stop=stop, bad=bad)
+    return OpenPart(end, _with_piece(now, file.path, start, end), stop=stop, bad=bad)
 
 
 def pieces_of(log: RelayLog, record: Any, base: int) -> tuple[Piece, ...]:

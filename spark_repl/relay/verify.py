@@ -23,7 +23,7 @@ from ..binlog.events.transaction import Stop
 from ..binlog.kernels.crc import event_crc, verify_events
 from ..errors import LogError
 from ..gtid import GtidSet
-from .file_index import FileIndex, begin, extend
+from .file_transactions import FileIndex, begin, extend
 from .index import with_open
 from .lease import Lease
 from .record import gtid_text

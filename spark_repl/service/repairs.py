@@ -23,7 +23,7 @@ from ..runtime.workers import Workers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..apply.read_rows import Rows
+    from ..apply.read_rows import RowsToRepair
     from ..config import Config
     from ..control.repairs import Repair
     from ..copy.repair_request import RepairRequest
@@ -90,7 +90,7 @@ def _stopped(
     """While no applier runs: the tables have to hold all that the source has executed."""
     spark = session()
 
-    def taken_in(folder: Path) -> Rows:
+    def taken_in(folder: Path) -> RowsToRepair:
         run = Workers(spark, config.apply.workers).run
         rows = read(config, run, request, last_cut(control), folder)
         applier = Replica(spark, config)

@@ -17,7 +17,7 @@ from ..write.own_metadata import created
 from .compare import differing
 from .differences import shown
 from .target_files import FileSet, digest_files
-from .work_folder import Plan
+from .work_folder import TablePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ class Between:
             found.not_compared[name] = reason
             return
         (old, definition), (new, _) = (side for side in sides if side)
-        folder, _ = work.of(definition, Plan())
+        folder, _ = work.of(definition, TablePlan())
         compared = _Pair(
             definition, folder, *(_apart(old, new) if definition.primary_key else (old, new))
         )

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from ..config import Config
     from .repairs import Repairs
-    from .verifier import Found, Limits
+    from .verifier import VerifyLimits, VerifyResult
 
 
 def verify(
     config: Config,
     only: tuple[str, ...],
-    limits: Limits,
+    limits: VerifyLimits,
     *,
     master: str | None,
     repair: Callable[[dict[str, Repairs]], dict[str, Any]] | None,
@@ -54,7 +54,11 @@ def verify(
 
 
 def between(
-    config: Config, cuts: tuple[str, str], only: tuple[str, ...], limits: Limits, master: str | None
+    config: Config,
+    cuts: tuple[str, str],
+    only: tuple[str, ...],
+    limits: VerifyLimits,
+    master: str | None,
 ) -> dict[str, Any]:
     """What two cuts, named as ``cut show --at`` takes them, have differently. Raises ConfigError
     and TargetError for one that there is not, and TargetError when a table is gone."""
@@ -107,7 +111,7 @@ def _workers(config: Config, master: str | None, connections: int) -> Runs:
     return Workers(build_session(master=master, target=config.target.path), connections)
 
 
-def result(found: Found, seconds: float) -> dict[str, Any]:
+def result(found: VerifyResult, seconds: float) -> dict[str, Any]:
     """The fields of a result. ``differing``, ``undecided``: rows, or keys of several."""
     rows = found.total("rows")
     return {

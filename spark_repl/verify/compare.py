@@ -91,6 +91,6 @@ def _differing(left: Digests, right: Digests) -> Keys:
     both = np.concatenate([left, right], axis=1)
     side = np.ones(both.shape[1], np.int64)
     side[left.shape[1] :] = -1
-    _, group = np.unique(both[1], return_inverse=True)
-    balance = np.bincount(group, side)
-    return np.unique(both[0][balance[group] != 0])
+    _, digest_of = np.unique(both[1], return_inverse=True)
+    balance = np.bincount(digest_of, side)
+    return np.unique(both[0][balance[digest_of] != 0])

@@ -38,7 +38,7 @@ _INTEGERS = (
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampledRows:
     """Rows whose value in ``column`` (its number) is within one of ``windows`` (both ends included,
     ascending), or, without windows, has a CRC-32 below ``below``."""
 
@@ -50,7 +50,7 @@ class Sample:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Sample:
+    def from_json(cls, text: str) -> SampledRows:
         found = json.loads(text)
         windows = tuple((low, high) for low, high in found["windows"])
         return cls(found["column"], windows, found["below"])
@@ -70,7 +70,7 @@ class Sample:
 
 def sample_of(
     query: Callable[[str], list[tuple[Any, ...]]], table: SourceTable, percent: float
-) -> tuple[Sample | None, tuple[str, ...]]:
+) -> tuple[SampledRows | None, tuple[str, ...]]:
     """The sample of a table, and the WHERE clauses that read it from the source; None where the
     table has no column to choose rows by: then all are read."""
     definition = table.definition
@@ -82,11 +82,11 @@ def sample_of(
     name = quoted(column.name)
     if column.type not in _INTEGERS or not definition.primary_key:
         below = max(1, round(percent / 100 * (1 << 32)))
-        return Sample(number, (), below), (f"WHERE CRC32({_as_text(column)}) < {below}",)
+        return SampledRows(number, (), below), (f"WHERE CRC32({_as_text(column)}) < {below}",)
     ((low, high),) = query(f"SELECT MIN({name}), MAX({name}) FROM {full_name(definition)}")
     if low is None:
         return None, ("",)
-    sample = Sample(number, windows(definition.name, int(low), int(high), percent))
+    sample = SampledRows(number, windows(definition.name, int(low), int(high), percent))
     count = min(len(sample.windows), max(1, round(table.rows * percent / 100) // _RANGE_ROWS))
     shares = [sample.windows[first::count] for first in range(count)]
     return sample, tuple(f"WHERE {_within(name, share)}" for share in shares)

@@ -31,7 +31,7 @@ from .target_files import FileSet, places
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
-    from .sample import Sample
+    from .sample import SampledRows
 
 NAMED_AFTER, NAMED_AFTER_MISSING = 2, 5
 """looks with the same difference behind the first one; where the target has no rows of the key"""
@@ -59,7 +59,7 @@ class TableCheck:
     definition: TableDefinition
     ranges: tuple[str, ...]
     work: str
-    sample: Sample | None = None
+    sample: SampledRows | None = None
     rate: float = 0
     rows: int = 0
     looks: int = 0

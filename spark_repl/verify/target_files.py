@@ -20,7 +20,7 @@ from ..delta.statistics import row_count
 from .saved_digests import load, save
 
 if TYPE_CHECKING:
-    from .sample import Sample
+    from .sample import SampledRows
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class FileTask:
     schema: pa.Schema
     key: tuple[int, ...]
     out: str
-    sample: Sample | None = None
+    sample: SampledRows | None = None
     """None: all rows; else the digests of others are 0, and they are not looked at"""
 
 
@@ -53,7 +53,7 @@ class FileSet:
         return os.path.join(work, f"t-{hashlib.sha256(said.encode()).hexdigest()[:32]}.npy")
 
     def tasks(
-        self, work: str, schema: pa.Schema, key: tuple[int, ...], sample: Sample | None = None
+        self, work: str, schema: pa.Schema, key: tuple[int, ...], sample: SampledRows | None = None
     ) -> list[FileTask]:
         """For the files whose digests are not kept yet."""
         outs = {path: self.out(work, path, key) for path in self.files}
@@ -119,7 +119,7 @@ def _whole(task: FileTask) -> Digests:
     return digests([one_chunk(column) for column in rows.columns], task.key)
 
 
-def _sampled(task: FileTask, sample: Sample) -> Digests:
+def _sampled(task: FileTask, sample: SampledRows) -> Digests:
     """Reads one column of all rows, and of the sample's rows all."""
     physical = task.columns.physical
     with open_file(task.folder, task.path) as file:

@@ -20,7 +20,7 @@ from ..control.cut_reader import find_cut
 from ..copy.chunk import patiently
 from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
 from ..ddl.column_rules import ColumnRules
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
 from ..gtid import GtidSet
@@ -28,11 +28,11 @@ from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .differences import differences
 from .repairs import repairs_of
-from .sample import Sample, sample_of
+from .sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
 from .target_files import FileSet, digest_files
-from .work_folder import Plan, WorkFolder
+from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -56,7 +56,7 @@ class Runs(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class VerifyLimits:
     """What a verify may take. ``rows_per_s``: 0 for no limit; ``wait_s``: for a cut; ``shown``:
     rows that are named with their values; ``percent``: a share of each table's rows; ``repairs``:
     whether what repairs the rows that differ is noted."""
@@ -70,7 +70,7 @@ class Limits:
 
 
 @dataclass
-class Found:
+class VerifyResult:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
     table -> why; ``repairs``: table -> what repairs it."""
 
@@ -89,16 +89,16 @@ class Verifier:
     """``files``: a table's folder and version -> its live files."""
 
     def __init__(
-        self, config: Config, layout: Layout, files: Files, workers: Runs, limits: Limits
+        self, config: Config, layout: Layout, files: Files, workers: Runs, limits: VerifyLimits
     ) -> None:
         self.config, self._layout, self._files = config, layout, files
         self._workers, self._limits = workers, limits
         self._control = Control(layout.control, config.channel)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
-        self.found = Found()
+        self.found = VerifyResult()
 
-    def verify(self, only: tuple[str, ...] = ()) -> Found:
+    def verify(self, only: tuple[str, ...] = ()) -> VerifyResult:
         """Compares all tables, or ``only`` those. Raises SourceError, TargetError, NoTableError."""
         with WorkFolder(self._layout.verify) as work:
             before = find_cut(self._control, "latest")
@@ -118,7 +118,7 @@ class Verifier:
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
         rules = ColumnRules(TableRules(self.config.tables), mask_key(self.config.target))
 
-        def plan(source: DumpConnection) -> list[tuple[SourceTable, Plan]]:
+        def plan(source: DumpConnection) -> list[tuple[SourceTable, TablePlan]]:
             nonlocal rules
             rules = rules.folded() if case_of_names(source.rows) > 0 else rules
             if source.server().variables.get("gtid_mode", "OFF") != "ON":
@@ -129,7 +129,7 @@ class Verifier:
             tables = list_tables(source.rows, only, filters)
             return [(table, self._plan_of(source.rows, table)) for table in tables]
 
-        filters = Filters.of(self.config.filters)
+        filters = ReplicationFilters.of(self.config.filters)
         forms = Forms(
             self.config.target.zero_dates, self.config.target.time_as,
             self.config.target.geometry_as, self.config.target.json_as,
@@ -139,20 +139,20 @@ class Verifier:
             definition = rules.shaped(forms.apply(table.definition))
             folder, taken = work.of(definition, planned)
             rate = self._limits.rows_per_s / self._limits.connections
-            sample = Sample.from_json(taken.sample) if taken.sample else None
+            sample = SampledRows.from_json(taken.sample) if taken.sample else None
             checks[definition.name] = TableCheck(
                 self.config, definition, taken.ranges, folder, sample, rate
             )
         return checks
 
-    def _plan_of(self, query: Callable[[str], Any], table: SourceTable) -> Plan:
+    def _plan_of(self, query: Callable[[str], Any], table: SourceTable) -> TablePlan:
         percent = self._limits.percent
         if percent < 100:
             sample, ranges = sample_of(query, table, percent)
-            return Plan(ranges, percent, sample.to_json() if sample else "")
+            return TablePlan(ranges, percent, sample.to_json() if sample else "")
         first = table.definition.primary_key[:1]
         column = quoted(table.definition.columns[first[0]].name) if first else ""
-        return Plan(tuple(wheres(column, chunk_ends(query, table))))
+        return TablePlan(tuple(wheres(column, chunk_ends(query, table))))
 
     def _asked(self, question: Callable[[DumpConnection], Any]) -> Any:
         def ask() -> Any:

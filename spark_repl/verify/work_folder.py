@@ -23,7 +23,7 @@ _PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
-class Plan:
+class TablePlan:
     """How a table is read. ``ranges``: WHERE clauses; ``sample``: which rows these are (``sample``,
     as JSON), where not all, but about ``percent``, are asked for."""
 
@@ -59,7 +59,7 @@ class WorkFolder:
         assert self._lock is not None
         self._lock.close()
 
-    def of(self, definition: TableDefinition, plan: Plan) -> tuple[str, Plan]:
+    def of(self, definition: TableDefinition, plan: TablePlan) -> tuple[str, TablePlan]:
         """(the table's folder, how it is read): as a verify that was cut off has read it, while the
         table's definition and the share that is asked for are the same."""
         folder, said = self._folder(definition.name), definition.to_json()
@@ -68,7 +68,7 @@ class WorkFolder:
             with open(file_name, encoding="utf-8") as file:
                 known = json.load(file)
             if (known["definition"], known["percent"]) == (said, plan.percent):
-                return folder, Plan(tuple(known["ranges"]), known["percent"], known["sample"])
+                return folder, TablePlan(tuple(known["ranges"]), known["percent"], known["sample"])
         self.forget(definition.name)
         os.makedirs(folder)
         work = f"{file_name}.{os.getpid()}"

@@ -1,4 +1,4 @@
-"""Ahead: what tables hold beyond the last cut, where their positions are of another log's."""
+"""TablesAhead: what tables hold beyond the last cut, where their positions are of another log's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Held = GtidSet | SourcePlace
 """What a table holds: these transactions, or everything up to a place of the source."""
 
 
-class Ahead:
+class TablesAhead:
     """By the tables' paths. The last commit of each table says it."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Ahead:
 
     def has(self, path: str, cut: Cut) -> bool:
         """Whether a table holds the statement before ``cut``."""
-        held, gtids = self._held.get(path), GtidSet.parse(cut.group)
+        held, gtids = self._held.get(path), GtidSet.parse(cut.group_gtids)
         if isinstance(held, SourcePlace):
             place = SourcePlace.of(cut.source)
             return place is not None and held.reaches(place)

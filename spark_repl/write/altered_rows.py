@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from ..binlog.definition import Column, ColumnType, Form
-from ..ddl.alteration import Altered, Computed, Filled, Kept, Now, Restored, Unknown
+from ..ddl.alteration import Altered, Computed, Filled, KeptColumn, Now, Restored, Unknown
 from ..ddl.conversion import convert
 from ..ddl.defaults import literal
-from ..ddl.expressions.evaluation import Rows, computed
+from ..ddl.expressions.evaluation import InputRows, computed
 from ..ddl.same_values import keeps_values
 from ..ddl.type_change import TypeChange
 from ..delta.columns import one_chunk, with_type
@@ -42,7 +42,7 @@ def keeps_rows(before: TableDefinition, altered: Altered, session: Session) -> b
     """Whether every value of every row stays, and new columns are NULL in them."""
     return all(
         (
-            isinstance(origin, Kept)
+            isinstance(origin, KeptColumn)
             and _stays(origin, _change(before.columns[origin.number], column, session))
         )
         or origin == Filled(NULL)
@@ -50,7 +50,7 @@ def keeps_rows(before: TableDefinition, altered: Altered, session: Session) -> b
     )
 
 
-def _stays(origin: Kept, change: TypeChange) -> bool:
+def _stays(origin: KeptColumn, change: TypeChange) -> bool:
     """Whether every value of a column stays."""
     old, column = change.before, change.after
     own = replace(old, name=column.name, kept=column.kept, logged=column.logged)
@@ -68,7 +68,9 @@ def _change(old: Column, column: Column, session: Session) -> TypeChange:
 def forbids_null(before: TableDefinition, altered: Altered) -> bool:
     """Whether a column becomes NOT NULL."""
     return any(
-        isinstance(origin, Kept) and before.columns[origin.number].nullable and not column.nullable
+        isinstance(origin, KeptColumn)
+        and before.columns[origin.number].nullable
+        and not column.nullable
         for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
     )
 
@@ -98,7 +100,7 @@ class _Made:
         self._session = of.session
         self._made: dict[int, pa.Array] = {}
         columns = of.altered.definition.columns
-        self._rows = Rows(len(arrays[0]), columns, self.column, of.session, convert)
+        self._rows = InputRows(len(arrays[0]), columns, self.column, of.session, convert)
 
     def column(self, i: int) -> pa.Array:
         """Raises StatementError."""
@@ -108,18 +110,18 @@ class _Made:
 
     def _make(self, i: int) -> pa.Array:
         origin, column = self._altered.origins[i], self._altered.definition.columns[i]
-        if isinstance(origin, Kept):
+        if isinstance(origin, KeptColumn):
             return self._kept(origin, column)
         if isinstance(origin, Computed):
             return computed(origin.expression, self._rows, column, virtual=origin.virtual)
         if isinstance(origin, Unknown):
             raise StatementError(origin.reason, table=self._altered.definition.name)
         if isinstance(origin, Restored):
-            values = self._kept(Kept(origin.number), column)
+            values = self._kept(KeptColumn(origin.number), column)
             return pc.coalesce(values, self._new(origin.new, column))
         return self._new(origin, column)
 
-    def _kept(self, origin: Kept, column: Column) -> pa.Array:
+    def _kept(self, origin: KeptColumn, column: Column) -> pa.Array:
         values, old = self._arrays[origin.number], self._before.columns[origin.number]
         change = _change(old, column, self._session)
         return values if _stays(origin, change) else convert(values, change)

@@ -20,7 +20,7 @@ from ..binlog.kernels.jit import DONE, FULL
 from ..binlog.rows.change_bits import EXISTED
 from ..decode.cascade_kernel import DEEP, DEPTH_MAX, Out, Stack, simulate
 from ..decode.cascade_plan import HINT
-from ..decode.cascade_rows import Events, Graph, Rows
+from ..decode.cascade_rows import Events, Graph, RowChains
 from ..decode.staged import Part, Staged
 from ..delta.columns import one_chunk
 from ..errors import DecodeError
@@ -31,11 +31,11 @@ from .cascade_task import FILE, ROW, Cascaded, CascadeTask, kept
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..decode.cascade_events import Changes
+    from ..decode.cascade_events import LoggedChanges
     from ..decode.cascade_plan import Plan
     from ..decode.staged import StageTask
 
-    Reads = Callable[[Plan, Sequence[StageTask]], Changes]
+    Reads = Callable[[Plan, Sequence[StageTask]], LoggedChanges]
 
 Longs = npt.NDArray[np.int64]
 
@@ -94,7 +94,7 @@ def _found(parts: Sequence[Part], plan: Plan, name: str) -> pa.Table:
     return rows.drop_columns([FILE, ROW]).take(pa.array(np.sort(once)))
 
 
-def _logged(plan: Plan, changes: Changes, number: int) -> pa.Table:
+def _logged(plan: Plan, changes: LoggedChanges, number: int) -> pa.Table:
     name = list(plan.definitions)[number]
     if not changes.images[number]:
         return _empty(plan, name)
@@ -104,12 +104,12 @@ def _logged(plan: Plan, changes: Changes, number: int) -> pa.Table:
     return rows.combine_chunks()
 
 
-def _at(error: DecodeError, changes: Changes, event: int) -> DecodeError:
+def _at(error: DecodeError, changes: LoggedChanges, event: int) -> DecodeError:
     place = int(changes.positions[changes.transaction[event]])
     return error.at(position=RelayPosition.unpack(place))
 
 
-def _events(changes: Changes, codes: Codes, base: Longs, logged: Sequence[int]) -> Events:
+def _events(changes: LoggedChanges, codes: Codes, base: Longs, logged: Sequence[int]) -> Events:
     begin = base[changes.table]
     loaded = [
         np.arange(first + count, last)
@@ -137,7 +137,7 @@ def _simulated(graph: Graph, events: Events) -> tuple[int, Out]:
     chains = 1 << (2 * count * each).bit_length()
     room = 2 * count + 1024
     while True:
-        rows = Rows(
+        rows = RowChains(
             table=zeros(count), image=zeros(count), alive=zeros(count) > 0,
             codes=zeros(count, width), heads=zeros(chains) - 1, behind=zeros(count),
             ahead=zeros(count), key_heads=zeros(chains) - 1, key_behind=zeros(count, each),
@@ -186,7 +186,7 @@ class _Staging:
     """Makes of the kernel's changes what a worker stages of a group."""
 
     task: CascadeTask
-    changes: Changes
+    changes: LoggedChanges
     codes: Codes
     rows: Sequence[pa.Table]
     base: Longs

@@ -91,7 +91,7 @@ class GroupWriter:
             cut,
             position=group.start,
             gtid_executed=str(group.executed),
-            group="",
+            group_gtids="",
             source=cut.begin,
         )
         with ExitStack() as held:

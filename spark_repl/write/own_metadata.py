@@ -71,8 +71,8 @@ def is_of(actions: Sequence[Action], cut: Cut) -> bool:
     if said is None:
         return False
     fields = json.loads(formats.unstamp(said, _COMMIT_FORMAT, "a commit", ""))
-    if cut.group:
-        return bool(fields.get("group") == cut.group)
+    if cut.group_gtids:
+        return bool(fields.get("group") == cut.group_gtids)
     return bool(fields["position"] == cut.position)
 
 
@@ -84,7 +84,7 @@ def user_metadata(cut: Cut, channel: str) -> str:
         "log_id": cut.log_id,
         "position": cut.position,
         "gtid_executed": cut.gtid_executed,
-        "group": cut.group,
+        "group": cut.group_gtids,
         "source": dict(cut.source),
     }
     return formats.stamp(json.dumps(fields), _COMMIT_FORMAT)

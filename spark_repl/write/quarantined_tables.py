@@ -10,7 +10,7 @@ from ..control.cut import InQuarantine
 
 if TYPE_CHECKING:
     from ..control.quarantine import Quarantine
-    from ..control.quarantine_store import Kept
+    from ..control.quarantine_store import KeptTransactions
     from .table import Table
 
 
@@ -23,12 +23,12 @@ class QuarantinedTables:
     def __bool__(self) -> bool:
         return bool(self._by_path)
 
-    def add(self, quarantine: Quarantine, *kept: Kept) -> None:
+    def add(self, quarantine: Quarantine, *kept: KeptTransactions) -> None:
         """``kept``: what there is of it already."""
         held = sum(len(one.sizes) for one in kept), sum(one.bytes for one in kept)
         self._by_path = {**self._by_path, quarantine.path: (quarantine, *held)}
 
-    def count(self, path: str, kept: Kept) -> None:
+    def count(self, path: str, kept: KeptTransactions) -> None:
         """More is kept of the table at ``path``."""
         quarantine, transactions, size = self._by_path[path]
         more = quarantine, transactions + len(kept.sizes), size + kept.bytes

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
-from ..ddl.alteration import Altered, Kept
+from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.way import Way
 from ..delta import partitions
 from ..delta.columns import Columns
@@ -221,7 +221,7 @@ class TableChanges:
                     change = plan()
                 if definition is not None:
                     kept = tracking.definitions
-                    kept.record(table.path, definition, cut.position, cut.group)
+                    kept.record(table.path, definition, cut.position, cut.group_gtids)
                 reach("planned_statement")
                 self._try(table, cut, change)
             if definition is not None:
@@ -278,7 +278,7 @@ def _kept(before: TableDefinition, altered: Altered) -> list[int | None]:
     """For each column the number of the one before whose data it is; None: its data is new."""
     return [
         origin.number
-        if isinstance(origin, Kept)
+        if isinstance(origin, KeptColumn)
         and before.columns[origin.number].arrow_type == column.arrow_type
         else None
         for origin, column in zip(altered.origins, altered.definition.columns, strict=True)

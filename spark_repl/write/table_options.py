@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.types.forms import USUAL, Forms
 from ..ddl.column_rules import ColumnRules
-from ..ddl.filters import Filters
+from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
 from ..ddl.policy import Policies, Policy
 from ..ddl.table_rules import TableRules
@@ -44,7 +44,7 @@ class TableOptions:
     """the source's; "": not said"""
     policies: Policies = field(default_factory=Policies)
     online_tools: str = "follow"
-    filters: Filters = field(default_factory=Filters)
+    filters: ReplicationFilters = field(default_factory=ReplicationFilters)
     columns: ColumnRules = field(default_factory=ColumnRules)
 
     @classmethod
@@ -64,7 +64,7 @@ class TableOptions:
                 config.ddl.policy, folds=config.source.lower_case_table_names != 0
             ),
             online_tools=config.ddl.online_tools,
-            filters=Filters.of(config.filters),
+            filters=ReplicationFilters.of(config.filters),
             columns=ColumnRules(TableRules(config.tables), mask_key(config.target)),
         )
 

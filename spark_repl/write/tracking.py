@@ -30,7 +30,7 @@ from ..delta.columns import Columns
 from ..delta.stamp import Stamp
 from ..errors import TargetError
 from ..gtid import GtidSet
-from .ahead import Ahead
+from .ahead import TablesAhead
 from .key_index import KeyIndex
 from .logged_shape import check_columns
 from .new_paths import NewPaths
@@ -75,13 +75,13 @@ class Tracking:
         """tables that statements behind the cut have made: by name and statement"""
         self._consistent: frozenset[str] = frozenset()
         self._decided = False  # then any table may have keys that no log holds
-        self.beyond = Ahead()
+        self.beyond = TablesAhead()
         self._paths = NewPaths(control, layout)
         self.settle = Settle(control, layout)
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
-        self.tables, self._begun, self.beyond = {}, {}, Ahead()
+        self.tables, self._begun, self.beyond = {}, {}, TablesAhead()
         self.definitions.load()
         self.left.load(cut)
         self.names.load()
@@ -232,7 +232,7 @@ class Tracking:
         if self.has(table, cut):
             table.logged = definition
             return
-        self.definitions.record(table.path, definition, cut.position, cut.group)
+        self.definitions.record(table.path, definition, cut.position, cut.group_gtids)
         table.definition, table.logged = definition, None
 
     def take_key(self, table: Table, key: tuple[int, ...], before: Cut) -> None:
@@ -253,7 +253,7 @@ class Tracking:
         self, cut: Cut | None, lowest: int, since: SourcePlace | None, *, by_place: bool
     ) -> None:
         """Finds what tables hold beyond the cut, for a log that is not the cut's and begins at
-        ``lowest``; see ``Ahead.find``."""
+        ``lowest``; see ``TablesAhead.find``."""
         self.beyond.find(self.all_tables(), self.app, cut, lowest, since, by_place=by_place)
 
     def ahead(self) -> dict[str, Held]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.apply.read_rows import Again, Rows
+from spark_repl.apply.read_rows import Again, RowsToRepair
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
@@ -36,7 +36,7 @@ def damaged(log: LogWriter) -> None:
     log.transaction(insert(B, (2, "x")))
 
 
-def refused(made: Rows | None) -> str:
+def refused(made: RowsToRepair | None) -> str:
     assert made is not None and made.refused is not None and made.version is None
     return str(made.refused)
 
@@ -263,7 +263,7 @@ def test_errors_of_these_rows_alone(
     """The applier does without them; what may pass is tried again by whoever opened the target."""
     damaged(log)
 
-    def raising(error: Exception) -> Rows | None:
+    def raising(error: Exception) -> RowsToRepair | None:
         def commit(*_: object) -> int:
             raise error
 

@@ -14,7 +14,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.published import read_end
 from spark_repl.verify.table_files import files_of
-from spark_repl.verify.verifier import Found, Limits, Verifier
+from spark_repl.verify.verifier import Verifier, VerifyLimits, VerifyResult
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, cuts
 
 from .receiving import Running, config_for
@@ -72,10 +72,10 @@ class Following:
             assert time.monotonic() < until and not self.errors, self.errors
             time.sleep(_TURN_S)
 
-    def verify(self, *only: str, **limits: Any) -> Found:
+    def verify(self, *only: str, **limits: Any) -> VerifyResult:
         files = partial(files_of, LocalDelta())
         workers = HERE.workers(None, 2)  # type: ignore[arg-type]
-        taken = Limits(**{"wait_s": 30.0, **limits})
+        taken = VerifyLimits(**{"wait_s": 30.0, **limits})
         return Verifier(self.config, Layout.of(self.config.target), files, workers, taken).verify(
             only
         )

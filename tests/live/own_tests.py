@@ -31,7 +31,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.errors import SparkReplError
 from spark_repl.verify.table_files import files_of
-from spark_repl.verify.verifier import Limits, Verifier
+from spark_repl.verify.verifier import Verifier, VerifyLimits
 from tests.support.local_delta import HERE, LocalDelta, run
 
 from .receiving import config_for
@@ -123,7 +123,7 @@ def compared(server: Server, folder: Path) -> dict[str, Any]:
     try:
         run(log, config.target.path, keys={"zero_dates": "string"})
         files, workers = partial(files_of, LocalDelta()), HERE.workers(None, 2)  # type: ignore[arg-type]
-        found = Verifier(config, layout, files, workers, Limits(wait_s=20.0)).verify()
+        found = Verifier(config, layout, files, workers, VerifyLimits(wait_s=20.0)).verify()
     except SparkReplError as error:
         return {"outcome": "stopped", "error": type(error).__name__, "said": str(error)}
     cut = Control(layout.control).last_cut()

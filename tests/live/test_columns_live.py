@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.copy.source_tables import list_tables
-from spark_repl.ddl.filters import Filters
+from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.errors import SchemaError
 from spark_repl.source.connection import DumpConnection
 from tests.support.local_delta import at_cut, cuts
@@ -79,8 +79,10 @@ def test_tables_that_would_share_a_name_are_not_copied(server: Server, tmp_path:
     connection = DumpConnection(config_for(server, tmp_path).source)
     try:
         with pytest.raises(SchemaError, match=r"t\.a and u\.a would share u\.a"):
-            list_tables(connection.rows, (), Filters(rewrite_db=("t->u",)))
-        rules = Filters(rewrite_db=("t->u",), ignore_table=("u.b",), wild_do_table=("z.%",))
+            list_tables(connection.rows, (), ReplicationFilters(rewrite_db=("t->u",)))
+        rules = ReplicationFilters(
+            rewrite_db=("t->u",), ignore_table=("u.b",), wild_do_table=("z.%",)
+        )
         assert list_tables(connection.rows, (), rules) == []
     finally:
         connection.close()

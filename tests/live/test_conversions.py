@@ -11,7 +11,7 @@ import pytest
 from spark_repl.binlog.charsets.one_byte import one_byte_table
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.ddl.session import Session
-from spark_repl.ddl.type_change import Kind, TypeChange, kind_of
+from spark_repl.ddl.type_change import TypeChange, TypeFamily, family_of
 from spark_repl.errors import Unconvertible
 
 from .alter_grid import STRICT, TRUNCATE, Grid, arrow, attempt, column_of
@@ -55,8 +55,8 @@ def connection(shared_server: Server) -> Iterator[Any]:
 
 
 def kind(sql_type: str) -> str:
-    found = kind_of(column_of(sql_type, Forms()))
-    assert isinstance(found, Kind)
+    found = family_of(column_of(sql_type, Forms()))
+    assert isinstance(found, TypeFamily)
     return found.name
 
 

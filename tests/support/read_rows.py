@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_repl.apply.read_rows import Rows
+from spark_repl.apply.read_rows import RowsToRepair
 from spark_repl.apply.replica import Replica
 from spark_repl.gtid import GtidSet
 from spark_repl.write.staged_rows import key_digests, staged_rows
@@ -31,7 +31,7 @@ class Read:
     changed: dict[str, Any] = field(default_factory=dict)
     """of what it says of itself"""
 
-    def of(self, found: Replica, folder: Path) -> Rows:
+    def of(self, found: Replica, folder: Path) -> RowsToRepair:
         """Read now, behind the newest cut."""
         name = f"{self.table.database}.{self.table.name}"
         cut = found.tracking.control.last_cut()
@@ -48,7 +48,7 @@ class Read:
                 parts.append(staged_rows(path, definition, whole, cut.position, exist=exist))
                 keys.append(key_digests(whole, definition.primary_key))
         until = GtidSet.parse(cut.gtid_executed)
-        made = Rows(
+        made = RowsToRepair(
             definition, found.tracking.tables[name].path, np.unique(np.concatenate(keys)), cut,
             until, tuple(parts),
         )  # fmt: skip
@@ -60,7 +60,7 @@ class Read:
 def repaired(
     log: LogWriter, target: Path, read: Read, *, crash: int = 0,
     meanwhile: Callable[[], object] = lambda: None, **options: Any,
-) -> Rows | None:  # fmt: skip
+) -> RowsToRepair | None:  # fmt: skip
     """The rows, read before what comes ``meanwhile``, and taken in behind it; None when the run was
     cut off at its ``crash``-th step."""
     CRASHES.left = 0

@@ -58,7 +58,7 @@ _EVENT_BYTES = 256
 _IGNORABLE = int(EventFlag.IGNORABLE)  # numba knows no IntFlag
 
 
-class Found(NamedTuple):
+class EventRoom(NamedTuple):
     """Room for what is found, and where the table ids of a transaction are looked up."""
 
     maps: Ints
@@ -141,7 +141,9 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
 
 
 @jit
-def note_map(buffer: Bytes, body: Int, end: Int, transaction: Int, found: Found, count: Int) -> Int:
+def note_map(
+    buffer: Bytes, body: Int, end: Int, transaction: Int, found: EventRoom, count: Int
+) -> Int:
     """How many maps there are with the one at ``body``; -1 when there is no room for it."""
     maps, slots = found.maps, found.slots
     table = u64(buffer, body) & _TABLE_ID
@@ -161,7 +163,7 @@ def note_map(buffer: Bytes, body: Int, end: Int, transaction: Int, found: Found,
 
 @jit
 def note_rows(
-    buffer: Bytes, body: Int, end: Int, kind: Int, transaction: Int, found: Found, count: Int
+    buffer: Bytes, body: Int, end: Int, kind: Int, transaction: Int, found: EventRoom, count: Int
 ) -> Int:
     """How many events there are with the rows event at ``body``; minus the code for a complaint."""
     slots, events = found.slots, found.events
@@ -198,7 +200,7 @@ def whole_event(buffer: Bytes, at: Int, stop: Int, checksum: bool) -> Int:
 
 @jit
 def scan_events(
-    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool, state: Ints, found: Found
+    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool, state: Ints, found: EventRoom
 ) -> Int:
     """Table maps and row events of whole transactions; DONE, or a complaint.
 
@@ -217,7 +219,9 @@ def scan_events(
 
 
 @jit
-def scan_transaction(buffer: Bytes, stop: Int, checksum: bool, state: Ints, found: Found) -> Int:
+def scan_transaction(
+    buffer: Bytes, stop: Int, checksum: bool, state: Ints, found: EventRoom
+) -> Int:
     """Does for one transaction what ``scan_events`` does for all. The state counts what it holds
     when its end is reached."""
     tail = CRC_LENGTH if checksum else 0
@@ -260,8 +264,8 @@ def scan_transaction(buffer: Bytes, stop: Int, checksum: bool, state: Ints, foun
 def find_events(
     buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
 ) -> tuple[Int, Int, Int, Ints, Ints]:
-    """(code, transaction, offset, maps, events) of whole transactions, these two as ``Found`` has
-    them. When the code isn't DONE, it was at that offset of that transaction."""
+    """(code, transaction, offset, maps, events) of whole transactions, these two as ``EventRoom``
+    has them. When the code isn't DONE, it was at that offset of that transaction."""
     state = np.zeros(4, np.int64)
     maps = np.empty((16, 2), np.int64)
     # As many as there may be table ids, so that each finds its last map at once.
@@ -269,7 +273,7 @@ def find_events(
     events = np.empty((64 + buffer.size // _EVENT_BYTES, 8), np.int64)
     while True:
         slots = np.full((slot_count, 4), -1, np.int64)
-        code = scan_events(buffer, starts, ends, checksum, state, Found(maps, slots, events))
+        code = scan_events(buffer, starts, ends, checksum, state, EventRoom(maps, slots, events))
         if code != FULL:
             transaction, at, map_count, count = state.tolist()
             return code, transaction, at, maps[:map_count], events[:count]

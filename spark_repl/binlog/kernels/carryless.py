@@ -2,7 +2,7 @@
 
 Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel,
 2009), with the constants of zlib's polynomial, bits reflected: multiplying by them moves 128 bits
-over 512 or 128 bits of message. numba has no vectors, so a lane is two integers.
+over 512 or 128 bits of message. numba has no vectors, so one is two integers.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ if AVAILABLE:
     from numba import types
     from numba.extending import intrinsic
 
-    _LANE = ir.VectorType(ir.IntType(64), 2)
+    _VECTOR = ir.VectorType(ir.IntType(64), 2)
 
-    def _lane(builder: Any, low: Any, high: Any) -> Any:
-        empty = ir.Constant(_LANE, ir.Undefined)
+    def _vector(builder: Any, low: Any, high: Any) -> Any:
+        empty = ir.Constant(_VECTOR, ir.Undefined)
         first = builder.insert_element(empty, low, ir.IntType(32)(0))
         return builder.insert_element(first, high, ir.IntType(32)(1))
 
-    def _fold_lane(
+    def _fold_vector(
         typing: Any, low: Any, high: Any, by_low: Any, by_high: Any, more_low: Any, more_high: Any
     ) -> Any:
-        """(low * by_low + high * by_high) + more: one lane moved on, and the message added."""
+        """(low * by_low + high * by_high) + more: one vector moved on, and the message added."""
 
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            lane, by, data = (_lane(builder, values[i], values[i + 1]) for i in (0, 2, 4))
-            kind = ir.FunctionType(_LANE, [_LANE, _LANE, ir.IntType(8)])
+            vector, by, data = (_vector(builder, values[i], values[i + 1]) for i in (0, 2, 4))
+            kind = ir.FunctionType(_VECTOR, [_VECTOR, _VECTOR, ir.IntType(8)])
             multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq", (), kind)
-            lows = builder.call(multiply, [lane, by, ir.IntType(8)(0x00)])
-            highs = builder.call(multiply, [lane, by, ir.IntType(8)(0x11)])
+            lows = builder.call(multiply, [vector, by, ir.IntType(8)(0x00)])
+            highs = builder.call(multiply, [vector, by, ir.IntType(8)(0x11)])
             out = builder.xor(builder.xor(lows, highs), data)
             parts = [builder.extract_element(out, ir.IntType(32)(i)) for i in (0, 1)]
             return context.make_tuple(builder, signature.return_type, parts)
@@ -59,7 +59,7 @@ if AVAILABLE:
         pair: Any = types.UniTuple
         return pair(types.uint64, 2)(*[types.uint64] * 6), emit
 
-    _folded: Any = intrinsic(_fold_lane)
+    _folded: Any = intrinsic(_fold_vector)
 
     @jit
     def _load(buf: Any, at: Any) -> Any:

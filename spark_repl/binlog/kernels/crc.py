@@ -19,7 +19,7 @@ if AVAILABLE:
     from .carryless import folded
 
 _FLAGS_OFFSET = 17
-# From as many bytes on folding is quicker than eight bytes a step (measured); a lane has 16.
+# From as many bytes on folding is quicker than eight bytes a step (measured); a vector has 16.
 FOLDED_BYTES_MIN = 16
 
 

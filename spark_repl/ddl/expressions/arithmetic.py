@@ -22,7 +22,7 @@ from .value_type import (
     REAL_TYPE,
     UNSIGNED,
     Node,
-    Result,
+    ResultType,
     ValueType,
     zero,
 )
@@ -36,12 +36,12 @@ def build_sum(operator: str, inputs: Sequence[Node]) -> Node:
     """+ and - and *."""
     left, right = (numeric(one) for one in inputs)
     a, b = left.type, right.type
-    if Result.REAL in (a.result, b.result):
+    if ResultType.REAL in (a.result, b.result):
         return Node(operator, REAL_TYPE, (real(left), real(right)))
-    if a.result == b.result == Result.INTEGER:
+    if a.result == b.result == ResultType.INTEGER:
         digits = max(a.digits, b.digits) + 1 if operator != "*" else a.digits + b.digits
         unsigned = a.unsigned or b.unsigned
-        kind = ValueType(Result.INTEGER, unsigned, min(digits, INTEGER_DIGITS - (not unsigned)))
+        kind = ValueType(ResultType.INTEGER, unsigned, min(digits, INTEGER_DIGITS - (not unsigned)))
     elif operator == "*":
         kind = decimal(a.digits + b.digits, a.scale + b.scale)
     else:
@@ -52,10 +52,11 @@ def build_sum(operator: str, inputs: Sequence[Node]) -> Node:
 
 def compute_sum(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     kernel = _KERNELS[node.operator]
-    if node.type.result == Result.REAL:
+    if node.type.result == ResultType.REAL:
         return finite(kernel(left, right))
     found = kernel(*(_decimal256(one) for one in (left, right)))
-    return found.cast(node.type.arrow) if node.type.result == Result.DECIMAL else whole(found, node)
+    is_decimal = node.type.result == ResultType.DECIMAL
+    return found.cast(node.type.arrow) if is_decimal else whole(found, node)
 
 
 def _decimal256(values: pa.Array) -> pa.Array:
@@ -85,7 +86,7 @@ def build_quotient(operator: str, inputs: Sequence[Node]) -> Node:
     """/ DIV and MOD; NULL where the divisor is 0."""
     left, right = (numeric(one) for one in inputs)
     a, b = left.type, right.type
-    is_real = Result.REAL in (a.result, b.result)
+    is_real = ResultType.REAL in (a.result, b.result)
     if operator == "DIV":
         if is_real:
             raise NotComputed("DIV of doubles and text is not computed here")
@@ -94,8 +95,8 @@ def build_quotient(operator: str, inputs: Sequence[Node]) -> Node:
     if is_real:
         return Node(operator, REAL_TYPE, (real(left), real(right)))
     if operator == "MOD":
-        if a.result == b.result == Result.INTEGER:
-            kind = ValueType(Result.INTEGER, a.unsigned, a.digits)
+        if a.result == b.result == ResultType.INTEGER:
+            kind = ValueType(ResultType.INTEGER, a.unsigned, a.digits)
         else:
             scale = max(a.scale, b.scale)
             kind = decimal(max(a.whole, b.whole) + scale, scale, loose=a.scale != b.scale)
@@ -112,7 +113,7 @@ def build_quotient(operator: str, inputs: Sequence[Node]) -> Node:
 def compute_quotient(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     is_zero = pc.equal(right, zero(right.type))
     right = pc.if_else(is_zero, pa.scalar(None, right.type), right)
-    if node.type.result == Result.REAL:
+    if node.type.result == ResultType.REAL:
         return _real_quotient(node, left, right)
     if node.operator == "/":
         scale, (kept, shown) = node.type.scale, node.detail
@@ -162,8 +163,8 @@ def _check_digits(a: ValueType, b: ValueType, scale: int) -> None:
     """Raises NotComputed where Arrow has too few digits for a quotient."""
     shift = scale + b.scale - a.scale
     most = INTEGER_DIGITS
-    left = (most if a.result == Result.INTEGER else a.digits) + max(shift, 0)
-    right = (most if b.result == Result.INTEGER else b.digits) - min(shift, 0)
+    left = (most if a.result == ResultType.INTEGER else a.digits) + max(shift, 0)
+    right = (most if b.result == ResultType.INTEGER else b.digits) - min(shift, 0)
     if left + max(right + 1, 6) + 1 > _ARROW_DIGITS:
         raise NotComputed("a quotient of so many digits is not computed here")
 
@@ -188,18 +189,18 @@ def _real_quotient(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
 def build_negation(operator: str, inputs: Sequence[Node]) -> Node:
     (node,) = (numeric(one) for one in inputs)
     kind = node.type
-    if node.is_literal and kind.result in EXACT | {Result.REAL} and node.detail is not None:
+    if node.is_literal and kind.result in EXACT | {ResultType.REAL} and node.detail is not None:
         if kind.unsigned and node.detail > 1 << 63:
             raise NotComputed("a number of so many digits is not computed here")
         return replace(node, type=replace(kind, unsigned=False), detail=-node.detail)
-    if kind.result == Result.INTEGER:
+    if kind.result == ResultType.INTEGER:
         kind = replace(kind, unsigned=False)
     return Node(operator, replace(kind, source=""), (node,))
 
 
 def compute_negation(node: Node, values: pa.Array) -> pa.Array:
     found = pc.negate(values)
-    return whole(found, node) if node.type.result == Result.INTEGER else found
+    return whole(found, node) if node.type.result == ResultType.INTEGER else found
 
 
 def build_absolute(operator: str, inputs: Sequence[Node]) -> Node:
@@ -209,4 +210,4 @@ def build_absolute(operator: str, inputs: Sequence[Node]) -> Node:
 
 def compute_absolute(node: Node, values: pa.Array) -> pa.Array:
     found = pc.abs(values)
-    return whole(found, node) if node.type.result == Result.INTEGER else found
+    return whole(found, node) if node.type.result == ResultType.INTEGER else found

@@ -16,12 +16,12 @@ from ...binlog.definition import Column, ColumnType, Form
 from ..charsets import collation
 from ..decimals import INTEGRAL
 from ..to_number import decimal_array, integer_range, rounded
-from ..type_change import Kind, TypeChange, kind_of
+from ..type_change import TypeChange, TypeFamily, family_of
 from .encoding import encoded
 from .json_paths import number_of
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import TEMPORAL, Node, Result, ValueType
+from .value_type import TEMPORAL, Node, ResultType, ValueType
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -34,15 +34,15 @@ _NUMBERS = "INTEGER DECIMAL REAL"
 _TEXTS = "TEXT BYTES"
 _CHOSEN = frozenset(("CASE", "COALESCE", "GREATEST", "LEAST"))
 _STORED = {
-    Result.INTEGER: f"{_NUMBERS} YEAR BIT {_TEXTS}",
-    Result.DECIMAL: f"{_NUMBERS} {_TEXTS}",
-    Result.REAL: _NUMBERS,
-    Result.TEXT: f"{_NUMBERS} {_TEXTS} ENUM SET DATE DATETIME TIME JSON",
-    Result.BYTES: _TEXTS,
-    Result.DATE: f"{_NUMBERS} {_TEXTS} DATE DATETIME TIMESTAMP",
-    Result.DATETIME: f"{_NUMBERS} {_TEXTS} DATE DATETIME TIMESTAMP TIME",
-    Result.TIME: f"{_TEXTS} TIME",
-    Result.JSON: f"{_NUMBERS} TEXT JSON",
+    ResultType.INTEGER: f"{_NUMBERS} YEAR BIT {_TEXTS}",
+    ResultType.DECIMAL: f"{_NUMBERS} {_TEXTS}",
+    ResultType.REAL: _NUMBERS,
+    ResultType.TEXT: f"{_NUMBERS} {_TEXTS} ENUM SET DATE DATETIME TIME JSON",
+    ResultType.BYTES: _TEXTS,
+    ResultType.DATE: f"{_NUMBERS} {_TEXTS} DATE DATETIME TIMESTAMP",
+    ResultType.DATETIME: f"{_NUMBERS} {_TEXTS} DATE DATETIME TIMESTAMP TIME",
+    ResultType.TIME: f"{_TEXTS} TIME",
+    ResultType.JSON: f"{_NUMBERS} TEXT JSON",
 }
 
 
@@ -52,8 +52,8 @@ Convert = Callable[[pa.Array, TypeChange], pa.Array]
 
 def check(node: Node, column: Column) -> None:
     """Raises NotComputed where it isn't known how a server stores such values."""
-    kind, after = node.type, kind_of(column)
-    if node.operator == "column" or kind.result == Result.NULL:
+    kind, after = node.type, family_of(column)
+    if node.operator == "column" or kind.result == ResultType.NULL:
         return
     if after is None or after.name not in _STORED[kind.result].split():
         said = after.name if after else column.type_name
@@ -61,9 +61,9 @@ def check(node: Node, column: Column) -> None:
     if node.operator in _CHOSEN and kind.result in TEMPORAL and after.name in _NUMBERS.split():
         raise NotComputed("a date that is one of several as a number is not computed here")
     printed = kind.loose or kind.source in ("YEAR", "ZEROFILL", "BIT")
-    if printed and after in (Kind.TEXT, Kind.BYTES):
+    if printed and after in (TypeFamily.TEXT, TypeFamily.BYTES):
         raise NotComputed("how such a number is printed is not known")
-    if kind.source == "ENUM" and after not in (Kind.TEXT, Kind.BYTES):
+    if kind.source == "ENUM" and after not in (TypeFamily.TEXT, TypeFamily.BYTES):
         raise NotComputed("ENUM and SET as numbers are not computed here")
 
 
@@ -80,19 +80,19 @@ def assigned(
     if stored is not None:
         plain = stored.detail == column.detail == ""
         return convert(values, TypeChange(stored, column, session, plain=plain))
-    kind, after = node.type, kind_of(column)
+    kind, after = node.type, family_of(column)
     if kind.source == "TRUTH":
         values = values.cast(pa.int8()).cast(replace(kind, source="").arrow)
-    if kind.result == Result.NULL:
-        values, kind = values.cast(pa.string()), ValueType(Result.TEXT)
-    if kind.result == Result.TEXT and after == Kind.BYTES:
-        values, kind = encoded(values, kind), ValueType(Result.BYTES)
-    if kind.result == Result.DECIMAL and after == Kind.INTEGER:
-        kind = ValueType(Result.INTEGER, column.unsigned)
+    if kind.result == ResultType.NULL:
+        values, kind = values.cast(pa.string()), ValueType(ResultType.TEXT)
+    if kind.result == ResultType.TEXT and after == TypeFamily.BYTES:
+        values, kind = encoded(values, kind), ValueType(ResultType.BYTES)
+    if kind.result == ResultType.DECIMAL and after == TypeFamily.INTEGER:
+        kind = ValueType(ResultType.INTEGER, column.unsigned)
         values = _clipped(values, column, session)
-    if kind.result == Result.JSON and after not in (Kind.TEXT, Kind.JSON):
+    if kind.result == ResultType.JSON and after not in (TypeFamily.TEXT, TypeFamily.JSON):
         values, kind = _of_json(values, after)
-    if kind.result == Result.REAL and after == Kind.INTEGER:
+    if kind.result == ResultType.REAL and after == TypeFamily.INTEGER:
         _check_real(values)
     before = _as_column(kind)
     plain = column.detail == ""
@@ -101,21 +101,23 @@ def assigned(
 
 def _as_column(kind: ValueType) -> Column:
     """A column that has such values."""
-    if kind.result == Result.INTEGER:
+    if kind.result == ResultType.INTEGER:
         return Column("", _T.LONGLONG, 0, nullable=True, unsigned=kind.unsigned, detail="")
-    if kind.result == Result.DECIMAL:
+    if kind.result == ResultType.DECIMAL:
         return Column("", _T.DECIMAL, kind.digits << 8 | kind.scale, nullable=True, detail="")
-    if kind.result == Result.TEXT:
+    if kind.result == ResultType.TEXT:
         number = collation(kind.charset)[0] if kind.charset not in ("", "?") else _UTF8MB4
         return Column("", _T.VARCHAR, _LONG_TEXT, nullable=True, collation=number)
-    if kind.result == Result.TIME:
+    if kind.result == ResultType.TIME:
         return Column("", _T.TIME, kind.scale, nullable=True, form=Form.MICROSECONDS)
-    if kind.result == Result.BYTES:
+    if kind.result == ResultType.BYTES:
         return Column("", _T.BLOB, 4, nullable=True, collation=BINARY)
     codes = {
-        Result.REAL: (_T.DOUBLE, 8), Result.DATE: (_T.DATE, 0), Result.JSON: (_T.JSON, 4),
-        Result.DATETIME: (_T.DATETIME, kind.scale),
-    }  # fmt: skip
+        ResultType.REAL: (_T.DOUBLE, 8),
+        ResultType.DATE: (_T.DATE, 0),
+        ResultType.JSON: (_T.JSON, 4),
+        ResultType.DATETIME: (_T.DATETIME, kind.scale),
+    }
     code, meta = codes[kind.result]
     return Column("", code, meta, nullable=True, detail="")
 
@@ -145,12 +147,12 @@ def _check_real(values: pa.Array) -> None:
         raise uncertain("what a double beyond 64 bits becomes depends on the source's machine")
 
 
-def _of_json(values: pa.Array, after: Kind | None) -> tuple[pa.Array, ValueType]:
+def _of_json(values: pa.Array, after: TypeFamily | None) -> tuple[pa.Array, ValueType]:
     """Documents that are numbers, as numbers. Raises Unconvertible for all others."""
     texts = [None if one is None else number_of(one) for one in values.to_pylist()]
     if all(one is None or _WHOLE.fullmatch(one) for one in texts):
-        return pa.array(texts, pa.string()), ValueType(Result.TEXT)
-    if after == Kind.INTEGER:
+        return pa.array(texts, pa.string()), ValueType(ResultType.TEXT)
+    if after == TypeFamily.INTEGER:
         raise uncertain("a JSON value that is no whole number of 18 digits")
     numbers = [None if one is None else float(one) for one in texts]
-    return pa.array(numbers, pa.float64()), ValueType(Result.REAL)
+    return pa.array(numbers, pa.float64()), ValueType(ResultType.REAL)

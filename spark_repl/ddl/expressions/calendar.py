@@ -14,7 +14,7 @@ from .coercions import clock, exact, moment
 from .literals import constant
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import BIGINT, DATE_TYPE, Node, Result, ValueType, zero
+from .value_type import BIGINT, DATE_TYPE, Node, ResultType, ValueType, zero
 
 _EPOCH_DAYS = 719_528
 _FIRST, _END = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND
@@ -65,7 +65,7 @@ def compute_part(node: Node, values: pa.Array) -> pa.Array:
     if node.operator in _PARTS:
         return _PARTS[node.operator](values).cast(pa.int64()).cast(node.type.arrow)
     micros = _micros(values)
-    is_time = node.inputs[0].type.result == Result.TIME
+    is_time = node.inputs[0].type.result == ResultType.TIME
     found = _CLOCK[node.operator](np.abs(micros) if is_time else micros % DAY)
     return pa.array(found, mask=_missing(values)).cast(node.type.arrow)
 
@@ -151,15 +151,15 @@ def _stamps(moments: np.ndarray, missing: np.ndarray) -> pa.Array:
 
 def build_interval(operator: str, inputs: Sequence[Node], unit: str) -> Node:
     value, amount = inputs
-    if value.type.result == Result.TEXT:
+    if value.type.result == ResultType.TEXT:
         raise NotComputed("an interval beside text is not computed here")
     found, number = moment(value), exact(amount)
-    if number.type.result != Result.INTEGER or number.type.unsigned:
+    if number.type.result != ResultType.INTEGER or number.type.unsigned:
         raise NotComputed("an interval that is no signed integer is not computed here")
     kind = found.type
     if unit in _UNITS and unit not in ("DAY", "WEEK"):
         scale = 6 if unit == "MICROSECOND" else kind.scale
-        kind = ValueType(Result.DATETIME, scale=scale)
+        kind = ValueType(ResultType.DATETIME, scale=scale)
     return Node(operator, kind, (found, number), unit)
 
 

@@ -20,7 +20,7 @@ from .coercions import as_bytes, moment, numeric, real, text
 from .result_types import decimal
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import BIGINT, DATE_TYPE, TEMPORAL, UNSIGNED, Node, Result, ValueType
+from .value_type import BIGINT, DATE_TYPE, TEMPORAL, UNSIGNED, Node, ResultType, ValueType
 
 _END, _FRACTION_MAX = 253_402_300_800_000_000, 6
 _WHOLE = re.compile(r" *[+-]?[0-9]{1,18}", re.ASCII)
@@ -36,7 +36,7 @@ def build_cast(inputs: Sequence[Node], words: Sequence[str]) -> Node:
     if kind == "DECIMAL":
         precision, scale = ([*sizes, 0] if sizes else [10, 0])[:2]
         found = numeric(value)
-        if found.type.result == Result.REAL and value.type.result == Result.TEXT:
+        if found.type.result == ResultType.REAL and value.type.result == ResultType.TEXT:
             raise NotComputed("CAST of text AS DECIMAL is not computed here")
         return Node("CAST DECIMAL", decimal(precision or 10, scale), (found,))
     if kind in ("DOUBLE", "REAL"):
@@ -44,20 +44,22 @@ def build_cast(inputs: Sequence[Node], words: Sequence[str]) -> Node:
     if kind == "CHAR":
         return _char(value, sizes, charset)
     if kind == "BINARY":
-        if value.type.result == Result.NULL:
-            return Node("literal", ValueType(Result.BYTES))
-        return Node("CAST BINARY", ValueType(Result.BYTES), (as_bytes(value),), (*sizes, None)[0])
+        if value.type.result == ResultType.NULL:
+            return Node("literal", ValueType(ResultType.BYTES))
+        return Node(
+            "CAST BINARY", ValueType(ResultType.BYTES), (as_bytes(value),), (*sizes, None)[0]
+        )
     if kind == "DATE":
         return Node("DATE", DATE_TYPE, (moment(value),))
     if kind == "DATETIME":
         digits = sizes[0] if sizes else 0
-        return Node("CAST DATETIME", ValueType(Result.DATETIME, scale=digits), (moment(value),))
+        return Node("CAST DATETIME", ValueType(ResultType.DATETIME, scale=digits), (moment(value),))
     raise NotComputed(f"CAST AS {kind} is not computed here")
 
 
 def _integer(value: Node, *, unsigned: bool) -> Node:
     kind = UNSIGNED if unsigned else BIGINT
-    if value.type.result == Result.TEXT and value.type.source != "ENUM":
+    if value.type.result == ResultType.TEXT and value.type.source != "ENUM":
         return Node("CAST TEXT", kind, (value,))
     found = numeric(value)
     if value.type.result in TEMPORAL and found.type.scale:
@@ -67,7 +69,7 @@ def _integer(value: Node, *, unsigned: bool) -> Node:
 
 def _char(value: Node, sizes: Sequence[int], charset: str) -> Node:
     found = text(value)
-    is_bytes = found.type.result == Result.BYTES
+    is_bytes = found.type.result == ResultType.BYTES
     if is_bytes or charset not in ("", "utf8mb4", found.type.charset):
         raise NotComputed("CAST from or to such a character set is not computed here")
     if charset == "" and found.type.charset not in ("", "utf8mb4", "utf8mb3"):

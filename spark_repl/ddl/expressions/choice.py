@@ -17,11 +17,11 @@ from .value_type import (
     EXACT,
     INTEGER_DIGITS,
     Node,
-    Result,
+    ResultType,
 )
 
 if TYPE_CHECKING:
-    from .evaluation import Rows
+    from .evaluation import InputRows
 
 
 def build_choice(operator: str, inputs: Sequence[Node]) -> Node:
@@ -46,7 +46,7 @@ def build_coalesce(operator: str, inputs: Sequence[Node]) -> Node:
 
 def build_nullif(operator: str, inputs: Sequence[Node]) -> Node:
     value, other = inputs
-    if value.type.result == Result.NULL:
+    if value.type.result == ResultType.NULL:
         return value
     condition = build_comparison("=", (value, other))
     kind = common_type([value])
@@ -56,9 +56,9 @@ def build_nullif(operator: str, inputs: Sequence[Node]) -> Node:
 def build_extreme(operator: str, inputs: Sequence[Node]) -> Node:
     """GREATEST and LEAST of numbers and dates."""
     kind = common_type(inputs)
-    if kind.result not in EXACT | {Result.REAL, Result.NULL, Result.DATE}:
+    if kind.result not in EXACT | {ResultType.REAL, ResultType.NULL, ResultType.DATE}:
         raise NotComputed(f"{operator} of {kind.result.name} is not computed here")
-    if len({one.type.unsigned for one in inputs}) > 1 and kind.result == Result.INTEGER:
+    if len({one.type.unsigned for one in inputs}) > 1 and kind.result == ResultType.INTEGER:
         kind = decimal(INTEGER_DIGITS, 0)
     return Node(operator, kind, tuple(as_type(one, kind) for one in inputs))
 
@@ -68,10 +68,10 @@ def compute_extreme(node: Node, *values: pa.Array) -> pa.Array:
     return kernel(*values, skip_nulls=False).cast(node.type.arrow)
 
 
-Evaluate = Callable[[Node, "Rows"], pa.Array]
+Evaluate = Callable[[Node, "InputRows"], pa.Array]
 
 
-def evaluate_case(node: Node, rows: Rows, evaluate: Evaluate) -> pa.Array:
+def evaluate_case(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
     """Each branch over the rows that take it alone: the others may be beyond its range."""
     left, found = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     *pairs, otherwise = node.inputs
@@ -83,7 +83,7 @@ def evaluate_case(node: Node, rows: Rows, evaluate: Evaluate) -> pa.Array:
     return _put(found, left, evaluate(otherwise, rows.at(left)))
 
 
-def evaluate_coalesce(node: Node, rows: Rows, evaluate: Evaluate) -> pa.Array:
+def evaluate_coalesce(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
     left, found = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     for branch in node.inputs:
         values = evaluate(branch, rows.at(left))

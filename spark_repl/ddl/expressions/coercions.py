@@ -17,21 +17,21 @@ from .value_type import (
     TEMPORAL,
     TRUTH,
     Node,
-    Result,
+    ResultType,
     ValueType,
 )
 
-_NUMBERS_OF = {Result.DATE: 8, Result.DATETIME: 14, Result.TIME: 7}
+_NUMBERS_OF = {ResultType.DATE: 8, ResultType.DATETIME: 14, ResultType.TIME: 7}
 
 
 def numeric(node: Node) -> Node:
     """What arithmetic takes the value for: exact, or REAL. Raises NotComputed."""
     kind = node.type
-    if kind.result == Result.REAL:
+    if kind.result == ResultType.REAL:
         return node
-    if kind.result == Result.NULL:
+    if kind.result == ResultType.NULL:
         return Node("literal", REAL_TYPE)
-    if kind.result == Result.TEXT:
+    if kind.result == ResultType.TEXT:
         if kind.source == "ENUM":
             raise NotComputed("ENUM and SET as numbers are not computed here")
         return real(node)
@@ -45,26 +45,26 @@ def exact(node: Node) -> Node:
         return Node("TO EXACT", replace(kind, source=""), (node,))
     if kind.result in EXACT:
         return node
-    if kind.result == Result.NULL:
+    if kind.result == ResultType.NULL:
         return Node("literal", BIGINT)
     if kind.result in TEMPORAL:
         digits = _NUMBERS_OF[kind.result] + kind.scale
-        result = Result.DECIMAL if kind.scale else Result.INTEGER
-        loose = kind.result == Result.TIME  # 0 has no digits behind the point
+        result = ResultType.DECIMAL if kind.scale else ResultType.INTEGER
+        loose = kind.result == ResultType.TIME  # 0 has no digits behind the point
         exact_type = ValueType(result, digits=digits, scale=kind.scale, loose=loose)
         return Node("TO EXACT", exact_type, (node,))
     if kind.source == "HEX" and len(node.detail) <= 8:
         value = int.from_bytes(node.detail, "big")
-        return Node("literal", ValueType(Result.INTEGER, True, INTEGER_DIGITS), detail=value)
+        return Node("literal", ValueType(ResultType.INTEGER, True, INTEGER_DIGITS), detail=value)
     raise NotComputed(f"{_name(kind)} as a number is not computed here")
 
 
 def real(node: Node) -> Node:
     """REAL. Raises NotComputed."""
     kind = node.type
-    if kind.result == Result.REAL:
+    if kind.result == ResultType.REAL:
         return node
-    if kind.result == Result.TEXT and kind.source not in ("ENUM",) and _is_ascii_like(kind):
+    if kind.result == ResultType.TEXT and kind.source not in ("ENUM",) and _is_ascii_like(kind):
         return Node("TO REAL", REAL_TYPE, (node,))
     return Node("TO REAL", REAL_TYPE, (exact(node),))
 
@@ -77,13 +77,15 @@ def _is_ascii_like(kind: ValueType) -> bool:
 def text(node: Node) -> Node:
     """TEXT, or BYTES as they are. Raises NotComputed for numbers whose print isn't known."""
     kind = node.type
-    if kind.result in (Result.TEXT, Result.BYTES):
+    if kind.result in (ResultType.TEXT, ResultType.BYTES):
         return node
-    if kind.result == Result.NULL:
+    if kind.result == ResultType.NULL:
         return Node("literal", PLAIN_TEXT)
-    if kind.result == Result.JSON:
-        return Node("TO TEXT", ValueType(Result.TEXT, charset="utf8mb4", source="JSON"), (node,))
-    if kind.result == Result.REAL or kind.loose or kind.source in ("YEAR", "ZEROFILL", "BIT"):
+    if kind.result == ResultType.JSON:
+        return Node(
+            "TO TEXT", ValueType(ResultType.TEXT, charset="utf8mb4", source="JSON"), (node,)
+        )
+    if kind.result == ResultType.REAL or kind.loose or kind.source in ("YEAR", "ZEROFILL", "BIT"):
         raise NotComputed(f"{_name(kind)} as text is not computed here")
     return Node("TO TEXT", PLAIN_TEXT, (exact(node) if kind.result in EXACT else node,))
 
@@ -98,18 +100,18 @@ def truth(node: Node) -> Node:
 def as_type(node: Node, kind: ValueType) -> Node:
     """A value where ``kind`` is the type of all branches. Raises NotComputed."""
     result = kind.result
-    if node.type.result == Result.NULL:
+    if node.type.result == ResultType.NULL:
         return Node("literal", kind)
     if result in EXACT:
         inner = exact(node)
         return inner if inner.type.arrow == kind.arrow else Node("TO EXACT", kind, (inner,))
-    if result == Result.REAL:
+    if result == ResultType.REAL:
         return real(node)
-    if result == Result.TEXT:
+    if result == ResultType.TEXT:
         return text(node)
-    if result == Result.BYTES:
+    if result == ResultType.BYTES:
         return as_bytes(node)
-    if result == Result.DATETIME and node.type.result in MOMENTS:
+    if result == ResultType.DATETIME and node.type.result in MOMENTS:
         return node
     if result != node.type.result:
         raise NotComputed(f"{_name(node.type)} as {_name(kind)} is not computed here")
@@ -118,9 +120,9 @@ def as_type(node: Node, kind: ValueType) -> Node:
 
 def as_bytes(node: Node) -> Node:
     """BYTES: those of the text's own character set. Raises NotComputed."""
-    if node.type.result == Result.BYTES:
+    if node.type.result == ResultType.BYTES:
         return node
-    return Node("TO BYTES", ValueType(Result.BYTES), (text(node),))
+    return Node("TO BYTES", ValueType(ResultType.BYTES), (text(node),))
 
 
 def _name(kind: ValueType) -> str:
@@ -131,17 +133,17 @@ def moment(node: Node) -> Node:
     """DATE or DATETIME; text only where it is written in the form that the server prints."""
     if node.type.result in MOMENTS:
         return node
-    if node.type.result == Result.NULL:
+    if node.type.result == ResultType.NULL:
         return Node("literal", DATE_TYPE)
-    if node.type.result == Result.TEXT and node.is_literal:
+    if node.type.result == ResultType.TEXT and node.is_literal:
         return moment_of(node.detail)
     raise NotComputed(f"{node.type.result.name} as a date is not computed here")
 
 
 def clock(node: Node) -> Node:
     """The same, or TIME."""
-    if node.type.result == Result.TIME:
+    if node.type.result == ResultType.TIME:
         return node
-    if node.type.result == Result.TEXT and node.is_literal and "-" not in node.detail[1:]:
+    if node.type.result == ResultType.TEXT and node.is_literal and "-" not in node.detail[1:]:
         return time_of(node.detail)
     return moment(node)

@@ -10,10 +10,10 @@ from ...binlog.charsets.charset import charset_of
 from ...binlog.definition import Column, ColumnType, Form
 from ..exact import exact
 from ..moments import read_moments, read_times
-from ..type_change import Kind, TypeChange, kind_of
+from ..type_change import TypeChange, TypeFamily, family_of
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, Result, ValueType
+from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, ResultType, ValueType
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -24,33 +24,39 @@ _PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 # utf8mb3_turkish_ci and its like: the other case of i is another letter there.
 _TURKISH = frozenset((30, 110, 137, 169, 201, 233, 265, 288))
 _RESULTS = {
-    Kind.DATE: Result.DATE, Kind.DATETIME: Result.DATETIME, Kind.TIMESTAMP: Result.DATETIME,
-    Kind.TIME: Result.TIME, Kind.BYTES: Result.BYTES, Kind.JSON: Result.JSON,
-}  # fmt: skip
+    TypeFamily.DATE: ResultType.DATE,
+    TypeFamily.DATETIME: ResultType.DATETIME,
+    TypeFamily.TIMESTAMP: ResultType.DATETIME,
+    TypeFamily.TIME: ResultType.TIME,
+    TypeFamily.BYTES: ResultType.BYTES,
+    TypeFamily.JSON: ResultType.JSON,
+}
 
 
 def type_of(column: Column, session: Session, *, virtual: bool) -> ValueType:
     """Raises NotComputed for a type whose values are not computed with, or not at that time."""
-    kind = kind_of(column)
-    if kind == Kind.INTEGER:
+    kind = family_of(column)
+    if kind == TypeFamily.INTEGER:
         unsigned = column.unsigned
         digits = _DIGITS[_T(column.type)] + (unsigned and column.type == _T.LONGLONG)
-        return ValueType(Result.INTEGER, unsigned, digits, source=_zerofill(column))
-    if kind == Kind.DECIMAL:
+        return ValueType(ResultType.INTEGER, unsigned, digits, source=_zerofill(column))
+    if kind == TypeFamily.DECIMAL:
         digits, scale = column.precision, column.scale
-        return ValueType(Result.DECIMAL, digits=digits, scale=scale, source=_zerofill(column))
-    if kind == Kind.REAL:
+        return ValueType(ResultType.DECIMAL, digits=digits, scale=scale, source=_zerofill(column))
+    if kind == TypeFamily.REAL:
         return REAL_TYPE
-    if kind in (Kind.YEAR, Kind.BIT):
-        digits = 4 if kind == Kind.YEAR else INTEGER_DIGITS
-        return ValueType(Result.INTEGER, True, digits, source=kind.name)
-    if kind in (Kind.TEXT, Kind.ENUM, Kind.SET):
+    if kind in (TypeFamily.YEAR, TypeFamily.BIT):
+        digits = 4 if kind == TypeFamily.YEAR else INTEGER_DIGITS
+        return ValueType(ResultType.INTEGER, True, digits, source=kind.name)
+    if kind in (TypeFamily.TEXT, TypeFamily.ENUM, TypeFamily.SET):
         return _text(column, kind, session)
-    if kind == Kind.TIMESTAMP and virtual:
+    if kind == TypeFamily.TIMESTAMP and virtual:
         raise NotComputed(f"what {column.name} is depends on the time zone of who reads it")
     if kind not in _RESULTS:
         raise NotComputed(f"expressions of {column.type_name} are not computed here")
-    scale = column.meta if kind in (Kind.DATETIME, Kind.TIMESTAMP, Kind.TIME) else 0
+    scale = (
+        column.meta if kind in (TypeFamily.DATETIME, TypeFamily.TIMESTAMP, TypeFamily.TIME) else 0
+    )
     return ValueType(_RESULTS[kind], scale=scale)
 
 
@@ -58,32 +64,32 @@ def _zerofill(column: Column) -> str:
     return "ZEROFILL" if column.unsigned and column.detail != "" else ""
 
 
-def _text(column: Column, kind: Kind, session: Session) -> ValueType:
+def _text(column: Column, kind: TypeFamily, session: Session) -> ValueType:
     if column.type == _T.STRING and session.sql_mode & _PAD_CHAR_TO_FULL_LENGTH:
         raise NotComputed("CHAR with PAD_CHAR_TO_FULL_LENGTH is not computed here")
     source = "TURKISH" if column.collation in _TURKISH else ""
-    if kind != Kind.TEXT:
-        return ValueType(Result.TEXT, charset="?", source="ENUM")
-    return ValueType(Result.TEXT, charset=charset_of(column.collation), source=source)
+    if kind != TypeFamily.TEXT:
+        return ValueType(ResultType.TEXT, charset="?", source="ENUM")
+    return ValueType(ResultType.TEXT, charset=charset_of(column.collation), source=source)
 
 
 def read(values: pa.Array, column: Column, session: Session) -> pa.Array:
     """Raises Unconvertible for dates that no calendar has, and what the log doesn't say."""
-    kind, change = kind_of(column), TypeChange(column, column, session)
-    if kind in (Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP):
+    kind, change = family_of(column), TypeChange(column, column, session)
+    if kind in (TypeFamily.DATE, TypeFamily.DATETIME, TypeFamily.TIMESTAMP):
         if values.null_count and not column.nullable:
             raise uncertain(f"{column.name} has zero dates that are kept as NULL")
         micros, missing = read_moments(values, change)
         return pa.array(micros, pa.timestamp("us"), mask=missing)
-    if kind == Kind.TIME:
+    if kind == TypeFamily.TIME:
         micros, missing = read_times(values, change)
         return pa.array(micros, mask=missing)
-    if kind == Kind.JSON and column.form == Form.VARIANT:
+    if kind == TypeFamily.JSON and column.form == Form.VARIANT:
         raise uncertain("a VARIANT doesn't keep how the server prints it")
-    if kind == Kind.REAL:
+    if kind == TypeFamily.REAL:
         return values.cast(pa.float64())
-    if kind == Kind.DECIMAL:
+    if kind == TypeFamily.DECIMAL:
         return exact(values, change).cast(pa.decimal256(column.precision, column.scale))
-    if kind in (Kind.INTEGER, Kind.YEAR, Kind.BIT):
+    if kind in (TypeFamily.INTEGER, TypeFamily.YEAR, TypeFamily.BIT):
         return exact(values, change).cast(BIGINT.arrow)
     return values

@@ -21,9 +21,9 @@ from .coercions import as_bytes, exact, real, truth
 from .literals import moment_of, number, time_of
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import EXACT, MOMENTS, TRUTH, Node, Result
+from .value_type import EXACT, MOMENTS, TRUTH, Node, ResultType
 
-_NUMBERS = EXACT | {Result.REAL}
+_NUMBERS = EXACT | {ResultType.REAL}
 _KERNELS = {
     "=": pc.equal, "<=>": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal,
     ">": pc.greater, ">=": pc.greater_equal,
@@ -35,10 +35,10 @@ _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
 
 def comparable(inputs: Sequence[Node], *, equality: bool) -> list[Node]:
     """The values as they are compared with each other. Raises NotComputed."""
-    there = {node.type.result for node in inputs} - {Result.NULL}
+    there = {node.type.result for node in inputs} - {ResultType.NULL}
     if not there:
         return [exact(one) for one in inputs]
-    if Result.TEXT in there and len(there) > 1:
+    if ResultType.TEXT in there and len(there) > 1:
         return comparable(_literals_as(inputs, there), equality=equality)
     if there <= _NUMBERS:
         _check_years(inputs)
@@ -46,19 +46,19 @@ def comparable(inputs: Sequence[Node], *, equality: bool) -> list[Node]:
         return _same_scale([exact(one) for one in inputs])
     if there <= _NUMBERS:
         return [real(one) for one in inputs]
-    if there <= MOMENTS or there == {Result.TIME}:
+    if there <= MOMENTS or there == {ResultType.TIME}:
         return _typed(inputs, max(there, key=lambda one: one.value))
-    if there == {Result.BYTES}:
-        return _typed(inputs, Result.BYTES)
-    if there == {Result.TEXT} and equality:
-        return _typed(inputs, Result.TEXT)
+    if there == {ResultType.BYTES}:
+        return _typed(inputs, ResultType.BYTES)
+    if there == {ResultType.TEXT} and equality:
+        return _typed(inputs, ResultType.TEXT)
     names = " and ".join(sorted(one.name for one in there))
     raise NotComputed(f"a comparison of {names} is not computed here")
 
 
-def _typed(inputs: Sequence[Node], result: Result) -> list[Node]:
+def _typed(inputs: Sequence[Node], result: ResultType) -> list[Node]:
     kind = next(one.type for one in inputs if one.type.result == result)
-    return [Node("literal", kind) if one.type.result == Result.NULL else one for one in inputs]
+    return [Node("literal", kind) if one.type.result == ResultType.NULL else one for one in inputs]
 
 
 def _check_years(inputs: Sequence[Node]) -> None:
@@ -80,26 +80,26 @@ def _same_scale(inputs: list[Node]) -> list[Node]:
     return inputs
 
 
-def _literals_as(inputs: Sequence[Node], there: set[Result]) -> list[Node]:
+def _literals_as(inputs: Sequence[Node], there: set[ResultType]) -> list[Node]:
     """Text beside what is none: a literal as the others are, text of rows as a double."""
-    others = there - {Result.TEXT}
+    others = there - {ResultType.TEXT}
     found = []
     for one in inputs:
-        if one.type.result != Result.TEXT:
+        if one.type.result != ResultType.TEXT:
             found.append(one)
         elif others <= _NUMBERS and not one.is_literal:
             found.append(real(one))
         elif not one.is_literal or one.detail is None:
             raise NotComputed("a comparison of text with another type is not computed here")
-        elif others == {Result.REAL}:
+        elif others == {ResultType.REAL}:
             found.append(real(one))
-        elif others == {Result.INTEGER} and _PLAIN_WHOLE.fullmatch(one.detail):
+        elif others == {ResultType.INTEGER} and _PLAIN_WHOLE.fullmatch(one.detail):
             found.append(_signed(one.detail))
         elif others <= MOMENTS:
             found.append(moment_of(one.detail))
-        elif others == {Result.TIME}:
+        elif others == {ResultType.TIME}:
             found.append(time_of(one.detail))
-        elif others == {Result.BYTES} and one.detail.isascii():
+        elif others == {ResultType.BYTES} and one.detail.isascii():
             found.append(as_bytes(one))
         else:
             raise NotComputed(f"a comparison with the text {one.detail!r} is not computed here")

@@ -21,7 +21,7 @@ from .coercions import as_bytes, exact, text
 from .literals import constant
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import EXACT, PLAIN_TEXT, UNSIGNED, Node, Result, ValueType
+from .value_type import EXACT, PLAIN_TEXT, UNSIGNED, Node, ResultType, ValueType
 
 _BLOB = Column("", ColumnType.BLOB, 4, nullable=True, collation=BINARY)
 _SHA2 = {224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
@@ -44,7 +44,7 @@ def build_hex(operator: str, inputs: Sequence[Node]) -> Node:
     (value,) = inputs
     if value.type.result in EXACT and value.type.source != "HEX":
         value = exact(value)
-        if value.type.result != Result.INTEGER:
+        if value.type.result != ResultType.INTEGER:
             raise NotComputed("HEX of decimals is not computed here")
         return Node("HEX", PLAIN_TEXT, (value,))
     return Node("HEX", PLAIN_TEXT, (as_bytes(value),))

@@ -30,7 +30,7 @@ _STRICT = 1 << 21 | 1 << 22
 
 
 @dataclass(frozen=True)
-class Rows:
+class InputRows:
     """``array``: a column's values, by its number among ``columns``; ``convert``: ALTER TABLE's
     conversions; ``places``: which rows of them, None for all."""
 
@@ -41,7 +41,7 @@ class Rows:
     convert: Convert
     places: np.ndarray | None = None
 
-    def at(self, places: np.ndarray) -> Rows:
+    def at(self, places: np.ndarray) -> InputRows:
         """Some of these rows."""
         if len(places) == self.count:
             return self
@@ -54,7 +54,7 @@ class Rows:
         return values if self.places is None else values.take(pa.array(self.places))
 
 
-def evaluate(node: Node, rows: Rows) -> pa.Array:
+def evaluate(node: Node, rows: InputRows) -> pa.Array:
     """Raises Unconvertible."""
     if node.operator == "literal":
         return repeated(node, rows.count)
@@ -67,7 +67,7 @@ def evaluate(node: Node, rows: Rows) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def computed(node: Node, rows: Rows, column: Column, *, virtual: bool) -> pa.Array:
+def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> pa.Array:
     """The values of ``column``, in its Arrow type. What doesn't fit into a virtual one is shown as
     a server shows it that isn't strict. Raises Unconvertible with the column."""
     session, convert = rows.session, rows.convert

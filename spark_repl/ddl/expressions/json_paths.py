@@ -13,12 +13,12 @@ import pyarrow as pa
 from ..type_change import by_distinct
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import BIGINT, TRUTH, Node, Result, ValueType
+from .value_type import BIGINT, TRUTH, Node, ResultType, ValueType
 
 _STEP = re.compile(r"""\s*(?:\.\s*(?:([A-Za-z_$][\w$]*)|"([^"\\]*)")|\[\s*([0-9]{1,9})\s*\])""",
                    re.ASCII)  # fmt: skip
 _DECODER = json.JSONDecoder()
-_JSON = ValueType(Result.JSON)
+_JSON = ValueType(ResultType.JSON)
 Path = tuple[str | int, ...]
 
 
@@ -83,9 +83,9 @@ def _members(text: str) -> dict[str, str]:
 
 
 def _document(node: Node) -> Node:
-    if node.type.result == Result.NULL:
+    if node.type.result == ResultType.NULL:
         return Node("literal", _JSON)
-    if node.type.result != Result.JSON:
+    if node.type.result != ResultType.JSON:
         raise NotComputed("JSON functions of text are not computed here")
     return node
 
@@ -104,7 +104,7 @@ def compute_extract(node: Node, values: pa.Array) -> pa.Array:
 
 def build_unquote(operator: str, inputs: Sequence[Node]) -> Node:
     (value,) = inputs
-    kind = ValueType(Result.TEXT, charset="utf8mb4", source="JSON")
+    kind = ValueType(ResultType.TEXT, charset="utf8mb4", source="JSON")
     return Node(operator, kind, (_document(value),))
 
 

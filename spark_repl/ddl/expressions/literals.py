@@ -16,7 +16,7 @@ from .value_type import (
     NULL_TYPE,
     REAL_TYPE,
     Node,
-    Result,
+    ResultType,
     ValueType,
 )
 
@@ -38,20 +38,20 @@ def literal(syntax: Syntax) -> Node:
         return number(syntax.words[0])
     if syntax.name == "hex":
         raw = bytes.fromhex(syntax.words[0])
-        return Node("literal", ValueType(Result.BYTES, source="HEX"), detail=raw)
+        return Node("literal", ValueType(ResultType.BYTES, source="HEX"), detail=raw)
     text, said = syntax.words
     if syntax.name == "moment":
         found = time_of(text) if said == "TIME" else moment_of(text)
-        if said == "TIMESTAMP" and found.type.result == Result.DATE:
-            return replace(found, type=ValueType(Result.DATETIME))
+        if said == "TIMESTAMP" and found.type.result == ResultType.DATE:
+            return replace(found, type=ValueType(ResultType.DATETIME))
         if found.type.result.name != {"TIMESTAMP": "DATETIME"}.get(said, said):
             raise NotComputed(f"{said} {text!r} is not understood")
         return found
     if said == "binary":
-        return Node("literal", ValueType(Result.BYTES), detail=_raw(text))
+        return Node("literal", ValueType(ResultType.BYTES), detail=_raw(text))
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise NotComputed("a text has letters of a character set that is not known")
-    return Node("literal", ValueType(Result.TEXT, charset=said), detail=text)
+    return Node("literal", ValueType(ResultType.TEXT, charset=said), detail=text)
 
 
 def _raw(text: str) -> bytes:
@@ -72,12 +72,12 @@ def number(text: str) -> Node:
     if not point and whole <= _UNSIGNED_MAX:
         digits = len(str(whole))
         unsigned = whole > _SIGNED_MAX
-        kind = ValueType(Result.INTEGER, unsigned, INTEGER_DIGITS if unsigned else digits)
+        kind = ValueType(ResultType.INTEGER, unsigned, INTEGER_DIGITS if unsigned else digits)
         return Node("literal", kind, detail=whole)
     digits, scale = len(str(whole)) * bool(whole) + len(behind), len(behind)
     if digits > 65 or scale > 30:
         raise NotComputed(f"the number {text} has too many digits")
-    kind = ValueType(Result.DECIMAL, digits=max(digits, 1), scale=scale)
+    kind = ValueType(ResultType.DECIMAL, digits=max(digits, 1), scale=scale)
     return Node("literal", kind, detail=Decimal(f"{whole}.{behind}" if behind else whole))
 
 
@@ -93,7 +93,7 @@ def moment_of(text: str) -> Node:
     except ValueError as error:
         raise NotComputed(f"{text!r} as a date is not understood") from error
     micros = (found - _START) // datetime.timedelta(microseconds=1)
-    result = Result.DATE if match[4] is None else Result.DATETIME
+    result = ResultType.DATE if match[4] is None else ResultType.DATETIME
     return Node("literal", ValueType(result, scale=len(fraction)), detail=micros)
 
 
@@ -105,7 +105,7 @@ def time_of(text: str) -> Node:
     fraction = match[5] or ""
     seconds = (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
     micros = seconds * 1_000_000 + int(fraction.ljust(6, "0") or 0)
-    kind = ValueType(Result.TIME, scale=len(fraction))
+    kind = ValueType(ResultType.TIME, scale=len(fraction))
     return Node("literal", kind, detail=-micros if match[1] else micros)
 
 
@@ -124,5 +124,5 @@ def repeated(node: Node, count: int) -> pa.Array:
 
 def constant(node: Node) -> Any:
     """The value of a literal that is a whole number, None of any other node."""
-    is_whole = node.is_literal and node.type.result == Result.INTEGER
+    is_whole = node.is_literal and node.type.result == ResultType.INTEGER
     return node.detail if is_whole else None

@@ -8,22 +8,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..columns import same_type
-from ..type_change import Kind, kind_of
+from ..type_change import TypeFamily, family_of
 from .assignment import check
 from .columns import type_of
 from .functions import build
 from .literals import literal
 from .reader import read
 from .syntax import NotComputed, Syntax
-from .value_type import NULL_TYPE, REAL_TYPE, Node, Result
+from .value_type import NULL_TYPE, REAL_TYPE, Node, ResultType
 
 if TYPE_CHECKING:
     from ...binlog.definition import Column
     from ..session import Session
 
 _NUMBERS = {
-    Result.INTEGER: re.compile("-?[0-9]+"),
-    Result.REAL: re.compile("-?[0-9]+(\\.[0-9]+)?"),
+    ResultType.INTEGER: re.compile("-?[0-9]+"),
+    ResultType.REAL: re.compile("-?[0-9]+(\\.[0-9]+)?"),
 }
 _LITERALS = ("number", "string", "hex", "null", "moment")
 _NO_UNSIGNED_SUBTRACTION, _TIME_TRUNCATE_FRACTIONAL = 1 << 6, 1 << 32
@@ -48,7 +48,7 @@ def resolved(
         node = resolver.node(syntax)
     except RecursionError as error:
         raise NotComputed("it is too deep") from error
-    if virtual and kind_of(columns[target]) == Kind.TIMESTAMP:
+    if virtual and family_of(columns[target]) == TypeFamily.TIMESTAMP:
         raise NotComputed("what it is depends on the time zone of who reads it")
     _check_modes(node, session)
     check(node, columns[target])
@@ -100,7 +100,7 @@ class _Resolver:
             raise NotComputed(f"there is no column {name}")
         column = self._columns[number]
         kind = type_of(column, self._session, virtual=self._virtual)
-        if self._collates and kind.result == Result.TEXT:
+        if self._collates and kind.result == ResultType.TEXT:
             kind = replace(kind, collation=column.compares)
         return Node("column", kind, detail=number)
 
@@ -126,7 +126,7 @@ def _check_modes(node: Node, session: Session) -> None:
         raise NotComputed("- with NO_UNSIGNED_SUBTRACTION is not computed here")
     if node.operator == "CAST DATETIME" and mode & _TIME_TRUNCATE_FRACTIONAL:
         raise NotComputed("CAST with TIME_TRUNCATE_FRACTIONAL is not computed here")
-    if node.operator == "/" and node.type.result == Result.DECIMAL and not session.quotients:
+    if node.operator == "/" and node.type.result == ResultType.DECIMAL and not session.quotients:
         raise NotComputed("how the source's version rounds a quotient is not known")
     for one in node.inputs:
         _check_modes(one, session)

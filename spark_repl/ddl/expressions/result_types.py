@@ -15,54 +15,54 @@ from .value_type import (
     REAL_TYPE,
     TEMPORAL,
     Node,
-    Result,
+    ResultType,
     ValueType,
 )
 
-_TEXTUAL = frozenset((Result.TEXT, Result.BYTES, Result.JSON))
+_TEXTUAL = frozenset((ResultType.TEXT, ResultType.BYTES, ResultType.JSON))
 
 
 def decimal(digits: int, scale: int, *, loose: bool = False) -> ValueType:
     """Raises NotComputed for more digits than the server surely has."""
     if digits > DECIMAL_DIGITS or scale > DECIMAL_SCALE:
         raise NotComputed("a number of so many digits is not computed here")
-    return ValueType(Result.DECIMAL, digits=max(digits, 1), scale=scale, loose=loose)
+    return ValueType(ResultType.DECIMAL, digits=max(digits, 1), scale=scale, loose=loose)
 
 
 def common_type(inputs: Sequence[Node]) -> ValueType:
     """The type that all branches have. Raises NotComputed."""
-    kinds = [one.type for one in inputs if one.type.result != Result.NULL]
+    kinds = [one.type for one in inputs if one.type.result != ResultType.NULL]
     results = {kind.result for kind in kinds}
     if not kinds:
         return NULL_TYPE
     if results <= EXACT:
         return _exact_type(kinds)
-    if results <= EXACT | {Result.REAL}:
+    if results <= EXACT | {ResultType.REAL}:
         return REAL_TYPE
-    if len(results) == 1 and not results & {Result.TEXT, Result.DATETIME, Result.TIME}:
+    if len(results) == 1 and not results & {ResultType.TEXT, ResultType.DATETIME, ResultType.TIME}:
         return kinds[0]
     scale = max(kind.scale for kind in kinds)
     if results <= MOMENTS:
-        return ValueType(Result.DATETIME, scale=scale)
-    if results == {Result.TIME}:
-        return ValueType(Result.TIME, scale=scale)
-    if Result.BYTES in results and results <= _TEXTUAL:
-        return ValueType(Result.BYTES)
-    if Result.REAL in results or not results <= _TEXTUAL | EXACT | TEMPORAL:
+        return ValueType(ResultType.DATETIME, scale=scale)
+    if results == {ResultType.TIME}:
+        return ValueType(ResultType.TIME, scale=scale)
+    if ResultType.BYTES in results and results <= _TEXTUAL:
+        return ValueType(ResultType.BYTES)
+    if ResultType.REAL in results or not results <= _TEXTUAL | EXACT | TEMPORAL:
         raise NotComputed("branches of such types are not computed here")
-    return text_type([one for one in inputs if one.type.result != Result.NULL])
+    return text_type([one for one in inputs if one.type.result != ResultType.NULL])
 
 
 def _exact_type(kinds: Sequence[ValueType]) -> ValueType:
     whole, scale = max(kind.whole for kind in kinds), max(kind.scale for kind in kinds)
     source = next((k.source for k in kinds if k.source in ("YEAR", "BIT", "ZEROFILL")), "")
-    if any(kind.result == Result.DECIMAL for kind in kinds):
+    if any(kind.result == ResultType.DECIMAL for kind in kinds):
         loose = bool(source) or any(kind.loose or kind.scale != scale for kind in kinds)
         return decimal(whole + scale, scale, loose=loose)
     signs = {kind.unsigned for kind in kinds}
     if signs == {True, False} and any(k.unsigned and k.digits >= INTEGER_DIGITS for k in kinds):
         return decimal(INTEGER_DIGITS, 0, loose=bool(source))
-    return ValueType(Result.INTEGER, signs == {True}, whole, source=source)
+    return ValueType(ResultType.INTEGER, signs == {True}, whole, source=source)
 
 
 def text_type(inputs: Sequence[Node]) -> ValueType:
@@ -71,13 +71,13 @@ def text_type(inputs: Sequence[Node]) -> ValueType:
     sets, sources = set(), set()
     for one in inputs:
         kind = one.type
-        plain = kind.result != Result.TEXT or kind.charset == ""
+        plain = kind.result != ResultType.TEXT or kind.charset == ""
         plain = plain and (not one.is_literal or str(one.detail).isascii())
-        if kind.result == Result.JSON:
+        if kind.result == ResultType.JSON:
             sets.add("utf8mb4")
         elif not (plain or (one.is_literal and str(one.detail).isascii())):
             sets.add(kind.charset)
-        sources.add("JSON" if kind.result == Result.JSON else kind.source)
+        sources.add("JSON" if kind.result == ResultType.JSON else kind.source)
     charset = sets.pop() if len(sets) == 1 else "?" if sets else ""
     source = next((one for one in ("TURKISH", "ENUM") if one in sources), "")
-    return ValueType(Result.TEXT, charset=charset, source=source)
+    return ValueType(ResultType.TEXT, charset=charset, source=source)

@@ -15,7 +15,16 @@ from .literals import constant
 from .result_types import decimal
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import BIGINT, DECIMAL_SCALE, REAL_TYPE, UNSIGNED, Node, Result, ValueType, zero
+from .value_type import (
+    BIGINT,
+    DECIMAL_SCALE,
+    REAL_TYPE,
+    UNSIGNED,
+    Node,
+    ResultType,
+    ValueType,
+    zero,
+)
 
 _SURELY_INTEGER, _EXACT_POWER, _BITS = 18, 2.0**53, 64
 
@@ -24,18 +33,18 @@ def build_whole(operator: str, inputs: Sequence[Node]) -> Node:
     """FLOOR, CEIL."""
     (value,) = (numeric(one) for one in inputs)
     kind = value.type
-    if kind.result == Result.DECIMAL:
+    if kind.result == ResultType.DECIMAL:
         if kind.whole >= _SURELY_INTEGER:
             raise NotComputed(f"{operator} of a number of so many digits is not computed here")
-        kind = ValueType(Result.INTEGER, digits=kind.whole + 1)
+        kind = ValueType(ResultType.INTEGER, digits=kind.whole + 1)
     return Node(operator, replace(kind, source=""), (value,))
 
 
 def compute_whole(node: Node, values: pa.Array) -> pa.Array:
-    if node.type.result == Result.INTEGER and values.type == node.type.arrow:
+    if node.type.result == ResultType.INTEGER and values.type == node.type.arrow:
         return values
     found = (pc.floor if node.operator == "FLOOR" else pc.ceil)(_roomy(values))
-    return found if node.type.result == Result.REAL else found.cast(node.type.arrow)
+    return found if node.type.result == ResultType.REAL else found.cast(node.type.arrow)
 
 
 def _roomy(values: pa.Array) -> pa.Array:
@@ -54,9 +63,9 @@ def build_round(operator: str, inputs: Sequence[Node]) -> Node:
     if digits is None or abs(digits) > DECIMAL_SCALE:
         raise NotComputed(f"{operator} to digits that are no plain number is not computed here")
     kind = found.type
-    if kind.result == Result.INTEGER and digits < 0:
+    if kind.result == ResultType.INTEGER and digits < 0:
         raise NotComputed(f"{operator} in front of the point is not computed here")
-    if kind.result == Result.DECIMAL:
+    if kind.result == ResultType.DECIMAL:
         if digits < 0:
             raise NotComputed(f"{operator} in front of the point is not computed here")
         scale = min(digits, kind.scale)
@@ -66,9 +75,9 @@ def build_round(operator: str, inputs: Sequence[Node]) -> Node:
 
 def compute_round(node: Node, values: pa.Array) -> pa.Array:
     kind, digits = node.type, node.detail
-    if kind.result == Result.INTEGER:
+    if kind.result == ResultType.INTEGER:
         return values
-    if kind.result == Result.REAL:
+    if kind.result == ResultType.REAL:
         return _round_real(node, values)
     mode = "half_towards_infinity" if node.operator == "ROUND" else "towards_zero"
     found = pc.round(_roomy(values), min(digits, kind.scale), mode)
@@ -125,7 +134,7 @@ def build_bits(operator: str, inputs: Sequence[Node]) -> Node:
     found = []
     for one in inputs:
         node = exact(one)
-        if node.type.result != Result.INTEGER:
+        if node.type.result != ResultType.INTEGER:
             raise NotComputed(f"{operator} of decimals is not computed here")
         found.append(node)
     return Node(operator, UNSIGNED, tuple(found))

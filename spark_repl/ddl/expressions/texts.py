@@ -14,7 +14,7 @@ from .literals import constant
 from .result_types import text_type
 from .syntax import NotComputed
 from .uncertainty import uncertain
-from .value_type import BIGINT, PLAIN_TEXT, Node, Result, ValueType
+from .value_type import BIGINT, PLAIN_TEXT, Node, ResultType, ValueType
 
 LENGTH_MAX = 1 << 20
 _LATIN = frozenset(chr(n) for n in range(0xC0, 0xFF)) - {"×", "÷", "ß"}
@@ -36,7 +36,7 @@ def each(function: Callable[..., Any], kind: pa.DataType, *arrays: pa.Array) -> 
 def integer(node: Node) -> Node:
     """A number of characters. Raises NotComputed for what is no integer."""
     found = exact(node)
-    if found.type.result != Result.INTEGER:
+    if found.type.result != ResultType.INTEGER:
         raise NotComputed("a number of characters that is no integer is not computed here")
     return found
 
@@ -48,8 +48,8 @@ def alike(inputs: Sequence[Node], *, mixed: bool = False) -> tuple[ValueType, li
     there = {one.type.result for one in found}
     if not mixed and len(there) > 1:
         raise NotComputed("text and bytes in one function are not computed here")
-    if Result.BYTES in there:
-        return ValueType(Result.BYTES), [as_bytes(one) for one in found]
+    if ResultType.BYTES in there:
+        return ValueType(ResultType.BYTES), [as_bytes(one) for one in found]
     return text_type(found), found
 
 

@@ -13,16 +13,16 @@ DECIMAL_DIGITS, DECIMAL_SCALE = 65, 30
 INTEGER_DIGITS = 20
 
 
-class Result(Enum):
+class ResultType(Enum):
     """What MySQL does with a value goes by these."""
 
     NULL, INTEGER, DECIMAL, REAL, TEXT, BYTES = (auto() for _ in range(6))
     DATE, DATETIME, TIME, JSON = (auto() for _ in range(4))
 
 
-EXACT = frozenset((Result.INTEGER, Result.DECIMAL))
-MOMENTS = frozenset((Result.DATE, Result.DATETIME))
-TEMPORAL = MOMENTS | {Result.TIME}
+EXACT = frozenset((ResultType.INTEGER, ResultType.DECIMAL))
+MOMENTS = frozenset((ResultType.DATE, ResultType.DATETIME))
+TEMPORAL = MOMENTS | {ResultType.TIME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ValueType:
     TRUTH (true or false), HEX (a literal), TURKISH, JSON (compared letter by letter).
     ``collation``: of a column's TEXT by which it is compared; 0: that is not asked here."""
 
-    result: Result
+    result: ResultType
     unsigned: bool = False
     digits: int = 0
     scale: int = 0
@@ -52,29 +52,29 @@ class ValueType:
         """Integers have room for both ranges of 64 bits; moments are on the session's clock."""
         if self.source == "TRUTH":
             return pa.bool_()
-        if self.result == Result.DECIMAL:
+        if self.result == ResultType.DECIMAL:
             return pa.decimal256(max(self.digits, 1), self.scale)
         return _ARROW[self.result]
 
 
 _ARROW = {
-    Result.NULL: pa.null(),
-    Result.INTEGER: pa.decimal128(INTEGER_DIGITS, 0),
-    Result.REAL: pa.float64(),
-    Result.TEXT: pa.string(),
-    Result.BYTES: pa.binary(),
-    Result.DATE: pa.timestamp("us"),
-    Result.DATETIME: pa.timestamp("us"),
-    Result.TIME: pa.int64(),
-    Result.JSON: pa.string(),
+    ResultType.NULL: pa.null(),
+    ResultType.INTEGER: pa.decimal128(INTEGER_DIGITS, 0),
+    ResultType.REAL: pa.float64(),
+    ResultType.TEXT: pa.string(),
+    ResultType.BYTES: pa.binary(),
+    ResultType.DATE: pa.timestamp("us"),
+    ResultType.DATETIME: pa.timestamp("us"),
+    ResultType.TIME: pa.int64(),
+    ResultType.JSON: pa.string(),
 }
-NULL_TYPE = ValueType(Result.NULL)
-REAL_TYPE = ValueType(Result.REAL)
-TRUTH = ValueType(Result.INTEGER, digits=1, source="TRUTH")
-BIGINT = ValueType(Result.INTEGER, digits=19)
-UNSIGNED = ValueType(Result.INTEGER, unsigned=True, digits=INTEGER_DIGITS)
-PLAIN_TEXT = ValueType(Result.TEXT)
-DATE_TYPE = ValueType(Result.DATE)
+NULL_TYPE = ValueType(ResultType.NULL)
+REAL_TYPE = ValueType(ResultType.REAL)
+TRUTH = ValueType(ResultType.INTEGER, digits=1, source="TRUTH")
+BIGINT = ValueType(ResultType.INTEGER, digits=19)
+UNSIGNED = ValueType(ResultType.INTEGER, unsigned=True, digits=INTEGER_DIGITS)
+PLAIN_TEXT = ValueType(ResultType.TEXT)
+DATE_TYPE = ValueType(ResultType.DATE)
 
 
 @dataclass(frozen=True, slots=True)

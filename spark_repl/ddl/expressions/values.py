@@ -13,7 +13,7 @@ from ..moments import moment_text, time_text
 from ..session import Session
 from ..text_number import store_number_text
 from ..type_change import TypeChange
-from .value_type import TEMPORAL, Node, Result, ValueType, zero
+from .value_type import TEMPORAL, Node, ResultType, ValueType, zero
 
 _WIDE_TEXT = Column("", ColumnType.VARCHAR, 1 << 30, nullable=True, collation=255)
 _DOUBLE = Column("", ColumnType.DOUBLE, 8, nullable=True, detail="")
@@ -31,7 +31,7 @@ def to_exact(node: Node, values: pa.Array) -> pa.Array:
 def _digits(values: pa.Array, kind: ValueType) -> pa.Array:
     """Moments as YYYYMMDDhhmmss, times as hhmmss, with their fraction."""
     texts = pc.replace_substring_regex(moments_text(values, kind), "[-: ]", "")
-    negative = kind.result == Result.TIME
+    negative = kind.result == ResultType.TIME
     if negative:
         sign = pc.if_else(pc.less(values, 0), "-", "")
         texts = pc.binary_join_element_wise(sign, texts, "")
@@ -42,9 +42,9 @@ def moments_text(values: pa.Array, kind: ValueType) -> pa.Array:
     """Dates and times as the server prints them."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    if kind.result == Result.TIME:
+    if kind.result == ResultType.TIME:
         return time_text(micros, missing, kind.scale)
-    return moment_text(micros, missing, kind.scale, kind.result == Result.DATE)
+    return moment_text(micros, missing, kind.scale, kind.result == ResultType.DATE)
 
 
 def to_real(node: Node, values: pa.Array) -> pa.Array:
@@ -60,7 +60,7 @@ def to_text(node: Node, values: pa.Array) -> pa.Array:
     kind = node.inputs[0].type
     if kind.result in TEMPORAL:
         return moments_text(values, kind)
-    return values if kind.result == Result.JSON else plain_text(values)
+    return values if kind.result == ResultType.JSON else plain_text(values)
 
 
 def to_truth(node: Node, values: pa.Array) -> pa.Array:

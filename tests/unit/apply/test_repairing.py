@@ -8,14 +8,14 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.read_rows import Again, Rows
+from spark_repl.apply.read_rows import Again, RowsToRepair
 from spark_repl.apply.repairing import Repairing
 from spark_repl.control.cut import Cut
 from spark_repl.ddl.effect import classify
 from spark_repl.gtid import GtidSet
 
 SET = "11111111-2222-3333-4444-555555555555:1-"
-CUT = Cut(100, f"{SET}3", "log", {}, {}, group="")
+CUT = Cut(100, f"{SET}3", "log", {}, {}, group_gtids="")
 
 
 def definition(create: str = "CREATE TABLE t.a (id INT PRIMARY KEY)") -> Any:
@@ -41,8 +41,8 @@ class Opened:
         tracking.control.last_cut.return_value = CUT
         self.point.cut, self.point.copy, self.point.by_hand = CUT, None, 0
         keys = np.zeros(1, np.uint64)
-        behind = Cut(50, f"{SET}2", "log", {}, {}, group="")
-        self.rows = Rows(definition(), "t/a", keys, behind, GtidSet.parse(f"{SET}3"), ())
+        behind = Cut(50, f"{SET}2", "log", {}, {}, group_gtids="")
+        self.rows = RowsToRepair(definition(), "t/a", keys, behind, GtidSet.parse(f"{SET}3"), ())
 
     def refused(self) -> Exception | None:
         writer = MagicMock()
@@ -65,8 +65,8 @@ class Opened:
         (lambda o: setattr(o.point, "by_hand", 1), "ahead", True),
         (lambda o: setattr(o.tracking.beyond.exceeds, "return_value", True), "ahead", True),
         (lambda o: setattr(o.tracking.control.last_cut, "return_value", Cut(200, "", "log", {},
-            {}, group="")), "ahead", True),
-        (lambda o: setattr(o.rows, "behind", Cut(50, f"{SET}2", "other", {}, {}, group="")),
+            {}, group_gtids="")), "ahead", True),
+        (lambda o: setattr(o.rows, "behind", Cut(50, f"{SET}2", "other", {}, {}, group_gtids="")),
             "another relay log", True),
         (lambda o: setattr(o.rows, "definition", OTHER), "other columns", True),
     ],

@@ -18,7 +18,7 @@ from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Span, StageTask
 from spark_repl.errors import DecodeError
 from spark_repl.position import RelayPosition
-from spark_repl.relay.file_index import begin, extend
+from spark_repl.relay.file_transactions import begin, extend
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Kind
 from tests.support.decoder_log import printed, read_log

@@ -8,7 +8,7 @@ import pytest
 
 from spark_repl.binlog.table_name import database_of, parts_of, plain_name, table_name
 from spark_repl.ddl.effect import classify
-from spark_repl.ddl.filters import Filters
+from spark_repl.ddl.filters import ReplicationFilters
 
 _NAMES = [
     "a", "a.b", "b", "b.c", "c", "a@b", "a@002eb", "@0040", "@", "a@0040002eb", "a.@", "a.b.c",
@@ -44,10 +44,10 @@ def test_a_statement_says_which_table_it_means(database: str, table: str) -> Non
 
 
 def test_rules_name_tables_as_the_source_does() -> None:
-    filters = Filters(do_table=("a.b.c",))
+    filters = ReplicationFilters(do_table=("a.b.c",))
     assert filters.keeps("a.b.c") and filters.keeps("a@002eb.c") and not filters.keeps("a.b")
-    assert Filters(ignore_db=("a.b",)).keeps("a.b.c")
-    assert not Filters(ignore_db=("a.b",)).keeps("a@002eb.c")
+    assert ReplicationFilters(ignore_db=("a.b",)).keeps("a.b.c")
+    assert not ReplicationFilters(ignore_db=("a.b",)).keeps("a@002eb.c")
 
 
 def test_like_names_a_table_of_the_sessions_database() -> None:

@@ -51,7 +51,7 @@ def prune(control: Control, layout: Layout) -> None:
 def cut(number: int, *, paths: tuple[str, ...] = (PATH,), log: str = "log", file: int = 0) -> Cut:
     tables = {f"t.{path[2:]}": TableVersion(path, 1, "", number) for path in paths}
     at = number + (file << OFFSET_BITS)
-    return Cut(at, f"{UUID}:1-{number}", log, {}, tables, group=f"{UUID}:{number}")
+    return Cut(at, f"{UUID}:1-{number}", log, {}, tables, group_gtids=f"{UUID}:{number}")
 
 
 def definition(number: int) -> TableDefinition:

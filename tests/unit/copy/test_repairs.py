@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.read_rows import Again, Refused, Rows
+from spark_repl.apply.read_rows import Again, Refused, RowsToRepair
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.control.repairs import last_repair
@@ -70,11 +70,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     read."""
     raised: list[Any] = []
 
-    def read(*args: Any) -> Rows:
+    def read(*args: Any) -> RowsToRepair:
         if raised and (error := raised.pop(0)):
             raise error
         keys = np.zeros(0, np.uint64)
-        return Rows(MagicMock(), "t/a", keys, MagicMock(), GtidSet(), (MagicMock(rows=2),))
+        return RowsToRepair(MagicMock(), "t/a", keys, MagicMock(), GtidSet(), (MagicMock(rows=2),))
 
     monkeypatch.setattr(repairer, "read", read)
     monkeypatch.setattr(repairer, "last_cut", lambda control: None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_repl.config import Config
 from spark_repl.copy.unmet import unmet, unmet_on
-from spark_repl.ddl.filters import Filters
+from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.ddl.table_rules import TableRules
 
 NAMES = ["shop.orders", "shop.log_1", "crm.people"]
@@ -12,7 +12,7 @@ NAMES = ["shop.orders", "shop.log_1", "crm.people"]
 
 def said(**given: object) -> list[str]:
     config = Config.from_mapping(given)
-    return list(unmet(NAMES, Filters.of(config.filters), TableRules(config.tables)))
+    return list(unmet(NAMES, ReplicationFilters.of(config.filters), TableRules(config.tables)))
 
 
 def test_what_fits_says_nothing() -> None:

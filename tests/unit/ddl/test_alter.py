@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.binlog.definition import ColumnType, TableDefinition
-from spark_repl.ddl.alteration import Altered, Computed, Filled, Kept, Now, Origin, Unknown
+from spark_repl.ddl.alteration import Altered, Computed, Filled, KeptColumn, Now, Origin, Unknown
 from spark_repl.ddl.altered import alter
 from spark_repl.ddl.effect import Effect, classify, classify_in
 from spark_repl.ddl.expressions.value_type import NULL_TYPE, Node
@@ -83,7 +83,13 @@ ORIGINS: list[tuple[str, Origin]] = [
 
 @pytest.mark.parametrize(("kind", "want"), ORIGINS)
 def test_where_a_new_column_comes_from(kind: str, want: Origin) -> None:
-    assert altered(f"ADD x {kind}").origins == (Kept(0), Kept(1), Kept(2), Kept(3), want)
+    assert altered(f"ADD x {kind}").origins == (
+        KeptColumn(0),
+        KeptColumn(1),
+        KeptColumn(2),
+        KeptColumn(3),
+        want,
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,9 +107,9 @@ def test_a_generated_column_whose_input_changes_type_is_computed_again() -> None
     found = altered("MODIFY c DECIMAL(5,1)", before)
     assert isinstance(found.origins[2], Computed) and not found.origins[2].virtual
     assert altered("MODIFY c INT DEFAULT 3", before).origins == (
-        Kept(0),
-        Kept(1, written=True),
-        Kept(2),
+        KeptColumn(0),
+        KeptColumn(1, written=True),
+        KeptColumn(2),
     )
 
 
@@ -205,7 +211,7 @@ def test_timestamps_of_servers_that_do_not_say_what_they_mean() -> None:
     for clause in ("TIMESTAMP NULL", "TIMESTAMP NOT NULL DEFAULT '2024-01-01 00:00:00'"):
         assert isinstance(altered(f"ADD x {clause}", explicit_timestamps=None).origins[-1], Filled)
     strict = altered("MODIFY id TIMESTAMP NOT NULL", explicit_timestamps=None)
-    assert isinstance(strict.origins[0], Kept), "no NULL is there"
+    assert isinstance(strict.origins[0], KeptColumn), "no NULL is there"
     created = classify("CREATE TABLE t (x TIMESTAMP)", "d").definition
     assert created and created.columns[0].default is None, "what an image without it means"
 

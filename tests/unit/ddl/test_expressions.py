@@ -14,7 +14,7 @@ import pytest
 
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.ddl.alteration import Altered, Computed, Kept, Unknown
+from spark_repl.ddl.alteration import Altered, Computed, KeptColumn, Unknown
 from spark_repl.ddl.altered import alter
 from spark_repl.ddl.effect import Effect, classify_in
 from spark_repl.ddl.expressions.reader import HIGH_NOT_PRECEDENCE, PIPES_AS_CONCAT, read
@@ -191,7 +191,7 @@ def test_the_default_of_another_column() -> None:
     assert isinstance(again.origins[-1], Computed)
     values = row(added.definition, ROW | {"x": 8})
     assert AlteredRows(added.definition, again, SESSION).columns(values)[-1].to_pylist() == [21]
-    assert isinstance(altered("ADD w INT", 0, added.definition).origins[-2], Kept)
+    assert isinstance(altered("ADD w INT", 0, added.definition).origins[-2], KeptColumn)
     real = altered("MODIFY n DOUBLE DEFAULT 5", 0, added.definition)
     assert AlteredRows(added.definition, real, SESSION).columns(values)[-1].to_pylist() == [6]
 
@@ -311,7 +311,11 @@ def test_what_is_not_known_of_an_input_is_not_known_of_what_comes_from_it() -> N
 
 def test_a_name_of_a_function_is_no_column() -> None:
     before = table("`left` INT AS (RIGHT(i, 1)), `right` INT AS (LEFT(i, 1))")
-    assert altered("ADD x INT", before=before).origins[:3] == (Kept(0), Kept(1), Kept(2))
+    assert altered("ADD x INT", before=before).origins[:3] == (
+        KeptColumn(0),
+        KeptColumn(1),
+        KeptColumn(2),
+    )
 
 
 def test_dates_as_text_and_times_as_numbers_are_computed_alike() -> None:

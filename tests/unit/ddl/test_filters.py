@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.ddl.filters import Filters
+from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.errors import ConfigError
 
 
@@ -33,15 +33,19 @@ from spark_repl.errors import ConfigError
     ],
 )
 def test_rows(rules: dict[str, Any], kept: list[str], left_out: list[str]) -> None:
-    filters = Filters(**rules)
+    filters = ReplicationFilters(**rules)
     assert [name for name in kept if not filters.keeps(name)] == []
     assert [name for name in left_out if filters.keeps(name)] == []
     assert filters.any == bool(rules)
-    assert pickle.loads(pickle.dumps(filters)) == filters == Filters.from_json(filters.to_json())
+    assert (
+        pickle.loads(pickle.dumps(filters))
+        == filters
+        == ReplicationFilters.from_json(filters.to_json())
+    )
 
 
 def test_the_first_table_that_a_rule_names_decides_about_a_statement() -> None:
-    filters = Filters(do_table=("a.t",), ignore_table=("a.u",))
+    filters = ReplicationFilters(do_table=("a.t",), ignore_table=("a.u",))
     assert filters.keeps_tables(["a.t", "a.u"]) and filters.keeps_tables(["a.v", "a.t"])
     assert not filters.keeps_tables(["a.u", "a.t"]) and not filters.keeps_tables(["a.v"])
     assert filters.keeps_tables([]), "a statement that changes no table"
@@ -49,18 +53,18 @@ def test_the_first_table_that_a_rule_names_decides_about_a_statement() -> None:
 
 def test_databases() -> None:
     """Wild rules are asked only where no rule is about databases."""
-    wild = Filters(wild_do_table=("a%.%",), wild_ignore_table=("b.%", "ab.%"))
+    wild = ReplicationFilters(wild_do_table=("a%.%",), wild_ignore_table=("b.%", "ab.%"))
     assert [db for db in ("a", "ab", "b", "c") if wild.keeps_database(db)] == ["a", "ab"]
-    assert Filters(wild_do_table=("a.t",)).keeps_database("a") is False
-    assert Filters(wild_ignore_table=("a.%",)).keeps_database("b")
-    assert not Filters(wild_ignore_table=("a.%",)).keeps_database("a")
-    assert Filters(ignore_db=("b",), wild_do_table=("a.%",)).keeps_database("c")
-    assert not Filters(do_db=("b",), wild_do_table=("a.%",)).keeps_database("a")
-    assert Filters(do_table=("a.t",)).keeps_database("b")
+    assert ReplicationFilters(wild_do_table=("a.t",)).keeps_database("a") is False
+    assert ReplicationFilters(wild_ignore_table=("a.%",)).keeps_database("b")
+    assert not ReplicationFilters(wild_ignore_table=("a.%",)).keeps_database("a")
+    assert ReplicationFilters(ignore_db=("b",), wild_do_table=("a.%",)).keeps_database("c")
+    assert not ReplicationFilters(do_db=("b",), wild_do_table=("a.%",)).keeps_database("a")
+    assert ReplicationFilters(do_table=("a.t",)).keeps_database("b")
 
 
 def test_names_in_lower_case() -> None:
-    filters = Filters(do_db=("Shop",), wild_ignore_table=("Shop.Log%",)).folded()
+    filters = ReplicationFilters(do_db=("Shop",), wild_ignore_table=("Shop.Log%",)).folded()
     assert filters.keeps("shop.orders") and not filters.keeps("shop.log1")
 
 
@@ -78,7 +82,7 @@ def test_names_in_lower_case() -> None:
     ],
 )
 def test_which_rule_decides(rules: dict[str, Any], table: str, said: str) -> None:
-    assert Filters(**rules).rule(table) == said
+    assert ReplicationFilters(**rules).rule(table) == said
 
 
 def test_rules_that_are_never_asked_are_faults() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_repl.binlog.rows.walk import walk
-from spark_repl.ddl.filters import Filters
+from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.decode.unapplied import KnownTables, Unapplied
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import read_log
@@ -15,7 +15,7 @@ def test_columns_of_what_is_left_out_are_not_looked_at(tmp_path: Path) -> None:
     """But for those of a table that a foreign key leads from."""
     log = LogWriter(tmp_path)
     log.transaction(*(insert(Table(name), (1, "x")) for name in ("a", "b", "c")))
-    unapplied = Unapplied(frozenset({"t.d"}), Filters(do_table=("t.a",)))
+    unapplied = Unapplied(frozenset({"t.d"}), ReplicationFilters(do_table=("t.a",)))
     assert [name for name in ("t.a", "t.b", "t.c", "t.d") if name in unapplied] == [
         "t.b", "t.c", "t.d",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The shape of the package: chains of imports, parameters, names that stay in their room.
+"""The shape of the package: chains of imports, parameters, names of one class, or of one room.
 
 ``python -m tests.unit.house.test_shape`` prints the measures.
 """
@@ -54,6 +54,21 @@ def test_names_with_an_underscore_stay_in_their_room() -> None:
             if target.startswith(f"{PACKAGE}.") and private and room != name.split(".")[0]:
                 wrong.append(f"{name}: {target}")
     assert wrong == []
+
+
+def classes() -> dict[str, list[str]]:
+    """The modules of every name that a class has, nested ones too."""
+    where: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(name)
+    return where
+
+
+def test_a_name_is_of_one_class() -> None:
+    assert {name: where for name, where in classes().items() if len(where) > 1} == {}
+    assert classes()["FileList"] == ["relay.file_list"]  # they are seen
 
 
 def test_the_import_reader_sees_what_it_should() -> None:

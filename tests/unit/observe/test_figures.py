@@ -56,7 +56,7 @@ def test_without_gtids_the_applier_says_it_while_it_runs():
 def test_the_receiver_is_behind_the_source(tmp_path):
     file = tmp_path / "relay-bin.000003"
     file.touch()
-    from spark_repl.relay.index_file import file_name
+    from spark_repl.relay.file_list import file_name
 
     file = file.rename(tmp_path / file_name(3))
     os.utime(file, (NOW - 50, NOW - 50))

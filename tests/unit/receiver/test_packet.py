@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spark_repl.binlog.event_types import EventType
 from spark_repl.errors import SourceLostError
 from spark_repl.gtid import format_gtid
-from spark_repl.receiver.packet import Batch, PacketSplitter, Reply, Special
+from spark_repl.receiver.packet import EventRun, PacketSplitter, Reply, Special
 from spark_repl.receiver.packet_kernel import PACKET_MAX
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.dump_stream import events_of, packets
@@ -39,7 +39,7 @@ class Sink:
             else:
                 self._batch(found)
 
-    def _batch(self, batch: Batch) -> None:
+    def _batch(self, batch: EventRun) -> None:
         self.ends += [len(self.data) + int(end) for end in batch.ends]
         self.data += batch.data
         for uuid, tag, gno in zip(batch.uuids, batch.tags, batch.gnos, strict=True):

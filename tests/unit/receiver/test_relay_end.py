@@ -16,14 +16,14 @@ from spark_repl.receiver.purge import clear, deciding, purge
 from spark_repl.receiver.recovery import numbers_in, recover
 from spark_repl.receiver.report import Report, has_received
 from spark_repl.receiver.writer import RelayWriter
-from spark_repl.relay import index_file, published
+from spark_repl.relay import file_list, published
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
 from tests.support.binlog_writer import SOURCE, LogWriter
 from tests.support.dump_stream import receive
 
 
 def listed(folder: Path) -> tuple[int, ...]:
-    found = index_file.read_list(folder)
+    found = file_list.read_list(folder)
     return found.numbers if found else ()
 
 
@@ -71,7 +71,7 @@ def test_a_reader_that_meets_the_writer_looks_again(
 
 
 def test_what_a_purge_gives_back(relay: Path) -> None:
-    size = [(relay / index_file.file_name(n)).stat().st_size for n in listed(relay)]
+    size = [(relay / file_list.file_name(n)).stat().st_size for n in listed(relay)]
     last = max(listed(relay))
     assert purge(relay, 1).files == ()
     found = purge(relay, 3)
@@ -81,14 +81,14 @@ def test_what_a_purge_gives_back(relay: Path) -> None:
     found = purge(relay, 4)
     assert found.files == ("relay.000002",) and found.bytes == 0
     assert listed(relay) == tuple(range(4, last + 1))
-    (relay / index_file.NAME).rename(relay / "kept")
+    (relay / file_list.NAME).rename(relay / "kept")
     assert purge(relay, 5) == purge(relay, 5) and len(numbers_in(relay)) == last - 3
-    index_file.write_list(relay, index_file.FileList("ab" * 16, (5,)))
+    file_list.write_list(relay, file_list.FileList("ab" * 16, (5,)))
     assert purge(relay, 5).files == () and len(numbers_in(relay)) == last - 3
 
 
 def test_a_log_that_is_cleared_leaves_nothing(relay: Path) -> None:
-    (relay / index_file.NAME).unlink()  # as one that was cut off
+    (relay / file_list.NAME).unlink()  # as one that was cut off
     clear(relay)
     assert read_end(relay) is None and numbers_in(relay) == []
     assert not recover(relay)
@@ -100,7 +100,7 @@ def test_deciding_needs_no_lock_where_nothing_is_purged(relay: Path, tmp_path: P
     recorded.mkdir()
     with deciding(recorded):
         assert not [*recorded.iterdir()]
-    held = index_file.locked(relay, "relay.purge.lock", wait=False)
+    held = file_list.locked(relay, "relay.purge.lock", wait=False)
     with deciding(relay), pytest.raises(BlockingIOError), held:
         pass
 

@@ -20,7 +20,7 @@ from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.recovery import _controls, numbers_in, recover
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.relay import index_file
+from spark_repl.relay import file_list
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
@@ -68,7 +68,7 @@ def count_in(folder: Path) -> int:
 
 
 def listed(folder: Path) -> tuple[int, ...]:
-    found = index_file.read_list(folder)
+    found = file_list.read_list(folder)
     return found.numbers if found else ()
 
 
@@ -118,7 +118,7 @@ def test_a_head_that_is_cut(folder: Path, source: list[Path], tmp_path: Path) ->
     (folder / NAME).unlink()
     for size in range(0, head, 23):
         copy = Path(shutil.copytree(folder, tmp_path / f"copy{size}"))
-        os.truncate(copy / index_file.file_name(last), size)
+        os.truncate(copy / file_list.file_name(last), size)
         with opened(copy, 2000) as relay:
             assert relay.number == before and relay.lost is None
             assert numbers_in(copy) and listed(copy)[-1] == before == max(numbers_in(copy))
@@ -140,8 +140,8 @@ def test_a_log_without_a_whole_head_is_begun_anew(source: list[Path], tmp_path: 
 
 
 def test_what_a_rotation_left_behind_is_removed(folder: Path) -> None:
-    stray = folder / index_file.file_name(max(listed(folder)) + 1)
-    shutil.copy(folder / index_file.file_name(max(listed(folder))), stray)
+    stray = folder / file_list.file_name(max(listed(folder)) + 1)
+    shutil.copy(folder / file_list.file_name(max(listed(folder))), stray)
     other, part = folder / "relay.000009x", folder / "relay.index.1.part"
     for each in (other, part):
         each.touch()
@@ -153,7 +153,7 @@ def test_what_a_rotation_left_behind_is_removed(folder: Path) -> None:
 
 
 def test_a_listed_file_is_missing(folder: Path) -> None:
-    (folder / index_file.file_name(listed(folder)[-1])).unlink()
+    (folder / file_list.file_name(listed(folder)[-1])).unlink()
     with pytest.raises(LogError, match="listed in the index but missing"), opened(folder):
         pass
 
@@ -185,8 +185,8 @@ def test_a_list_is_made_again_of_this_logs_files_alone(
     with opened(other) as relay:
         receive(relay, source[:1])
     shutil.copy(other / "relay.000001", folder / "relay.000001")
-    (folder / index_file.file_name(3)).unlink()
-    (folder / index_file.NAME).unlink()
+    (folder / file_list.file_name(3)).unlink()
+    (folder / file_list.NAME).unlink()
     if not published_end:
         (folder / NAME).unlink()
     with opened(folder) as relay:
@@ -197,7 +197,7 @@ def test_a_list_is_made_again_of_this_logs_files_alone(
 
 def test_a_list_that_is_no_list_is_made_again_where_an_end_is(folder: Path) -> None:
     numbers = listed(folder)
-    (folder / index_file.NAME).write_text("nonsense\n")
+    (folder / file_list.NAME).write_text("nonsense\n")
     with opened(folder) as relay:
         assert relay.received.count() == COUNT
     assert listed(folder) == numbers
@@ -206,8 +206,8 @@ def test_a_list_that_is_no_list_is_made_again_where_an_end_is(folder: Path) -> N
 def test_the_list_is_lost_in_a_rotation(folder: Path) -> None:
     """The next file has no head yet; who wrote the others, the published end says."""
     numbers = listed(folder)
-    (folder / index_file.file_name(numbers[-1] + 1)).touch()
-    (folder / index_file.NAME).unlink()
+    (folder / file_list.file_name(numbers[-1] + 1)).touch()
+    (folder / file_list.NAME).unlink()
     with opened(folder) as relay:
         assert relay.lost is None and relay.received.count() == COUNT
     assert listed(folder) == numbers == tuple(sorted(numbers_in(folder)))
@@ -217,7 +217,7 @@ def test_the_list_is_lost_in_a_rotation(folder: Path) -> None:
 def test_no_file_of_the_log_is_left(folder: Path, source: list[Path], left: str) -> None:
     for path in folder.glob("relay.0*"):
         path.unlink()
-    (folder / index_file.NAME).unlink()
+    (folder / file_list.NAME).unlink()
     if left == "no head":
         (folder / NAME).unlink()
         (folder / "relay.000002").touch()
@@ -233,7 +233,7 @@ def test_no_file_of_the_log_is_left(folder: Path, source: list[Path], left: str)
 
 def test_what_was_not_published_may_be_damaged(folder: Path, source: list[Path]) -> None:
     """The machine ended before the last file was on disk, and its end with it."""
-    *_, before, last = (folder / index_file.file_name(n) for n in listed(folder))
+    *_, before, last = (folder / file_list.file_name(n) for n in listed(folder))
     log_id = open_log(str(folder)).log_id
     end = EndWriter(folder)
     end.publish(End(log_id, RelayPosition(listed(folder)[-2], before.stat().st_size), 7))
@@ -361,7 +361,7 @@ def test_space_is_bounded_by_whole_files(source: list[Path], tmp_path: Path) -> 
         receive(relay, source[:1])
         assert not relay.is_full()
         receive(relay, source)
-        total = sum((folder / index_file.file_name(n)).stat().st_size for n in listed(folder))
+        total = sum((folder / file_list.file_name(n)).stat().st_size for n in listed(folder))
         assert relay.total_bytes() == total
         for space, full in ((0, False), (total + 1, False), (total, True), (1, True)):
             relay.limits = Limits(1000, space)

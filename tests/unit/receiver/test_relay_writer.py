@@ -16,7 +16,7 @@ from spark_repl.position import RelayPosition
 from spark_repl.receiver import recovery, writer
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.relay import index_file
+from spark_repl.relay import file_list
 from spark_repl.relay import log as log_module
 from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import open_log
@@ -336,12 +336,12 @@ def test_killed_at_every_step(
             assert relay.lost is None
             receive(relay, source)
         check(folder, source, tmp_path)
-        listed = index_file.read_list(folder)
+        listed = file_list.read_list(folder)
         assert listed and sorted(recovery.numbers_in(folder)) == list(listed.numbers)
     assert at > 60
 
 
-def test_index_file_is_made_again(source: list[Path], tmp_path: Path) -> None:
+def test_file_list_is_made_again(source: list[Path], tmp_path: Path) -> None:
     folder = tmp_path / "relay"
     with opened(folder, 4096) as relay:
         receive(relay, source)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.relay.index_file import file_name
+from spark_repl.relay.file_list import file_name
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
 

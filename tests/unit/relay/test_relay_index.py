@@ -375,7 +375,7 @@ def test_windows_make_no_difference(
 ) -> None:
     """Also when an event, or a whole transaction, is larger than what is mapped at a time."""
     want = build_index(open_log(str(bank)), str(tmp_path / "whole"))
-    monkeypatch.setattr("spark_repl.relay.file_index._WINDOW_BYTES", window)
+    monkeypatch.setattr("spark_repl.relay.file_transactions._WINDOW_BYTES", window)
     found = build_index(open_log(str(bank)), str(tmp_path / "windows"))
     assert (found.records == want.records).all()
     assert (found.end, found.tail) == (want.end, want.tail)

@@ -14,7 +14,7 @@ import pytest
 
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.digests import digests
-from spark_repl.verify.sample import Sample, windows
+from spark_repl.verify.sample import SampledRows, windows
 from spark_repl.verify.target_files import FileSet, digest_files
 
 
@@ -45,16 +45,16 @@ def test_windows_stay_where_they_are() -> None:
     ids=str,
 )
 def test_rows_of_windows(values: pa.Array) -> None:
-    sample = Sample.from_json(Sample(0, ((-7, -7), (3, 5), (9, 2**63 - 1))).to_json())
+    sample = SampledRows.from_json(SampledRows(0, ((-7, -7), (3, 5), (9, 2**63 - 1))).to_json())
     if pa.types.is_decimal(values.type):
-        sample = Sample(0, ((3, 5), (9, 2**64 - 1)))
+        sample = SampledRows(0, ((3, 5), (9, 2**64 - 1)))
     within = [any(a <= v <= b for a, b in sample.windows) for v in values.to_pylist()[1:]]
     assert sample.holds(values).tolist() == [False, *within]
 
 
 def test_rows_of_text_are_those_of_mysqls_crc32() -> None:
     texts = [None, "", "a", "ä", *(f"text {i}" for i in range(2000))]
-    sample = Sample(0, (), (1 << 32) // 10)
+    sample = SampledRows(0, (), (1 << 32) // 10)
     want = [t is not None and zlib.crc32(t.encode()) < sample.below for t in texts]
     assert sample.holds(pa.array(["x", *texts])[1:]).tolist() == want
     assert 120 < sum(want) < 280
@@ -67,7 +67,7 @@ def test_only_the_sample_of_a_file_is_digested(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "one", row_group_size=30)
     columns = Columns.of(schema_json(rows.schema))
     files = FileSet(str(tmp_path), 1, "", columns, {"one": {"path": "one"}})
-    sample = Sample(0, ((5, 9), (77, 80)))
+    sample = SampledRows(0, ((5, 9), (77, 80)))
     digest_files(files.tasks(str(tmp_path), rows.schema, (0,), sample))
     ((_, made, alive),) = files.live(str(tmp_path), (0,))
     assert alive.tolist() == [5, 6, 7, 8, 9, 77, 78, 79, 80]
