@@ -32,9 +32,11 @@ from ..relay.record import gtid_name, holding
 from ..runtime.retry import Stopped
 from ..schedule.group import XA_PARTS, Group, Records
 from ..write.row_fault import RowFault
+from .bringing import Bringing
 from .commit_order import CommitOrder, turned_away
+from .in_order import InOrder
 from .landing import Dispatched, Landing
-from .lanes import GROUPS_AHEAD
+from .lanes import Lanes
 from .low_water_mark import LowWaterMark
 from .staging import Staging
 from .xa_parts import XaParts
@@ -49,11 +51,9 @@ if TYPE_CHECKING:
     from .resume import ResumePoint
     from .stager import Stager
     from .statements import Statements
+    from .table_order import TableOrder
 
 log = logging.getLogger(__name__)
-
-# Groups between their dispatch and their cut: one commits while the next is staged and waits.
-_DISPATCHED_MAX = 2
 
 
 class Pipeline:
@@ -81,13 +81,15 @@ class Pipeline:
         self.mark = LowWaterMark(applied, tracking, self._xa.store, self._catch_up, point, retries)
         self._staging = Staging(
             stager, apply, status, retries,
-            staged=lambda staged: self._landing.entered(staged),
-            refused=lambda: self._landing.refuse(),
+            staged=lambda staged: self._table_order.enter(staged),
+            refused=lambda: self._table_order.refuse(),
         )  # fmt: skip
-        self._order = CommitOrder(status.waits, preserved=apply.preserve_commit_order)
+        self._order = CommitOrder(status.waits)
+        self._bringing = Bringing(self._staging, writer, self.mark, status, retries)
+        self._table_order = self._ordered(by_commit=apply.preserve_commit_order)
         self._landing = Landing(
-            self._staging,
-            writer,
+            self._bringing,
+            self._table_order,
             statements,
             self.mark,
             self._order,
@@ -96,10 +98,13 @@ class Pipeline:
             retries,
         )
         self._faults: list[SparkReplError] = []  # what stopped groups of rows
-        self.most = _DISPATCHED_MAX if apply.preserve_commit_order else GROUPS_AHEAD
+        self.most = self._table_order.groups_max
         self._threads = ThreadPoolExecutor(self.most, thread_name_prefix="land")
         self._branches: Mapping[int, Branch] = {}
         self._dispatched = GtidSet()  # executed, when all that was dispatched has landed
+
+    def _ordered(self, *, by_commit: bool) -> TableOrder:
+        return InOrder(self._bringing.whole) if by_commit else Lanes(self._bringing.part)
 
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
         """A batch: the records that can be applied, and what is wrong behind them."""
@@ -133,8 +138,8 @@ class Pipeline:
         dispatched = Dispatched(known, writing)
         if known.with_rows:
             dispatched = Dispatched(known, writing, *self._staging.submit(known))
-        if not self._order.preserved:
-            writing.set()  # the tables are written beside what is read
+        if self._table_order.reads_on:
+            writing.set()
         return dispatched, self._threads.submit(self._land, dispatched)
 
     def _entered(self, group: Group) -> XaGroup:
@@ -266,13 +271,14 @@ class Pipeline:
 
     def phases(self) -> dict[str, float]:
         """Seconds: staging (beside the commits), and the writer's."""
-        return self._landing.phases()
+        return self._bringing.phases()
 
     def close(self) -> None:
         """Returns when nothing is under way any more; removes what is staged."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._staging.close()
-        self._landing.close()
+        self._table_order.close()
+        self._bringing.close()
         self._staging.clean()
 
 

@@ -125,8 +125,8 @@ def _like(number: int, steps: str) -> Guard:
 
 GUARDS[2] = Guard(
     "a worker fails with others ahead of it; the restart fills what lies between",
-    _LANDING,
-    "self._lanes.finish(group)",
+    "apply/lanes.py",
+    "self.finish(staged.group)",
     "pass",
 )
 GUARDS |= {
