@@ -132,7 +132,7 @@ class Pipeline:
             idempotent=self._idempotent(self.mark.executed),
             executed=self._dispatched,
         )
-        self._retries.counts.begin(slot, known.shares, writing.set)
+        self._retries.begin(slot, known.shares, writing.set)
         known = replace(known, xa=self._entered(known))
         self._dispatched = self._dispatched.union(known.gtids)
         dispatched = Dispatched(known, writing)
@@ -152,7 +152,7 @@ class Pipeline:
             )
         except BaseException as error:
             self._order.fail(group.slot)
-            self._retries.counts.end(group.slot)
+            self._retries.end(group.slot)
             if isinstance(error, SparkReplError):
                 raise self._named(error, group) from error
             raise
@@ -181,7 +181,7 @@ class Pipeline:
             raise
         finally:
             dispatched.writing.set()
-            self._retries.counts.end(group.slot)
+            self._retries.end(group.slot)
         self._order.done(group.slot)
 
     def may_quarantine(self, error: SparkReplError) -> bool:
@@ -256,18 +256,18 @@ class Pipeline:
             # Where some tables have its rows it can't be taken back.
             xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(end))
             group = self._stager.ready(Group.of_branch(branch, position, end, xa, executed))
-            self._retries.counts.begin(group.slot, group.shares, lambda: None)
+            self._retries.begin(group.slot, group.shares, lambda: None)
             try:
                 self._landing.end_by_hand(group, position)
             except RowError as error:
                 raise _by_hand(branch, error) from error
             finally:
-                self._retries.counts.end(group.slot)
+                self._retries.end(group.slot)
             log.warning("XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid)
 
     def keep_branches(self, keep: bool) -> None:
         """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
-        self._xa.store.keep_all = keep
+        self._xa.keep_ended(keep)
 
     def phases(self) -> dict[str, float]:
         """Seconds: staging (beside the commits), and the writer's."""

@@ -41,6 +41,7 @@ from ..write.tracking import Tracking
 from .checkpoint import resume_offset
 from .coordinator import Coordinator
 from .gaps import Gaps
+from .opened import Opened
 from .pipeline import Pipeline
 from .repairing import Repairing
 from .replaying import Replaying
@@ -52,15 +53,14 @@ from .stream import RelayStream
 from .stream_listener import StreamListener
 
 if TYPE_CHECKING:
-    from ..config import Config
+    from ..config import Apply, Config
     from ..decode.staged import Staged, StageTask
     from ..delta.table_log import TableLog
-    from ..observe.applier_status import Note
     from ..observe.endpoint import Endpoint
+    from ..observe.note import Note
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
     from ..write.cascade_task import Cascaded, CascadeTask
-    from .applied_log import AppliedLog
     from .read_rows import Rows
 
 log = logging.getLogger(__name__)
@@ -81,18 +81,6 @@ class Parts:
     """a worker's part of reading a group"""
     emulate: Callable[[CascadeTask], Cascaded] = _EMULATE
     """and of following what foreign keys have done with it"""
-
-
-@dataclass(frozen=True)
-class Opened:
-    """The target and the log, as one start of the applier has found them."""
-
-    tracking: Tracking
-    applied: AppliedLog
-    coordinator: Coordinator
-    retries: Retries
-    checkpoint: str
-    status: ApplierStatus
 
 
 class Replica:
@@ -123,8 +111,8 @@ class Replica:
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
-        self.notes: dict[str, Note] = {}
-        self.rows: Rows | None = None  # read anew, for their table: taken in as it is opened
+        self._notes: dict[str, Note] = {}
+        self._rows: Rows | None = None  # read anew, for their table: taken in as it is opened
         self._layout = Layout.of(config.target)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
@@ -152,7 +140,7 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
         be served as they are to be.
         """
-        self._endpoint = open_endpoint(self.config.observe, self.notes, serves=self._serves)
+        self._endpoint = open_endpoint(self.config.observe, self._notes, serves=self._serves)
         relay = open_log(self._relay_path)
         if self._until is not None:
             self._until.check(relay)
@@ -181,9 +169,8 @@ class Replica:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
         status = ApplierStatus(
             self._layout.status, config, control.epoch, self.counters, self._on_group,
-            applied.ahead,
+            applied.ahead, self._notes,
         )  # fmt: skip
-        status.notes = self.notes
         status.stands_at(point.position)
         stopping = threading.Event()
         retries = Retries(config.apply.transaction_retries, stopping, status.transient)
@@ -194,7 +181,7 @@ class Replica:
         stager.quarantining.load(self._fault)
         self._fault = None
         point = Replaying(stager, writer, config.apply).carry_out(point)
-        point = Repairing(stager, writer, applied).carry_out(self.rows, point)
+        point = Repairing(stager, writer, applied).carry_out(self._rows, point)
         changes = TableChanges(tracking, workers, status.rewrites)
         statements = Statements(tracking, applied, changes, catch_up, copies=point.copies)
         pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)
@@ -290,11 +277,26 @@ class Replica:
             raise index.damage
         return str(index.tail) if index.tail else None
 
+    def take_rows(self, rows: Rows) -> None:
+        """Rows of a table that were read anew: taken in as the target is opened next."""
+        self._rows = rows
+
     def take_in(self) -> None:
-        """A copy of some tables is done, or ``rows`` are there: ``apply`` goes back to the cut that
+        """A copy of some tables is done, or rows are there: ``apply`` goes back to the cut that
         it is to be taken in at. Safe from any thread."""
         self._copied.set()
         self.coordinator.stopping.set()
+
+    def note(self, name: str, note: Note | None) -> None:
+        """What is not as it was asked for, for the status; None: it is now."""
+        if note is None:
+            self._notes.pop(name, None)
+        else:
+            self._notes[name] = note
+
+    def reload(self, apply: Apply) -> None:
+        """Takes over what may change while it runs."""
+        self.opened.status.reload(apply)
 
     def _note_late(self, late: FormerOwnerError) -> None:
         """Raises the error where positions were read anew before, and nothing landed since."""

@@ -141,6 +141,10 @@ class Recopier(Companion):
         self._repairer = Repairer(spark, config, applier, self.stop)
         self._more = True  # a run before this one may have left something to do
 
+    def reload(self, config: Config) -> None:
+        """Takes over how the source is reached, and how the relay log is written."""
+        self.config = replace(self.config, source=config.source, relay=config.relay)
+
     def _next(self) -> bool:
         try:
             if self._repairer.waits() and standing(self.applier.tracking.control).copy is None:

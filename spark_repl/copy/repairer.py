@@ -83,7 +83,7 @@ class Repairer:
             except Again as again:
                 reason = str(again)
                 continue
-            self._applier.rows = rows
+            self._applier.take_rows(rows)
             self._applier.take_in()
             while not rows.done.is_set():
                 self._pause(_POLL_S)

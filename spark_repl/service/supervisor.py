@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import LogError, PurgedError, SourceError, SparkReplError
@@ -58,6 +59,10 @@ class Supervisor:
         self._companion.stop.set()
         end(self._process, _STOP_S)
         self._companion.join(_STOP_S)
+
+    def reload(self, config: Config) -> None:
+        """Takes over how the source is reached, and how the relay log is written."""
+        self.config = replace(self.config, source=config.source, relay=config.relay)
 
     def restart(self) -> None:
         """Ends the process, which is started again, and reads the configuration then."""

@@ -203,7 +203,7 @@ def test_a_taken_port_is_only_said_by_default(log, target, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(endpoint, "LISTEN", f"127.0.0.1:{taken.getsockname()[1]}")
         with applier(log.folder, target) as found:
-            assert found._endpoint is None and not found.notes
+            assert found._endpoint is None and not found._notes
             found.close()
             with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
                 apply_without_stream(served)
@@ -212,7 +212,7 @@ def test_a_taken_port_is_only_said_by_default(log, target, monkeypatch):
     assert status(str(target))["problems"] == [], "of a run that is over nothing is said"
     monkeypatch.setattr(endpoint, "LISTEN", "127.0.0.1:0")
     with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
-        assert served._endpoint is not None and not served.notes
+        assert served._endpoint is not None and not served._notes
 
 
 def test_names_of_the_source_break_out_of_nothing(log, target):

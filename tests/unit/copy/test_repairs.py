@@ -52,11 +52,15 @@ class Owner:
         self.applier = MagicMock()
         self.applier.tracking.control = self.control
         self.applier.coordinator.executed = GtidSet()
+        self.applier.take_rows = self._take_rows
         self.applier.take_in = self._answer
         self.answers = list(answers)
 
+    def _take_rows(self, rows: Rows) -> None:
+        self.rows = rows
+
     def _answer(self) -> None:
-        rows = self.applier.rows
+        rows = self.rows
         rows.refused, rows.version = self.answers.pop(0), 5
         rows.done.set()
 
