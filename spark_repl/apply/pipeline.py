@@ -42,6 +42,7 @@ from .staging import Staging
 from .xa_parts import XaParts
 
 if TYPE_CHECKING:
+    from ..control.cut import Cut
     from ..observe.applier_status import ApplierStatus
     from ..runtime.retry import Retries
     from ..schedule.branches import Branch, XaGroup
@@ -105,6 +106,37 @@ class Pipeline:
 
     def _ordered(self, *, by_commit: bool) -> TableOrder:
         return InOrder(self._bringing.whole) if by_commit else Lanes(self._bringing.part)
+
+    @property
+    def executed(self) -> GtidSet:
+        """All that is in the tables."""
+        return self.mark.executed
+
+    @property
+    def position(self) -> int:
+        """Packed end of the last transaction that every table has."""
+        return self.mark.position
+
+    @property
+    def cut_before(self) -> Cut | None:
+        """The last cut."""
+        return self.mark.cut_before
+
+    def behind(self, records: Records) -> Records:
+        """The records that lie behind what every table has."""
+        return self.mark.behind(records)
+
+    def not_there(self, records: Records) -> Records:
+        """The records, those made empty that all tables have by other ways."""
+        return self.mark.not_there(records)
+
+    def publish_held_back(self) -> None:
+        """Publishes the cuts that were held back. Raises what publishing a cut does."""
+        self.mark.publish_held_back()
+
+    def ahead(self) -> dict[str, int]:
+        """The tables that hold more than the last cut shows -> their packed positions."""
+        return self.mark.ahead()
 
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
         """A batch: the records that can be applied, and what is wrong behind them."""
