@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,11 +27,10 @@ from ..errors import FormerOwnerError, SparkReplError, StaleCopyError
 from ..observe.applier_status import ApplierStatus, Counters, Result
 from ..observe.endpoint import open_endpoint
 from ..observe.looks import looks
-from ..position import RelayPosition
 from ..relay.log import open_log
 from ..runtime.parts import remove_dead_parts
 from ..runtime.private_files import make_folder
-from ..runtime.retry import Retries, Retry, Stopped
+from ..runtime.retry import Retries, Stopped
 from ..runtime.workers import Workers
 from ..write.emulated import emulate
 from ..write.group_writer import GroupWriter
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from ..config import Apply, Config
     from ..decode.staged import Staged, StageTask
     from ..delta.table_log import TableLog
+    from ..gtid import GtidSet
     from ..observe.endpoint import Endpoint
     from ..observe.note import Note
     from ..relay.index import TransactionIndex
@@ -210,6 +210,15 @@ class Replica:
         return self.opened.coordinator
 
     @property
+    def control(self) -> Control:
+        return self.opened.tracking.control
+
+    @property
+    def executed(self) -> GtidSet:
+        """All that is in the tables."""
+        return self.opened.coordinator.executed
+
+    @property
     def index(self) -> TransactionIndex:
         """The log's transactions, as far as they are known."""
         return self.opened.applied.index
@@ -233,10 +242,10 @@ class Replica:
             if late is not None:
                 self._note_late(late)
             try:
-                # Not the coordinator's own: it is stopping, for a copy that is to be taken in.
-                Retries(self.config.apply.transaction_retries, self._stop, _unnoted).run(
-                    self._go_back
-                )
+                # Not the coordinator's own: it is stopping, for a copy that is to be taken in. No
+                # group is tried again: the log alone says so.
+                attempts = self.config.apply.transaction_retries
+                Retries(attempts, self._stop, lambda retry: None).run(self._go_back)
             except Stopped:
                 late = None
                 break
@@ -247,15 +256,11 @@ class Replica:
     def _run(self, *, follow: bool) -> None:
         opened = self.opened
         stream = RelayStream(
-            self.spark,
-            opened.applied,
-            opened.coordinator,
-            opened.checkpoint,
-            opened.retries,
+            self.spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
             lambda: self._stop.is_set() or self._copied.is_set(),
             group_bytes=self.config.apply.group_max_bytes,
             listener=StreamListener(opened.status) if self._endpoint else None,
-        )
+        )  # fmt: skip
         opened.coordinator.end_by_hand()
         opened.coordinator.catch_up(resume_offset(opened.checkpoint))
         if not stream.has_met_until():
@@ -266,16 +271,15 @@ class Replica:
     def result(self, seconds: float) -> Result:
         """What stands now, ``seconds`` after the run's beginning. Raises LogError where the log is
         damaged behind it."""
-        coordinator, applied = self.coordinator, self.opened.applied
-        tail = None if coordinator.reached_until else self._tail(applied.refresh())
-        executed, end = str(coordinator.executed), coordinator.position
-        name = applied.name_of(end)
-        return Result(self.counters, seconds, executed, RelayPosition.unpack(end), name, tail)
+        return self.opened.result(self.counters, seconds, self._stop)
 
-    def _tail(self, index: TransactionIndex) -> str | None:
-        if index.damage and not self._stop.is_set():
-            raise index.damage
-        return str(index.tail) if index.tail else None
+    def keep_branches(self, keep: bool) -> None:
+        """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
+        self.opened.coordinator.keep_branches(keep)
+
+    def copying(self, tables: Sequence[str], rows: int, expected: int) -> None:
+        """For the status: how far a new copy of these tables is; without tables none is made."""
+        self.opened.status.copies(tables, rows, expected)
 
     def take_rows(self, rows: Rows) -> None:
         """Rows of a table that were read anew: taken in as the target is opened next."""
@@ -316,7 +320,7 @@ class Replica:
     def _go_back(self) -> None:
         self._copied.clear()
         self.coordinator.close()
-        self._open(self.tracking.control)
+        self._open(self.control)
         if self._stop.is_set():
             self.coordinator.stopping.set()
 
@@ -342,7 +346,3 @@ class Replica:
             self._opened.applied.close()
         if self._control is not None:
             self._control.release()
-
-
-def _unnoted(retry: Retry) -> None:
-    """No group is tried again: the log alone says so."""

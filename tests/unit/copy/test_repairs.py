@@ -50,8 +50,8 @@ class Owner:
         self.control = Control(Layout(str(target)).control, "default")
         self.control.claim()
         self.applier = MagicMock()
-        self.applier.tracking.control = self.control
-        self.applier.coordinator.executed = GtidSet()
+        self.applier.control = self.control
+        self.applier.executed = GtidSet()
         self.applier.take_rows = self._take_rows
         self.applier.take_in = self._answer
         self.answers = list(answers)
