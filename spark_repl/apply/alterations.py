@@ -130,7 +130,8 @@ class Alterations:
         if defines:
             self._tracking.define(table, made.definition, cut)
         elif self._tracking.has(table, cut):
-            table.logged, way = made.definition, Way.METADATA
+            table.take_at_place(made.definition)
+            way = Way.METADATA
         else:
             way = self._changes.alter(table, made, session, cut)
         self._follow_columns(before, source, cut)

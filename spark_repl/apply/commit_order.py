@@ -35,14 +35,11 @@ def turned_away(*, ends_branch: bool = False) -> CommitOrderError:
 class CommitOrder:
     """A queue of slots. ``dispatch`` is the coordinator's; the rest may be called by any thread.
 
-    ``on_wait`` is told where a slot's wait begins (True) and where it ends. ``preserved``: for each
-    table too; else the slots order the cuts alone, and the tables go on in lanes.
+    ``on_wait`` is told where a slot's wait begins (True) and where it ends. Where the tables go on
+    in lanes the slots order the cuts alone.
     """
 
-    def __init__(
-        self, on_wait: Callable[[int, bool], None] | None = None, *, preserved: bool = True
-    ) -> None:
-        self.preserved = preserved
+    def __init__(self, on_wait: Callable[[int, bool], None] | None = None) -> None:
         self._turn = threading.Condition()
         self._next = self._head = 0  # slots given out; slots that are done with
         self._failed: int | None = None

@@ -63,7 +63,7 @@ class Coordinator:
         self.stopping, self._skip, self._until = stopping, skip, until
         self._gaps, self.reached_until = gaps, False
         self._planner = Planner(apply)
-        shown = pipeline.mark.cut_before
+        shown = pipeline.cut_before
         self.pace = Pace(apply, shown.at if shown else None)
         self._wait_seconds = 0.0
         self._fills_gaps = apply.preserve_commit_order and not gaps.by_copy
@@ -72,7 +72,7 @@ class Coordinator:
 
     @property
     def executed(self) -> GtidSet:
-        return self._pipeline.mark.executed
+        return self._pipeline.executed
 
     def may_quarantine(self, error: SparkReplError) -> bool:
         """Whether what has stopped the applier may go into quarantine, with its table."""
@@ -80,7 +80,7 @@ class Coordinator:
 
     @property
     def position(self) -> int:
-        return self._pipeline.mark.position
+        return self._pipeline.position
 
     def apply(self, records: Records) -> None:
         """Applies index records in log order; those that every table has already are passed over.
@@ -161,7 +161,7 @@ class Coordinator:
                 group = self._planner.group(batch, group.last)
             for landing in under_way:
                 landing.result()
-            self._pipeline.mark.publish_held_back()
+            self._pipeline.publish_held_back()
         except Stopped:
             self.stopping.set()
         finally:
@@ -194,14 +194,13 @@ class Coordinator:
 
     def _wanted(self, records: Records) -> Records:
         """Without what the target has already, what is behind --until, what is left out."""
-        mark = self._pipeline.mark
-        records = mark.behind(records)
+        records = self._pipeline.behind(records)
         if self._until is not None:
             most = self._until_of(records, self._until)
             if most is not None:
                 records = records[:most]
                 self.reached_until = True
-        records, skipped = left_out(mark.not_there(records), self._skip)
+        records, skipped = left_out(self._pipeline.not_there(records), self._skip)
         self._status.count(skipped=skipped)
         return records
 
@@ -216,7 +215,7 @@ class Coordinator:
         stop() came first."""
         left = due_in(group.records, self._apply.delay_s)
         if left > 0:
-            self._pipeline.mark.publish_held_back()
+            self._pipeline.publish_held_back()
             self._status.state(DELAYED, str(group.gtids))
             if self.stopping.wait(left):
                 return False
@@ -252,5 +251,5 @@ class Coordinator:
         """Returns when nothing is under way any more. ``error``: what ended it, for the status."""
         self.stopping.set()  # a group that waits for a full disk waits no longer
         self._pipeline.close()
-        ahead = self._pipeline.mark.ahead().items()
+        ahead = self._pipeline.ahead().items()
         self._status.stopped(error, {name: self._applied.name_of(at) for name, at in ahead})

@@ -1,54 +1,44 @@
 """Landing: a group's way from the relay log into the tables, and the cut behind it.
 
 The two phases of WL#3970: a group is *staged* (decoded and folded by the workers, nothing visible),
-then written and committed table by table in its turn (``commit_order``), then its cut is published.
-Without commit order each table goes on by itself (``lanes``), and only the low-water mark and the
-cuts keep the order.
+then written and committed table by table in its turn (``table_order``), then its cut is published.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
 from ..ddl.way import Way
-from ..errors import GivenUpError, LogError, SparkReplError
+from ..errors import LogError, SparkReplError
 from ..observe.statement_status import StatementRow
 from ..observe.worker_status import APPLYING, STAGING
 from ..relay.record import Kind
-from ..runtime.retry import Retries, disk_full, temporary
 from ..write.row_fault import RowFault
-from .lanes import Lanes
-from .restaging import Restaging
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..observe.applier_status import ApplierStatus
+    from ..runtime.retry import Retries
     from ..schedule.group import Group, StagedGroup
-    from ..write.group_writer import GroupWriter
+    from .bringing import Bringing
     from .commit_order import CommitOrder
     from .logged import Done
     from .low_water_mark import LowWaterMark
     from .reading import Completion
-    from .staging import Staging
     from .statements import Statements
+    from .table_order import TableOrder
     from .xa_parts import XaParts
 
 log = logging.getLogger(__name__)
 
 # What statements are done again at no cost behind a crash: their cuts may come together.
 _SHOWN_LATER = (Way.NOTHING, Way.NAMES, Way.DEFINITION, Way.METADATA)
-
-
-def _nothing() -> None:
-    """Nobody has to be told."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +78,8 @@ class Landing:
 
     def __init__(
         self,
-        staging: Staging,
-        writer: GroupWriter,
+        bringing: Bringing,
+        table_order: TableOrder,
         statements: Statements,
         mark: LowWaterMark,
         order: CommitOrder,
@@ -97,21 +87,9 @@ class Landing:
         status: ApplierStatus,
         retries: Retries,
     ) -> None:
-        self._staging, self._writer, self._statements = staging, writer, statements
+        self._bringing, self._table_order, self._statements = bringing, table_order, statements
         self._mark, self._order, self._xa = mark, order, xa
         self._status, self._retries = status, retries
-        self._cascading = staging.cascading(mark)
-        self._lanes = None if order.preserved else Lanes(self._write_part)
-
-    def entered(self, staged: StagedGroup) -> None:
-        """A group was read: without commit order its tables may begin to write it. In log order."""
-        if self._lanes:
-            self._lanes.enter(staged)
-
-    def refuse(self) -> None:
-        """A group can't be read, so none behind it may enter."""
-        if self._lanes:
-            self._lanes.refuse()
 
     def land(self, dispatched: Dispatched) -> None:
         """A group's commits and its cut, in its turn.
@@ -137,9 +115,9 @@ class Landing:
         self._say_done(done, str(group.gtids), time.perf_counter() - began)
         reach("after_statement")
         self._status.count(statements=1)
-        self._writer.tend(done.names)
+        self._bringing.tend(done.names)
         if record["kind"] == Kind.DDL_ROWS:
-            self._count(self._write(group.of_rows()))
+            self._bringing.count(self._bringing.write(group.of_rows()))
         self._publish(group, cut, more=group.in_a_row and done.way in _SHOWN_LATER)
 
     def _say_done(self, done: Done, gtid: str, seconds: float) -> None:
@@ -155,72 +133,23 @@ class Landing:
             try:
                 self._bring(dispatched, staged)
             finally:
-                self._staging.drop(staged)
+                self._bringing.drop(staged)
         except (RowFault, LogError) as fault:
             self._order.wait(group.slot)
             self._land_prefix(group, fault)
             raise
-        self._count(staged)
+        self._bringing.count(staged)
         self._publish(group, self._mark.cut(group), already=staged.already)
 
     def _bring(self, dispatched: Dispatched, staged: StagedGroup) -> None:
-        """Into the tables, in the group's turn: that of its first commit, or with lanes that of its
-        cut."""
+        """Into the tables, in the group's turn."""
         group = dispatched.group
         reach("staged")
-        if self._lanes:
-            dispatched.writing.set()
-            self._lanes.finish(group)
-        self._order.wait(group.slot, ends_branch=bool(group.xa.ended))
-        if not self._lanes:
-            self._write(group, staged, begins=dispatched.writing.set)
-
-    def _write_part(self, part: StagedGroup, meets: Callable[[], None]) -> None:
-        """A lane's work: one table's part of a group."""
-        self._write(part.group, part, checked=meets, table=part.tables[0])
-
-    def _write(
-        self,
-        group: Group,
-        staged: StagedGroup | None = None,
-        *,
-        table: str | None = None,
-        begins: Callable[[], None] = _nothing,
-        checked: Callable[[], None] = _nothing,
-    ) -> StagedGroup:
-        """Brings the group, or one ``table``'s part of it, into the tables, retries and all; it is
-        staged where it isn't yet, and anew where an attempt failed temporarily, by the workers
-        whose changes a table lacks. Returns what was written. ``begins``, ``checked``: see
-        ``GroupWriter.write``.
-        """
-        parts = Restaging(self._staging, group, staged)
-
-        def attempt() -> StagedGroup:
-            whole = parts.all()
-            part = whole.of_table(table) if table else whole
-            self._says(group, APPLYING)
-            try:
-                with self._cascading.followed(part) as followed:
-                    cut = self._mark.cut(group)
-                    self._writer.write(followed, cut, begins=begins, checked=checked)
-            except Exception as error:
-                if temporary(error):
-                    parts.lose(self._mark.lacking(part.tables, group.end))
-                elif disk_full(error):
-                    parts.drop()
-                raise
-            return whole
-
-        try:
-            return self._retries.run(
-                attempt, slot=group.slot, failed=lambda: parts.lost, lane=table or ""
-            )
-        except GivenUpError as error:
-            lacking = self._mark.lacking([table] if table else parts.tables, group.end)
-            error.at(table=next(iter(lacking), None))
-            raise
-        finally:
-            parts.close()
+        self._table_order.bring(
+            staged,
+            turn=lambda: self._order.wait(group.slot, ends_branch=bool(group.xa.ended)),
+            begins=dispatched.writing.set,
+        )
 
     def _land_prefix(self, group: Group, fault: SparkReplError) -> None:
         """Lands what stands before the transaction that failed: the committed set is a prefix."""
@@ -230,31 +159,20 @@ class Landing:
         xa = self._retries.run(lambda: self._xa.prefix(group.xa, count), slot=group.slot)
         part = group.first(count, xa)
         try:
-            written = self._write(part)
+            written = self._bringing.write(part)
         except RowFault as earlier:  # one that the later change of its row had hidden
             self._land_prefix(group, earlier)
             raise
-        self._count(written)
+        self._bringing.count(written)
         self._publish(part, self._mark.cut(part), already=written.already)
 
     def end_by_hand(self, group: Group, position: int) -> None:
         """Commits or rolls back the branch of a group that is in no log: its rows land behind the
         cut at ``position``. Nothing else may be under way. Raises RowFault."""
         if group.xa.commits:
-            self._count(self._write(group))
+            self._bringing.count(self._bringing.write(group))
         cut = replace(self._mark.cut(group), position=position)
         self._publish(group, cut, transactions=0)
-
-    def _count(self, staged: StagedGroup) -> None:
-        """A group is in its tables; what tables in quarantine would have of it is kept."""
-        self._retries.run(lambda: self._staging.keep(staged), slot=staged.group.slot)
-        self._staging.learn(staged)
-        self._status.task_retries(self._staging.task_retries)
-        for part in staged.by_worker:
-            self._status.filtered(part.decided, part.filtered)
-        zero_dates = sum(part.zero_dates for part in staged.by_worker)
-        self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
-        self._status.changed(staged.changes_by_table, self._writer.seconds)
 
     def _publish(
         self,
@@ -267,7 +185,7 @@ class Landing:
     ) -> None:
         if transactions is None:
             transactions = self._mark.count(group)
-        with self._lanes.standstill() if self._lanes else nullcontext(True) as still:
+        with self._table_order.standstill() as still:
             is_cut = self._mark.advance(group, cut, transactions, still=still, more=more)
         self._status.count(
             transactions=transactions, groups=1, already=already, waves=group.waves, cuts=is_cut
@@ -278,13 +196,3 @@ class Landing:
 
     def _says(self, group: Group, state: str) -> None:
         self._status.works(group.slot, group.shares, state, str(group.gtids))
-
-    def phases(self) -> dict[str, float]:
-        """Seconds: staging, and the writer's."""
-        return {"stage_s": self._staging.seconds, **self._writer.phases()}
-
-    def close(self) -> None:
-        """Ends the lanes and the upkeep that is under way."""
-        if self._lanes:
-            self._lanes.close()
-        self._writer.close()

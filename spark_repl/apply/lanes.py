@@ -8,7 +8,7 @@ is in all of its tables or in none, except while a group is being committed; if 
 crash, storage that fails for good), the next start completes it, and no cut is published before.
 Where a part fails, none of its group is committed and all tables of the group are stuck: they take
 no later group, which then can't be committed to its other tables either. Groups that meet no stuck
-table go on, while at most ``GROUPS_AHEAD`` are under way. A part that is planned anew behind the
+table go on, while at most ``groups_max`` are under way. A part that is planned anew behind the
 meeting (a retry, somebody's OPTIMIZE) is checked anew; it can only fail if somebody else has
 changed the table's rows, and says so.
 
@@ -34,9 +34,6 @@ from ..write.row_fault import RowFault
 
 if TYPE_CHECKING:
     from ..schedule.group import Group, StagedGroup
-
-# As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
-GROUPS_AHEAD = 64
 
 
 class Withdrawn(CommitOrderError):
@@ -73,9 +70,12 @@ class Meeting:
 
 
 class Lanes:
-    """``write`` brings one table's part of a group into the table, retries and all. It is called
-    for each table in the order in which the groups entered, and calls what it is given between
-    check and commit. ``enter`` is one thread's alone."""
+    """A ``TableOrder``. ``write`` brings one table's part of a group into the table, retries and
+    all. It is called for each table in the order in which the groups entered, and calls what it is
+    given between check and commit. ``enter`` is one thread's alone."""
+
+    # As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
+    groups_max, reads_on = 64, True
 
     def __init__(self, write: Callable[[StagedGroup, Callable[[], None]], object]) -> None:
         self._write = write
@@ -121,6 +121,14 @@ class Lanes:
         finally:
             with self._lock:
                 self._running -= 1
+
+    def bring(
+        self, staged: StagedGroup, *, turn: Callable[[], None], begins: Callable[[], None]
+    ) -> None:
+        """The turn is that of the group's cut: its tables may have it before. ``begins`` is not
+        called: nobody waits for it."""
+        self.finish(staged.group)
+        turn()
 
     def finish(self, group: Group) -> None:
         """Returns when all parts of the group are in their tables.

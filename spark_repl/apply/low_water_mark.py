@@ -188,7 +188,8 @@ class LowWaterMark:
 
     def _publish(self, cut: Cut, slot: int) -> None:
         if self._replayed_to:  # it shows the copy: no earlier one is needed again
-            self._store.keep_all, self._replayed_to = False, 0
+            self._store.keep_ended(False)
+            self._replayed_to = 0
         self._log.hold(cut.position)
         self._retries.run(lambda: self._tracking.control.publish(cut), slot=slot)
         self._held_back, self._published = 0, time.monotonic()

@@ -32,14 +32,17 @@ from ..relay.record import gtid_name, holding
 from ..runtime.retry import Stopped
 from ..schedule.group import XA_PARTS, Group, Records
 from ..write.row_fault import RowFault
+from .bringing import Bringing
 from .commit_order import CommitOrder, turned_away
+from .in_order import InOrder
 from .landing import Dispatched, Landing
-from .lanes import GROUPS_AHEAD
+from .lanes import Lanes
 from .low_water_mark import LowWaterMark
 from .staging import Staging
 from .xa_parts import XaParts
 
 if TYPE_CHECKING:
+    from ..control.cut import Cut
     from ..observe.applier_status import ApplierStatus
     from ..runtime.retry import Retries
     from ..schedule.branches import Branch, XaGroup
@@ -49,11 +52,9 @@ if TYPE_CHECKING:
     from .resume import ResumePoint
     from .stager import Stager
     from .statements import Statements
+    from .table_order import TableOrder
 
 log = logging.getLogger(__name__)
-
-# Groups between their dispatch and their cut: one commits while the next is staged and waits.
-_DISPATCHED_MAX = 2
 
 
 class Pipeline:
@@ -81,13 +82,15 @@ class Pipeline:
         self.mark = LowWaterMark(applied, tracking, self._xa.store, self._catch_up, point, retries)
         self._staging = Staging(
             stager, apply, status, retries,
-            staged=lambda staged: self._landing.entered(staged),
-            refused=lambda: self._landing.refuse(),
+            staged=lambda staged: self._table_order.enter(staged),
+            refused=lambda: self._table_order.refuse(),
         )  # fmt: skip
-        self._order = CommitOrder(status.waits, preserved=apply.preserve_commit_order)
+        self._order = CommitOrder(status.waits)
+        self._bringing = Bringing(self._staging, writer, self.mark, status, retries)
+        self._table_order = self._ordered(by_commit=apply.preserve_commit_order)
         self._landing = Landing(
-            self._staging,
-            writer,
+            self._bringing,
+            self._table_order,
             statements,
             self.mark,
             self._order,
@@ -96,10 +99,44 @@ class Pipeline:
             retries,
         )
         self._faults: list[SparkReplError] = []  # what stopped groups of rows
-        self.most = _DISPATCHED_MAX if apply.preserve_commit_order else GROUPS_AHEAD
+        self.most = self._table_order.groups_max
         self._threads = ThreadPoolExecutor(self.most, thread_name_prefix="land")
         self._branches: Mapping[int, Branch] = {}
         self._dispatched = GtidSet()  # executed, when all that was dispatched has landed
+
+    def _ordered(self, *, by_commit: bool) -> TableOrder:
+        return InOrder(self._bringing.whole) if by_commit else Lanes(self._bringing.part)
+
+    @property
+    def executed(self) -> GtidSet:
+        """All that is in the tables."""
+        return self.mark.executed
+
+    @property
+    def position(self) -> int:
+        """Packed end of the last transaction that every table has."""
+        return self.mark.position
+
+    @property
+    def cut_before(self) -> Cut | None:
+        """The last cut."""
+        return self.mark.cut_before
+
+    def behind(self, records: Records) -> Records:
+        """The records that lie behind what every table has."""
+        return self.mark.behind(records)
+
+    def not_there(self, records: Records) -> Records:
+        """The records, those made empty that all tables have by other ways."""
+        return self.mark.not_there(records)
+
+    def publish_held_back(self) -> None:
+        """Publishes the cuts that were held back. Raises what publishing a cut does."""
+        self.mark.publish_held_back()
+
+    def ahead(self) -> dict[str, int]:
+        """The tables that hold more than the last cut shows -> their packed positions."""
+        return self.mark.ahead()
 
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
         """A batch: the records that can be applied, and what is wrong behind them."""
@@ -127,14 +164,14 @@ class Pipeline:
             idempotent=self._idempotent(self.mark.executed),
             executed=self._dispatched,
         )
-        self._retries.counts.begin(slot, known.shares, writing.set)
+        self._retries.begin(slot, known.shares, writing.set)
         known = replace(known, xa=self._entered(known))
         self._dispatched = self._dispatched.union(known.gtids)
         dispatched = Dispatched(known, writing)
         if known.with_rows:
             dispatched = Dispatched(known, writing, *self._staging.submit(known))
-        if not self._order.preserved:
-            writing.set()  # the tables are written beside what is read
+        if self._table_order.reads_on:
+            writing.set()
         return dispatched, self._threads.submit(self._land, dispatched)
 
     def _entered(self, group: Group) -> XaGroup:
@@ -147,7 +184,7 @@ class Pipeline:
             )
         except BaseException as error:
             self._order.fail(group.slot)
-            self._retries.counts.end(group.slot)
+            self._retries.end(group.slot)
             if isinstance(error, SparkReplError):
                 raise self._named(error, group) from error
             raise
@@ -176,7 +213,7 @@ class Pipeline:
             raise
         finally:
             dispatched.writing.set()
-            self._retries.counts.end(group.slot)
+            self._retries.end(group.slot)
         self._order.done(group.slot)
 
     def may_quarantine(self, error: SparkReplError) -> bool:
@@ -251,28 +288,29 @@ class Pipeline:
             # Where some tables have its rows it can't be taken back.
             xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(end))
             group = self._stager.ready(Group.of_branch(branch, position, end, xa, executed))
-            self._retries.counts.begin(group.slot, group.shares, lambda: None)
+            self._retries.begin(group.slot, group.shares, lambda: None)
             try:
                 self._landing.end_by_hand(group, position)
             except RowError as error:
                 raise _by_hand(branch, error) from error
             finally:
-                self._retries.counts.end(group.slot)
+                self._retries.end(group.slot)
             log.warning("XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid)
 
     def keep_branches(self, keep: bool) -> None:
         """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
-        self._xa.store.keep_all = keep
+        self._xa.keep_ended(keep)
 
     def phases(self) -> dict[str, float]:
         """Seconds: staging (beside the commits), and the writer's."""
-        return self._landing.phases()
+        return self._bringing.phases()
 
     def close(self) -> None:
         """Returns when nothing is under way any more; removes what is staged."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._staging.close()
-        self._landing.close()
+        self._table_order.close()
+        self._bringing.close()
         self._staging.clean()
 
 

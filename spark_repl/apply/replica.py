@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,11 +27,10 @@ from ..errors import FormerOwnerError, SparkReplError, StaleCopyError
 from ..observe.applier_status import ApplierStatus, Counters, Result
 from ..observe.endpoint import open_endpoint
 from ..observe.looks import looks
-from ..position import RelayPosition
 from ..relay.log import open_log
 from ..runtime.parts import remove_dead_parts
 from ..runtime.private_files import make_folder
-from ..runtime.retry import Retries, Retry, Stopped
+from ..runtime.retry import Retries, Stopped
 from ..runtime.workers import Workers
 from ..write.emulated import emulate
 from ..write.group_writer import GroupWriter
@@ -41,6 +40,7 @@ from ..write.tracking import Tracking
 from .checkpoint import resume_offset
 from .coordinator import Coordinator
 from .gaps import Gaps
+from .opened import Opened
 from .pipeline import Pipeline
 from .repairing import Repairing
 from .replaying import Replaying
@@ -52,15 +52,15 @@ from .stream import RelayStream
 from .stream_listener import StreamListener
 
 if TYPE_CHECKING:
-    from ..config import Config
+    from ..config import Apply, Config
     from ..decode.staged import Staged, StageTask
     from ..delta.table_log import TableLog
-    from ..observe.applier_status import Note
+    from ..gtid import GtidSet
     from ..observe.endpoint import Endpoint
+    from ..observe.note import Note
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
     from ..write.cascade_task import Cascaded, CascadeTask
-    from .applied_log import AppliedLog
     from .read_rows import RowsToRepair
 
 log = logging.getLogger(__name__)
@@ -81,18 +81,6 @@ class Parts:
     """a worker's part of reading a group"""
     emulate: Callable[[CascadeTask], Cascaded] = _EMULATE
     """and of following what foreign keys have done with it"""
-
-
-@dataclass(frozen=True)
-class Opened:
-    """The target and the log, as one start of the applier has found them."""
-
-    tracking: Tracking
-    applied: AppliedLog
-    coordinator: Coordinator
-    retries: Retries
-    checkpoint: str
-    status: ApplierStatus
 
 
 class Replica:
@@ -123,10 +111,8 @@ class Replica:
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
-        self.notes: dict[str, Note] = {}
-        self.rows: RowsToRepair | None = (
-            None  # read anew, for their table: taken in as it is opened
-        )
+        self._notes: dict[str, Note] = {}
+        self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
         self._layout = Layout.of(config.target)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
@@ -154,7 +140,7 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
         be served as they are to be.
         """
-        self._endpoint = open_endpoint(self.config.observe, self.notes, serves=self._serves)
+        self._endpoint = open_endpoint(self.config.observe, self._notes, serves=self._serves)
         relay = open_log(self._relay_path)
         if self._until is not None:
             self._until.check(relay)
@@ -183,9 +169,8 @@ class Replica:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
         status = ApplierStatus(
             self._layout.status, config, control.epoch, self.counters, self._on_group,
-            applied.ahead,
+            applied.ahead, self._notes,
         )  # fmt: skip
-        status.notes = self.notes
         status.stands_at(point.position)
         stopping = threading.Event()
         retries = Retries(config.apply.transaction_retries, stopping, status.transient)
@@ -196,7 +181,7 @@ class Replica:
         stager.quarantining.load(self._fault)
         self._fault = None
         point = Replaying(stager, writer, config.apply).carry_out(point)
-        point = Repairing(stager, writer, applied).carry_out(self.rows, point)
+        point = Repairing(stager, writer, applied).carry_out(self._rows, point)
         changes = TableChanges(tracking, workers, status.rewrites)
         statements = Statements(tracking, applied, changes, catch_up, copies=point.copies)
         pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)
@@ -225,6 +210,15 @@ class Replica:
         return self.opened.coordinator
 
     @property
+    def control(self) -> Control:
+        return self.opened.tracking.control
+
+    @property
+    def executed(self) -> GtidSet:
+        """All that is in the tables."""
+        return self.opened.coordinator.executed
+
+    @property
     def index(self) -> TransactionIndex:
         """The log's transactions, as far as they are known."""
         return self.opened.applied.index
@@ -248,10 +242,10 @@ class Replica:
             if late is not None:
                 self._note_late(late)
             try:
-                # Not the coordinator's own: it is stopping, for a copy that is to be taken in.
-                Retries(self.config.apply.transaction_retries, self._stop, _unnoted).run(
-                    self._go_back
-                )
+                # Not the coordinator's own: it is stopping, for a copy that is to be taken in. No
+                # group is tried again: the log alone says so.
+                attempts = self.config.apply.transaction_retries
+                Retries(attempts, self._stop, lambda retry: None).run(self._go_back)
             except Stopped:
                 late = None
                 break
@@ -262,15 +256,11 @@ class Replica:
     def _run(self, *, follow: bool) -> None:
         opened = self.opened
         stream = RelayStream(
-            self.spark,
-            opened.applied,
-            opened.coordinator,
-            opened.checkpoint,
-            opened.retries,
+            self.spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
             lambda: self._stop.is_set() or self._copied.is_set(),
             group_bytes=self.config.apply.group_max_bytes,
             listener=StreamListener(opened.status) if self._endpoint else None,
-        )
+        )  # fmt: skip
         opened.coordinator.end_by_hand()
         opened.coordinator.catch_up(resume_offset(opened.checkpoint))
         if not stream.has_met_until():
@@ -281,22 +271,36 @@ class Replica:
     def result(self, seconds: float) -> Result:
         """What stands now, ``seconds`` after the run's beginning. Raises LogError where the log is
         damaged behind it."""
-        coordinator, applied = self.coordinator, self.opened.applied
-        tail = None if coordinator.reached_until else self._tail(applied.refresh())
-        executed, end = str(coordinator.executed), coordinator.position
-        name = applied.name_of(end)
-        return Result(self.counters, seconds, executed, RelayPosition.unpack(end), name, tail)
+        return self.opened.result(self.counters, seconds, self._stop)
 
-    def _tail(self, index: TransactionIndex) -> str | None:
-        if index.damage and not self._stop.is_set():
-            raise index.damage
-        return str(index.tail) if index.tail else None
+    def keep_branches(self, keep: bool) -> None:
+        """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
+        self.opened.coordinator.keep_branches(keep)
+
+    def copying(self, tables: Sequence[str], rows: int, expected: int) -> None:
+        """For the status: how far a new copy of these tables is; without tables none is made."""
+        self.opened.status.copies(tables, rows, expected)
+
+    def take_rows(self, rows: RowsToRepair) -> None:
+        """Rows of a table that were read anew: taken in as the target is opened next."""
+        self._rows = rows
 
     def take_in(self) -> None:
-        """A copy of some tables is done, or ``rows`` are there: ``apply`` goes back to the cut that
+        """A copy of some tables is done, or rows are there: ``apply`` goes back to the cut that
         it is to be taken in at. Safe from any thread."""
         self._copied.set()
         self.coordinator.stopping.set()
+
+    def note(self, name: str, note: Note | None) -> None:
+        """What is not as it was asked for, for the status; None: it is now."""
+        if note is None:
+            self._notes.pop(name, None)
+        else:
+            self._notes[name] = note
+
+    def reload(self, apply: Apply) -> None:
+        """Takes over what may change while it runs."""
+        self.opened.status.reload(apply)
 
     def _note_late(self, late: FormerOwnerError) -> None:
         """Raises the error where positions were read anew before, and nothing landed since."""
@@ -316,7 +320,7 @@ class Replica:
     def _go_back(self) -> None:
         self._copied.clear()
         self.coordinator.close()
-        self._open(self.tracking.control)
+        self._open(self.control)
         if self._stop.is_set():
             self.coordinator.stopping.set()
 
@@ -342,7 +346,3 @@ class Replica:
             self._opened.applied.close()
         if self._control is not None:
             self._control.release()
-
-
-def _unnoted(retry: Retry) -> None:
-    """No group is tried again: the log alone says so."""

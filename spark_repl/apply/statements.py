@@ -196,7 +196,7 @@ class Statements:
         if not table.at_place.truncated:
             self._changes.truncate(table, cut)
         elif self._tracking.has(table, cut):
-            table.logged = whole
+            table.take_at_place(whole)
         else:
             self._changes.truncate(table, cut, whole)
         return Way.METADATA

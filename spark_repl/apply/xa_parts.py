@@ -80,6 +80,10 @@ class XaParts:
             log.warning("Found %d prepared XA transactions: %s%s", len(prepared), named, more)
         return cls(store, prepared, decisions)
 
+    def keep_ended(self, keep: bool) -> None:
+        """Whether the bytes of branches that have ended stay: a copy will need them again."""
+        self.store.keep_ended(keep)
+
     @property
     def prepared(self) -> list[Branch]:
         return list(self._now)

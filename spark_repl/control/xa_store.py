@@ -40,7 +40,12 @@ class XaStore:
     ) -> None:
         """``plain``: whether the values of rows may be kept as they are in the log."""
         self.folder, self.here, self._plain = folder, here or folder, plain
-        self.keep_all = keep_all  # the applier will go back to an earlier cut
+        self._keep_all = keep_all  # the applier will go back to an earlier cut
+
+    def keep_ended(self, keep: bool) -> None:
+        """Whether the bytes of branches that have ended stay: the applier will go back to an
+        earlier cut, where they have not."""
+        self._keep_all = keep
 
     def path(self, position: int) -> str:
         return os.path.join(self.here, f"{position:020d}.events")
@@ -100,7 +105,7 @@ class XaStore:
         """Removes the files of branches that have ended, when ``settle`` has made durable what
         shows that. Raises OSError: then it is to be called again."""
         kept = [branch for branch in branches if branch.path.startswith(self.here)]
-        if kept and not self.keep_all:
+        if kept and not self._keep_all:
             settle()
             for branch in kept:
                 reach("xa_forget")
@@ -115,7 +120,7 @@ class XaStore:
             if later := _LATER.fullmatch(name):
                 path = os.path.join(self.folder, name)
                 formats.check(int(later[1]), _FORMAT, "a prepared XA branch", path)
-        if found and not self.keep_all:
+        if found and not self._keep_all:
             settle()
             for name in found:
                 self._remove(os.path.join(self.here, name))

@@ -341,7 +341,7 @@ class FirstCopy:
         actions: list[dict[str, Any]] = [{"add": add} for part in copied for add in part.adds]
         delta = self.tracking.delta
         version = delta.commit(table.snapshot, actions, stamp)
-        table.snapshot = delta.advance(table.snapshot, version)
+        table.look_at(delta.advance(table.snapshot, version))
         with self._counting:
             self.rows += sum(part.rows for part in copied)
             self._told(self.rows, max(self._expected, self.rows))

@@ -141,9 +141,13 @@ class Recopier(Companion):
         self._repairer = Repairer(spark, config, applier, self.stop)
         self._more = True  # a run before this one may have left something to do
 
+    def reload(self, config: Config) -> None:
+        """Takes over how the source is reached, and how the relay log is written."""
+        self.config = replace(self.config, source=config.source, relay=config.relay)
+
     def _next(self) -> bool:
         try:
-            if self._repairer.waits() and standing(self.applier.tracking.control).copy is None:
+            if self._repairer.waits() and standing(self.applier.control).copy is None:
                 self._repair()
             if self._more or self._queue.requests() or self.applier.tracking.waiting:
                 self._more = self._one()
@@ -166,7 +170,7 @@ class Recopier(Companion):
 
     def _one(self) -> bool:
         """Makes one copy, if one is wanted; returns whether there may be more to do."""
-        control = self.applier.tracking.control
+        control = self.applier.control
         stands = standing(control)
         copy = stands.copy
         if copy is None or copy.again:
@@ -174,7 +178,7 @@ class Recopier(Companion):
             if wanted is None:
                 return copy is not None
             # From here on no XA branch's bytes are removed: the applier will need them again.
-            self.applier.coordinator.keep_branches(True)
+            self.applier.keep_branches(True)
             if wanted.waits:
                 self._queue.tried(wanted.tables)
             copy = self._begin(control, wanted)
@@ -185,7 +189,7 @@ class Recopier(Companion):
         if copy.error or copy.behind is None or copy.is_done:
             return True  # the applier has to show it first
         log.warning("copying again: %s", ", ".join(copy.bounds))
-        told = partial(self.applier.opened.status.copies, list(copy.bounds))
+        told = partial(self.applier.copying, list(copy.bounds))
         try:
             done = _copy(self.spark, self.config, control, self.stop, lenient=True, told=told)
         except Exception as error:  # whatever makes it fail for good, the applier does without it
@@ -195,13 +199,13 @@ class Recopier(Companion):
         else:
             self._take_in(done.until)
         finally:
-            self.applier.opened.status.copies((), 0, 0)
+            self.applier.copying((), 0, 0)
         return True
 
     def _take_in(self, until: GtidSet) -> None:
         """Has the applier go back, once the log holds all that the copy may hold: then it sees
         whether a statement came between."""
-        while not until.issubset(self.applier.coordinator.executed):
+        while not until.issubset(self.applier.executed):
             if has_received(self.config.relay.path, until):
                 break
             if self.stop.wait(_POLL_S):
@@ -214,14 +218,14 @@ class Recopier(Companion):
                 formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
             copy = plan_again(self.config, control, wanted.tables, wanted.asked, waits=wanted.waits)
             # Once more: the applier may have gone back meanwhile, with branches of its own.
-            self.applier.coordinator.keep_branches(True)
+            self.applier.keep_branches(True)
             self._queue.planned()
             return copy
         except SparkReplError as error:
             if _not_the_copys(error):
                 raise
             if isinstance(error, NoTableError) and self._queue.ask_again(error, standing(control)):
-                self.applier.coordinator.keep_branches(False)
+                self.applier.keep_branches(False)
                 return None
             copy = Copy(GtidSet(), dict.fromkeys(wanted.tables, ()), {}, asked=wanted.asked)
             return self._give_up(control, copy, error)
@@ -236,7 +240,7 @@ class Recopier(Companion):
         same = last is not None and last.error == text and last.bounds.keys() == copy.bounds.keys()
         if not same or copy.asked:
             record_copy(control, given_up)
-        self.applier.coordinator.keep_branches(False)
+        self.applier.keep_branches(False)
         return given_up
 
 

@@ -59,7 +59,7 @@ class Repairer:
         """Answers the oldest request. Raises SourceLostError and others that may pass, Stopped,
         FencedError."""
         request, *_ = left(self._folder)
-        control = self._applier.tracking.control
+        control = self._applier.control
         answer = answer_to(request, lambda folder: self._rows(request, folder))
         record(control, answer)
         request.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ class Repairer:
     def refuse(self, reason: str) -> None:
         """Answers the oldest request by why it can't be carried out. Raises FencedError."""
         for request in left(self._folder)[:1]:
-            record(self._applier.tracking.control, Repair(request.name, "", refused=reason))
+            record(self._applier.control, Repair(request.name, "", refused=reason))
             request.unlink(missing_ok=True)
 
     def _rows(self, request: Path, folder: Path) -> RowsToRepair:
@@ -83,7 +83,7 @@ class Repairer:
             except Again as again:
                 reason = str(again)
                 continue
-            self._applier.rows = rows
+            self._applier.take_rows(rows)
             self._applier.take_in()
             while not rows.done.is_set():
                 self._pause(_POLL_S)
@@ -93,7 +93,7 @@ class Repairer:
         raise Refused(f"{reason}, at each of {_ATTEMPTS} attempts")
 
     def _read(self, request: Path, folder: Path) -> RowsToRepair:
-        cut = last_cut(self._applier.tracking.control)
+        cut = last_cut(self._applier.control)
         try:
             return read(self._config, self._run, request, cut, folder)
         except SourceLostError:
@@ -103,7 +103,7 @@ class Repairer:
 
     def _wait_for(self, until: GtidSet) -> None:
         last = time.monotonic() + _APPLIED_S
-        while not until.issubset(self._applier.coordinator.executed):
+        while not until.issubset(self._applier.executed):
             if time.monotonic() > last:
                 raise Refused(f"the applier was {_APPLIED_S:.0f} s and more behind the source")
             self._pause(_POLL_S)

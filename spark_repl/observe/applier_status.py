@@ -26,9 +26,10 @@ from .statement_status import Rewrite, StatementRow, StatementStatus
 from .worker_status import Failure, Shares, WorkerStatus, now
 
 if TYPE_CHECKING:
-    from ..config import Config
+    from ..config import Apply, Config
     from ..position import RelayPosition
     from ..runtime.retry import Retry
+    from .note import Note
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
@@ -82,19 +83,11 @@ class Result:
     tail: str | None
 
 
-@dataclass(frozen=True)
-class Note:
-    """What is not as it was asked for, and stops nothing; what to do about it: ``hint``."""
-
-    what: str
-    hint: str
-
-
 class ApplierStatus:
     """The applier's state, reported by any thread. Writes the file at most twice a second, at
     states that last, and at the end; never over what the owner of a later ``epoch`` has written.
     ``counters`` are added to; ``on_group`` is told of each group that has landed: the counters,
-    and its end. ``ahead``: what the log holds behind a packed position."""
+    and its end. ``ahead``: what the log holds behind a packed position; ``notes``: of others."""
 
     def __init__(
         self,
@@ -104,6 +97,7 @@ class ApplierStatus:
         counters: Counters | None = None,
         on_group: Callable[[Counters, int], None] | None = None,
         ahead: Callable[[int], Ahead] | None = None,
+        notes: Mapping[str, Note] | None = None,
     ) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path, self.epoch, self.counters = path, epoch, counters or Counters()
@@ -127,12 +121,16 @@ class ApplierStatus:
         self._workers = WorkerStatus(config.apply.workers)
         self._ahead: dict[str, str] = {}
         self._copy: dict[str, Any] = {}
-        self.xa_age_limit_s = config.apply.xa_age_limit_s
-        self.notes: dict[str, Note] = {}
+        self._xa_age_limit_s = config.apply.xa_age_limit_s
+        self._notes = {} if notes is None else notes  # looked at each time
         before = _of_run_before(path)
         self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
         self._past = Past(before.get("past", {}).get("samples", ()))
         self._statements.counts = self.counters.ways
+
+    def reload(self, apply: Apply) -> None:
+        """Takes over what may change meanwhile."""
+        self._xa_age_limit_s = apply.xa_age_limit_s
 
     def stands_at(self, position: int) -> None:
         """Where this run begins."""
@@ -272,8 +270,8 @@ class ApplierStatus:
                 "epoch": self.epoch,
                 "retries": self.counters.retries,
                 "task_retries": self.counters.task_retries,
-                "xa_age_limit_s": self.xa_age_limit_s,
-                "notes": [asdict(note) for note in list(self.notes.values())],
+                "xa_age_limit_s": self._xa_age_limit_s,
+                "notes": [asdict(note) for note in list(self._notes.values())],
                 "coordinator": self.coordinator,
                 "statements": self._statements.fields(),
                 "ahead": self._ahead,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.rules import LISTEN, host_port, is_local
 from ..errors import ConfigError, SparkReplError
-from .applier_status import Note
+from .note import Note
 from .page import POLICY
 
 if TYPE_CHECKING:

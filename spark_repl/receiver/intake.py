@@ -52,6 +52,10 @@ class Intake:
             else:
                 raise refusal(part.payload)
 
+    def acknowledged(self) -> None:
+        """The source was told of all that was written."""
+        self.ack = False
+
     def _special(self, special: Special) -> None:
         kind, event = special.type, special.event
         if kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
@@ -85,7 +89,7 @@ class Intake:
                 " target and relay folder",
             )
         self._drop_open()
-        self.splitter.checksum = described.checksum
+        self.splitter.described(checksum=described.checksum)
         self.writer.describe(event)
         self._described = True
 

@@ -90,7 +90,7 @@ class PacketSplitter:
     gives.
 
     ``checksum`` says whether events carry a CRC32: whoever reads the FORMAT_DESCRIPTION events
-    sets it. ``sequence``: of the first packet (1 behind a command).
+    tells it (``described``). ``sequence``: of the first packet (1 behind a command).
     """
 
     def __init__(self, *, semi_sync: bool = False, sequence: int = 1) -> None:
@@ -107,9 +107,9 @@ class PacketSplitter:
     def checksum(self) -> bool:
         return bool(self._state[STATE_CHECKSUM])
 
-    @checksum.setter
-    def checksum(self, value: bool) -> None:
-        self._state[STATE_CHECKSUM] = value
+    def described(self, *, checksum: bool) -> None:
+        """What a FORMAT_DESCRIPTION says of the events behind it."""
+        self._state[STATE_CHECKSUM] = checksum
 
     @property
     def inside(self) -> bool:

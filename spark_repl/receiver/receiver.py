@@ -55,6 +55,7 @@ class Receiver:
         self.config, self.source, self.start = config, config.source, start
         self.place = place or (config.source.log_file, config.source.log_position)
         self.folder = Path(config.relay.path)
+        self.uuid = ""  # read, or made, when the folder is ours
         limits = Limits(config.relay.segment_size_bytes, config.relay.space_limit_bytes)
         self.writer = RelayWriter(self.folder, self.source.server_id, limits)
         self.report = Report(self.folder, config.channel)
@@ -93,7 +94,7 @@ class Receiver:
             log.warning("the relay log lost its published end: a new one is begun")
         writer.renew(self.start or GtidSet())
         if not self.source.auto_position:
-            writer.source_file, writer.source_position = self.place
+            writer.begin_source(*self.place)
 
     def _follow(self) -> None:
         sources = addresses(self.source)
@@ -247,7 +248,7 @@ class Receiver:
         self._oldest, self._burst_from = now, intake.bytes
         if intake.ack:
             connection.send(acknowledgement(self.writer.source_file, self.writer.source_position))
-            intake.ack = False
+            intake.acknowledged()
 
     def _is_full(self, intake: Intake) -> bool:
         """Whether the log's space limit is reached; looks when enough was written to matter."""

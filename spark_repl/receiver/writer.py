@@ -62,8 +62,7 @@ class RelayWriter:
     """
 
     def __init__(self, folder: Path, server_id: int, limits: Limits | None = None) -> None:
-        self.folder, self.server_id = folder, server_id
-        self.limits = limits or Limits()
+        self.folder, self.server_id, self.limits = folder, server_id, limits or Limits()
         self.log_id = ""
         self.number = self.size = self.whole = 0
         self.transactions = self.published_transactions = 0
@@ -75,6 +74,7 @@ class RelayWriter:
         self._source, self._logged_file, self._checksum = b"", "", True
         self._described = ""  # the source's file that the FORMAT_DESCRIPTION is of
         self._fd = -1
+        self._end: EndWriter | None = None  # while the folder is locked
         self._filled: bool | None = None  # whether the file has a whole transaction; not known
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
         self._syncing: Future[None] | None = None
@@ -331,6 +331,7 @@ class RelayWriter:
         return End(self.log_id, RelayPosition(self.number, self.whole), self.transactions)
 
     def _publish(self, end: End) -> None:
+        assert self._end is not None
         self._end.publish(end)
         self.told(end)
         self.published_transactions = end.transactions

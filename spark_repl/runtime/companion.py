@@ -41,7 +41,19 @@ class Companion:
         return self
 
     def __exit__(self, *args: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Has it end behind the turn that is under way. Safe from any thread."""
         self.stop.set()
+
+    @property
+    def is_ending(self) -> bool:
+        return self.stop.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """For a turn that has to wait: returns at once when it is to end."""
+        self.stop.wait(seconds)
 
     def join(self, timeout_s: float) -> None:
         self._thread.join(timeout_s)

@@ -4,7 +4,7 @@ Temporary is what a new attempt, re-read from the relay log and planned on fresh
 cure: storage that was slow or throttled, a worker that died. Not temporary: another applier, damage
 in the log, rows that don't fit. A full disk is neither: it is waited for, as MySQL does, and not
 counted. A conflict with somebody's OPTIMIZE has a bound of its own: what is staged is planned anew.
-How often a transaction was tried again is counted on all of its way (``counts``).
+How often a transaction was tried again is counted on all of its way (``retry_counts``).
 """
 
 from __future__ import annotations
@@ -143,8 +143,7 @@ def _everybody() -> Iterable[int]:
 class Retries:
     """Repeats work: ``most`` attempts more after temporary errors (``transaction_retries``), the
     n-th after min(n, 5) s, and CONFLICTS_MAX attempts where somebody else's commit came in between.
-    ``run`` may be called from any thread. ``counts``: those of the groups under
-    way.
+    ``run`` may be called from any thread.
     """
 
     def __init__(
@@ -155,7 +154,16 @@ class Retries:
         who: str = "worker thread retried transaction",
     ) -> None:
         self.most, self._stopping, self._on_retry, self._who = most, stopping, on_retry, who
-        self.counts = RetryCounts()
+        self._counts = RetryCounts()
+
+    def begin(self, slot: int, workers: Iterable[int], on_wait: Callable[[], None]) -> None:
+        """A group sets out in the slot that these workers have a share in. ``on_wait`` is told that
+        one of them begins to wait for its next attempt."""
+        self._counts.begin(slot, workers, on_wait)
+
+    def end(self, slot: int) -> None:
+        """The slot's group has arrived, or never will."""
+        self._counts.end(slot)
 
     def run(
         self,
@@ -175,7 +183,7 @@ class Retries:
         MySQL's words, when all attempts were in vain; Stopped when stop() came in between.
         """
         conflicts = 0
-        count, reached = self.counts.of(slot), progress()
+        count, reached = self._counts.of(slot), progress()
         disk_logged_at = -float(_DISK_LOG_EVERY_S)
         while True:
             try:

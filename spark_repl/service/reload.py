@@ -10,12 +10,11 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..config import Config, load, value_of
 from ..errors import ConfigError
-from ..observe.applier_status import Note
+from ..observe.note import Note
 from ..runtime.companion import Companion
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Reload:
                 "start run again for these",
             )
         else:
-            self._applier.notes.pop("reload", None)
+            self._applier.note("reload", None)
             log.info("nothing else has changed")
 
     def _value(self, name: str) -> object:
@@ -110,14 +109,13 @@ class Reload:
 
     def _say(self, what: str, hint: str) -> None:
         log.warning("%s", what)
-        self._applier.notes["reload"] = Note(what, hint)
+        self._applier.note("reload", Note(what, hint))
 
     def _take(self, new: Config, names: list[str]) -> None:
         self._known = self._known.override({name: value_of(new, name) for name in names})
-        self._verify.hours = self._known.observe.verify_hours
-        self._verify.rows_per_s = self._known.observe.verify_rows_per_s
-        self._applier.opened.status.xa_age_limit_s = self._known.apply.xa_age_limit_s
+        self._verify.reload(self._known.observe)
+        self._applier.reload(self._known.apply)
         if any(name in RECEIVER for name in names):
-            for one in (self._receiver, self._recopier):
-                one.config = replace(one.config, source=self._known.source, relay=self._known.relay)
+            self._recopier.reload(self._known)
+            self._receiver.reload(self._known)
             self._receiver.restart()

@@ -94,7 +94,7 @@ def _stopped(
         run = Workers(spark, config.apply.workers).run
         rows = read(config, run, request, last_cut(control), folder)
         applier = Replica(spark, config)
-        applier.rows = rows
+        applier.take_rows(rows)
         try:
             with applier:
                 return rows

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from ..config import Config
+    from ..config import Config, Observe
     from ..errors import SparkReplError
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,8 @@ class ScheduledVerify:
         self, config: Config, config_file: str, failed: Callable[[SparkReplError], None]
     ) -> None:
         layout = Layout.of(config.target)
-        self.hours, self.rows_per_s = config.observe.verify_hours, config.observe.verify_rows_per_s
+        observe = config.observe
+        self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
         self._file, self._result = config_file, layout.verified
         self._last = Path(layout.verify) / "scheduled"
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,6 +61,10 @@ class ScheduledVerify:
         self._companion.join(_STOP_S)
         end(self._process, _STOP_S)
 
+    def reload(self, observe: Observe) -> None:
+        """Takes over how often tables are compared, and how fast."""
+        self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
+
     def turn(self) -> bool:
         """One look: has one ended, is one due? Always True."""
         try:
@@ -74,10 +79,10 @@ class ScheduledVerify:
         return True
 
     def _is_due(self) -> bool:
-        if not self.hours:
+        if not self._hours:
             return False
         try:
-            return time.time() - self._last.stat().st_mtime >= self.hours * _HOUR_S
+            return time.time() - self._last.stat().st_mtime >= self._hours * _HOUR_S
         except FileNotFoundError:  # it was never switched on: the first comes when the time is over
             self._note(time.time())
             return False
@@ -91,15 +96,15 @@ class ScheduledVerify:
         log.info("a scheduled verify begins")
         self._before = (read(self._result) or {}).get("at", "")
         command = ["verify", "--config", self._file, "--connections", str(_CONNECTIONS)]
-        rate = ["--rows-per-second", str(self.rows_per_s)] if self.rows_per_s else []
+        rate = ["--rows-per-second", str(self._rows_per_s)] if self._rows_per_s else []
         self._process = start(command, rate)
 
     def _ended(self, code: int) -> None:
         now, found = time.time(), read(self._result)
         if found is None or found["at"] == self._before:  # it has said why
-            soon = min(self.hours, 1) * _HOUR_S
+            soon = min(self._hours, 1) * _HOUR_S
             log.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)
-            self._note(now - self.hours * _HOUR_S + soon)
+            self._note(now - self._hours * _HOUR_S + soon)
             return
         self._note(now)
         level = logging.INFO if code == 0 else logging.WARNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import LogError, PurgedError, SourceError, SparkReplError
@@ -55,9 +56,13 @@ class Supervisor:
         return self
 
     def __exit__(self, *args: object) -> None:
-        self._companion.stop.set()
+        self._companion.end()
         end(self._process, _STOP_S)
         self._companion.join(_STOP_S)
+
+    def reload(self, config: Config) -> None:
+        """Takes over how the source is reached, and how the relay log is written."""
+        self.config = replace(self.config, source=config.source, relay=config.relay)
 
     def restart(self) -> None:
         """Ends the process, which is started again, and reads the configuration then."""
@@ -74,7 +79,7 @@ class Supervisor:
     def _keep(self) -> bool:
         began, source = time.monotonic(), self.config.source
         code = self._run_once()
-        if self._companion.stop.is_set():
+        if self._companion.is_ending:
             return False
         if code in _REFUSED:
             self.error = self._refusal(code)
@@ -84,7 +89,7 @@ class Supervisor:
         log.warning("the receiver ended with %s: it is started again", code)
         if time.monotonic() - began > _STEADY_S:
             self._wait_s = float(source.connect_retry_s)
-        self._companion.stop.wait(self._wait_s)
+        self._companion.wait(self._wait_s)
         self._wait_s = min(self._wait_s * 2, source.connect_retry_max_s)
         return True
 

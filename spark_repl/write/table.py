@@ -73,6 +73,10 @@ class Table:
         """What the log's rows of the table are, at the place that is applied."""
         return self.at_place.in_log
 
+    def take_at_place(self, definition: TableDefinition) -> None:
+        """The table is ahead of the place that is applied: what it is there."""
+        self.logged = definition
+
     def rename(self, name: str) -> None:
         """Gives the table another name (db.table); its folder, rows and log stay."""
         self.name, self.definition = name, rename(self.definition, name)
@@ -92,6 +96,10 @@ class Table:
     def version(self) -> TableVersion:
         snapshot = self.snapshot
         return TableVersion(self.path, snapshot.version, snapshot.metadata_id, self.position)
+
+    def look_at(self, snapshot: Snapshot) -> None:
+        """The version that the next commit is planned on; position and files stay what they are."""
+        self.snapshot = snapshot
 
     def take(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
         """What the table is from here on: nothing is left to be known of an earlier commit."""

@@ -38,7 +38,7 @@ class ToldCollations:
         if told.columns_compare == table.definition_in_log.columns_compare:
             return
         if table.logged is not None:  # it is ahead, and has been told
-            table.logged = told
+            table.take_at_place(told)
         elif table.definition.foreign_keys or fold(table.name) in self._parents:
             self._tracking.definitions.record(table.path, told, self._before.position)
             table.definition = told

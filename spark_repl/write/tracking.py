@@ -230,7 +230,7 @@ class Tracking:
         """Takes over what the statement before ``cut`` makes of a table's definition. A table that
         is ahead of the statement has it already, or what later ones made of it."""
         if self.has(table, cut):
-            table.logged = definition
+            table.take_at_place(definition)
             return
         self.definitions.record(table.path, definition, cut.position, cut.group_gtids)
         table.definition, table.logged = definition, None

@@ -64,14 +64,14 @@ def test_error_and_stop_at_once(log, target):
     for key in range(2, 8):
         log.transaction(insert(A, (key, "behind")))
     with applier(log.folder, target, group_max_transactions=1) as found:
-        write = found.coordinator._pipeline._landing._writer.write
+        write = found.coordinator._pipeline._bringing._writer.write
 
         def stopping(*args: Any, **options: Any) -> Any:
             if rows_written(target):
                 found.stop()
             return write(*args, **options)
 
-        found.coordinator._pipeline._landing._writer.write = stopping
+        found.coordinator._pipeline._bringing._writer.write = stopping
         with pytest.raises(RowError):
             found.coordinator.apply(found.index.slice(0, found.index.end))
     assert rows(target, A) == [(1, "x")]

@@ -250,7 +250,8 @@ def test_tables_that_are_ahead(log: LogWriter, target: Path, killed: Callable[..
     log.transaction(insert(A, (7, "ahead")), insert(B, (7, "x")))
     killed(log, target, lambda name: name == "before_cut")
     with applier(log.folder, target) as found:
-        made = found.rows = Read().of(found, target.parent / "read")
+        made = Read().of(found, target.parent / "read")
+        found.take_rows(made)
         found._go_back()
         assert "ahead of the last cut" in refused(made)
         apply_without_stream(found)

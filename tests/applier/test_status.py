@@ -23,6 +23,7 @@ from spark_repl.control.owner import Owner
 from spark_repl.errors import ConfigError
 from spark_repl.observe import applier_status, endpoint
 from spark_repl.observe.metrics import metrics
+from spark_repl.observe.note import Note
 from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import Table, insert, update
@@ -203,7 +204,7 @@ def test_a_taken_port_is_only_said_by_default(log, target, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(endpoint, "LISTEN", f"127.0.0.1:{taken.getsockname()[1]}")
         with applier(log.folder, target) as found:
-            assert found._endpoint is None and not found.notes
+            assert found._endpoint is None and not found._notes
             found.close()
             with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
                 apply_without_stream(served)
@@ -212,7 +213,19 @@ def test_a_taken_port_is_only_said_by_default(log, target, monkeypatch):
     assert status(str(target))["problems"] == [], "of a run that is over nothing is said"
     monkeypatch.setattr(endpoint, "LISTEN", "127.0.0.1:0")
     with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
-        assert served._endpoint is not None and not served.notes
+        assert served._endpoint is not None and not served._notes
+
+
+def test_what_is_said_and_reloaded_while_it_runs(log, target):
+    with applier(log.folder, target) as found:
+        found.note("reload", Note("not reloaded", "start again"))
+        found.reload(replace(found.config.apply, xa_age_limit_s=7))
+        apply_without_stream(found)
+        said = applier_status.read(found._layout.status)
+        assert (said["notes"][0]["what"], said["xa_age_limit_s"]) == ("not reloaded", 7)
+        found.note("reload", None)
+        apply_without_stream(found)
+    assert applier_status.read(found._layout.status)["notes"] == []
 
 
 def test_names_of_the_source_break_out_of_nothing(log, target):

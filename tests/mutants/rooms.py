@@ -42,8 +42,9 @@ ROOMS: dict[str, Room] = {
     ),
     "commit order": Room(
         ("apply/commit_order.py", "apply/landing.py", "apply/low_water_mark.py", "apply/lanes.py",
-         "apply/pipeline.py", "apply/staging.py"),
-        ("unit/apply/test_commit_order.py", "unit/apply/test_lanes.py", "applier/test_whole.py",
+         "apply/in_order.py", "apply/bringing.py", "apply/pipeline.py", "apply/staging.py"),
+        ("unit/apply/test_commit_order.py", "unit/apply/test_lanes.py",
+         "unit/apply/test_table_order.py", "applier/test_whole.py",
          "applier/test_guards.py", "applier/test_order.py", "applier/test_restarts.py",
          "applier/test_xa_errors.py", "property/test_skips.py", "property/test_histories.py"),
     ),

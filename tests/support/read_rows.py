@@ -67,7 +67,8 @@ def repaired(
     try:
         with applier(log.folder, target, **options) as found:
             apply_without_stream(found)
-            made = found.rows = read.of(found, target.parent / "read")
+            made = read.of(found, target.parent / "read")
+            found.take_rows(made)
             meanwhile()
             found.opened.applied.refresh()
             apply_without_stream(found)

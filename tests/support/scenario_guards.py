@@ -37,7 +37,7 @@ GUARDS: dict[int, Guard] = {
              _PIPELINE, "fail(group.slot)\n            raise self._named(error, group) from error",
              "fail(group.slot)\n            return"),
     6: Guard("starts the applier at a position inside a group, with several workers",
-             "apply/replica.py", "if index.damage and not self._stop.is_set():", "if False:"),
+             "apply/opened.py", "if index.damage and not stop.is_set():", "if False:"),
     7: Guard("sends an event larger than replica_pending_jobs_size_max between small ones",
              _WAVES, "full = full or held_rows + rows[i] > most_rows"
              " or held_bytes + uncompressed[i] > size", "full = full or held_rows > most_rows"),
@@ -125,8 +125,8 @@ def _like(number: int, steps: str) -> Guard:
 
 GUARDS[2] = Guard(
     "a worker fails with others ahead of it; the restart fills what lies between",
-    _LANDING,
-    "self._lanes.finish(group)",
+    "apply/lanes.py",
+    "self.finish(staged.group)",
     "pass",
 )
 GUARDS |= {

@@ -110,11 +110,11 @@ def test_only_its_own_files_are_forgotten(store: XaStore, branch: Branch) -> Non
     kept = store.keep(branch)
     store.forget([branch], settled)  # one that ended in the group that it was prepared in
     assert Path(branch.path).exists() and files(store) == ([Path(kept.path).name],) * 2
-    store.keep_all = True
+    store.keep_ended(True)
     store.forget([kept], settled)
     store.clean([], settled)
     assert files(store) == ([Path(kept.path).name],) * 2
-    store.keep_all = False
+    store.keep_ended(False)
     store.forget([kept], settled)
     assert files(store) == ([], [])
     store.forget([kept], settled)

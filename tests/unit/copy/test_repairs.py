@@ -50,13 +50,17 @@ class Owner:
         self.control = Control(Layout(str(target)).control, "default")
         self.control.claim()
         self.applier = MagicMock()
-        self.applier.tracking.control = self.control
-        self.applier.coordinator.executed = GtidSet()
+        self.applier.control = self.control
+        self.applier.executed = GtidSet()
+        self.applier.take_rows = self._take_rows
         self.applier.take_in = self._answer
         self.answers = list(answers)
 
+    def _take_rows(self, rows: RowsToRepair) -> None:
+        self.rows = rows
+
     def _answer(self) -> None:
-        rows = self.applier.rows
+        rows = self.rows
         rows.refused, rows.version = self.answers.pop(0), 5
         rows.done.set()
 

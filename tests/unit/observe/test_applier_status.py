@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
 from spark_repl import Config
 from spark_repl.observe import applier_status
 from spark_repl.observe.applier_status import ApplierStatus, read
+from spark_repl.observe.note import Note
 
 
 @pytest.fixture
@@ -62,3 +64,13 @@ def test_a_copy_is_under_way_until_it_is_not(tmp_path):
     status.copies(["t.a"], 5, 20)
     status.stopped(None)
     assert read(status.path)["copy"] == {}, "a copy ends with the applier"
+
+
+def test_what_others_say_and_what_is_reloaded_is_said_from_then_on(tmp_path):
+    notes = dict[str, Note]()
+    status = ApplierStatus(str(tmp_path / "status.json"), Config(), 1, notes=notes)
+    assert written(status, "a")["notes"] == []
+    notes["page"] = Note("there is no page", "ask for one")
+    assert written(status, "b")["notes"] == [{"what": "there is no page", "hint": "ask for one"}]
+    status.reload(replace(Config().apply, xa_age_limit_s=7))
+    assert written(status, "c")["xa_age_limit_s"] == 7

@@ -33,7 +33,7 @@ class Sink:
             if isinstance(found, Special):
                 self.specials.append(found.type)
                 if found.type == EventType.FORMAT_DESCRIPTION:
-                    splitter.checksum = True
+                    splitter.described(checksum=True)
             elif isinstance(found, Reply):
                 self.replies.append(found.payload)
             else:

@@ -49,6 +49,23 @@ def ended(turn: Callable[[], bool], attempts: int = 3) -> list[SparkReplError]:
     return heard
 
 
+def test_a_turn_that_waits_ends_with_it() -> None:
+    begun, ends = threading.Event(), list[bool]()
+
+    def turn() -> bool:
+        begun.set()
+        companion.wait(60)
+        ends.append(companion.is_ending)
+        return True
+
+    companion = Companion("watch", turn, lambda error: None, pause_s=60, attempts=0)
+    with companion:
+        assert begun.wait(10) and not companion.is_ending
+        companion.end()
+        companion.join(10)
+    assert ends == [True] and not companion._thread.is_alive()
+
+
 def test_what_may_pass_is_tried_again() -> None:
     turns = [0]
 
@@ -206,7 +223,7 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
     with pytest.raises(TargetError, match="given up: KeyError: 'add'"):
         ask_and_wait(running.config, ("t.a",))
     assert recopier._thread.is_alive() and running._beside is None
-    assert not running.coordinator._pipeline._xa.store.keep_all
+    assert not running.coordinator._pipeline._xa.store._keep_all
 
 
 def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(

@@ -7,30 +7,51 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.config import Config, load
+from spark_repl.config import Apply, Config, load
+from spark_repl.copy.recopy import Recopier
+from spark_repl.errors import SparkReplError
+from spark_repl.observe.note import Note
 from spark_repl.service.reload import HERE, RECEIVER, Reload
 from spark_repl.service.scheduled_verify import ScheduledVerify
+from spark_repl.service.supervisor import Supervisor
 
 TEXT = '[source]\nhost = "a"\n[target]\npath = "{}"\n'
 
 
+class Applier:
+    """What a reload tells the applier."""
+
+    def __init__(self) -> None:
+        self.notes: dict[str, Note] = {}
+        self.told: list[Apply] = []
+
+    def fail(self, error: SparkReplError) -> None:
+        raise AssertionError from error
+
+    def note(self, name: str, note: Note | None) -> None:
+        self.notes.pop(name, None)
+        if note is not None:
+            self.notes[name] = note
+
+    def reload(self, apply: Apply) -> None:
+        self.told.append(apply)
+
+
 class Parts:
-    """What a reload reaches: the real schedule, and the attributes that it sets on the others."""
+    """What a reload reaches: the real schedule, supervisor and thread of copies."""
 
     def __init__(self, folder: Path, file: Path) -> None:
         config = load(file)
         self.restarts = 0
-        self.receiver: Any = SimpleNamespace(config=config, restart=self._restart)
-        self.recopier: Any = SimpleNamespace(config=config)
-        status = SimpleNamespace(xa_age_limit_s=config.apply.xa_age_limit_s)
-        self.applier: Any = SimpleNamespace(
-            notes={}, opened=SimpleNamespace(status=status), fail=lambda error: None
-        )
+        self.applier: Any = Applier()
+        self.receiver: Any = Supervisor(config, str(file))
+        self.receiver.restart = self._restart
+        self.recopier = Recopier(MagicMock(), config, self.applier)
         self.verify = ScheduledVerify(config, str(file), lambda error: None)
         self.reload = Reload(
             config, str(file), self.receiver, self.applier, self.recopier, self.verify
@@ -60,9 +81,9 @@ def test_a_signal_has_the_file_read_again(parts: Parts, file: Path) -> None:
             more.write("[observe]\nverify_hours = 5\n[apply]\nxa_age_limit_s = 7\n")
         os.kill(os.getpid(), signal.SIGHUP)
         until = time.monotonic() + 10
-        while not parts.verify.hours and time.monotonic() < until:
+        while not parts.verify._hours and time.monotonic() < until:
             time.sleep(0.02)
-    assert parts.verify.hours == 5 and parts.applier.opened.status.xa_age_limit_s == 7
+    assert parts.verify._hours == 5 and parts.applier.told[-1].xa_age_limit_s == 7
     assert parts.restarts == 0 and not parts.applier.notes
 
 
@@ -87,17 +108,17 @@ def test_others_are_refused_by_name(
     said = "not reloaded, the old values stay: source.host, source.password"
     assert said in caplog.text and parts.applier.notes["reload"].what == said
     assert (parts.restarts, parts.receiver.config.source.password) == (0, "")
-    assert parts.verify.hours == 3
+    assert parts.verify._hours == 3
     file.write_text(before)
     parts.reload.reload()
-    assert not parts.applier.notes and parts.verify.hours == 0
+    assert not parts.applier.notes and parts.verify._hours == 0
 
 
 def test_a_file_with_faults_changes_nothing(parts: Parts, file: Path) -> None:
     file.write_text("[observe]\nverify_hours = 3\nnone = 1\n")
     parts.reload.reload()
     assert "unknown key observe.none" in parts.applier.notes["reload"].what
-    assert parts.verify.hours == 0
+    assert parts.verify._hours == 0
 
 
 def test_the_keys_are_there_and_documented() -> None:
