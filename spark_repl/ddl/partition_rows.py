@@ -150,7 +150,7 @@ class PartitionRows:
 
     @cached_property
     def _bounds(self) -> list[int]:
-        """Of the partitions by RANGE of one column, ascending; MAXVALUE is none."""
+        """The bounds of partitions by RANGE of one column, ascending; MAXVALUE is none."""
         return [bound for ((bound,),) in self._placed if bound is not None]
 
     @cached_property

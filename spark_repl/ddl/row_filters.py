@@ -85,8 +85,8 @@ class RowFilter:
         return [self.columns[number].name for number in self.numbers]
 
     def passes(self, arrays: Sequence[pa.Array]) -> Bools:
-        """Of which rows it is true, by their values [numbers]. Raises Unconvertible where that is
-        not known."""
+        """Whether it is true of each row, by their values [numbers]. Raises Unconvertible where
+        that is not known."""
         count = len(arrays[0])
         at = dict(zip(self.numbers, arrays, strict=True))
         rows = Rows(count, self.columns, at.__getitem__, _SESSION, convert)

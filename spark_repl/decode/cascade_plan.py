@@ -41,7 +41,7 @@ class Followed:
 
     @property
     def name(self) -> str:
-        """As InnoDB sorts them."""
+        """The name by which InnoDB sorts foreign keys."""
         return f"{self.child.partition('.')[0]}/{self.key.name}"
 
     @property

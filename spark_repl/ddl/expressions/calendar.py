@@ -83,8 +83,8 @@ def build_week(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_week(node: Node, values: pa.Array) -> pa.Array:
-    """As the server's calc_week() has it: the bits of a mode are 1, weeks begin on Monday; 2, days
-    before the first week are of the last year's; 4, which week is the first."""
+    """The weeks of the server's calc_week(): the bits of a mode are 1, weeks begin on Monday; 2,
+    days before the first week are of the last year's; 4, which week is the first."""
     mode = node.detail if node.detail & 1 else node.detail ^ 4
     of_year = bool(mode & 2) or node.operator == "YEARWEEK"
     days = _micros(values).view("datetime64[us]").astype("datetime64[D]")

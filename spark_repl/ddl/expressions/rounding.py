@@ -76,7 +76,7 @@ def compute_round(node: Node, values: pa.Array) -> pa.Array:
 
 
 def _round_real(node: Node, values: pa.Array) -> pa.Array:
-    """As the server's C code does: to the nearest even where it lies between two."""
+    """Rounds as the server's C code does: to the nearest even where it lies between two."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     number = np.asarray(pc.fill_null(values, 0.0))
     factor = float(f"1e{abs(node.detail)}")
