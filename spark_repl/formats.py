@@ -54,8 +54,8 @@ def check_all(texts: pa.ChunkedArray, known: int, what: str, file: object = None
     """Raises FormatError when one of many objects bears a number above ``known``: their ends are
     looked at alone."""
     ends = pc.binary_slice(texts.cast(pa.binary()), -_TAIL_BYTES)
-    found = pc.extract_regex(ends, _PARTS)
-    for number in pc.struct_field(found, "number").unique().drop_null().to_pylist():
+    stamps = pc.extract_regex(ends, _PARTS)
+    for number in pc.struct_field(stamps, "number").unique().drop_null().to_pylist():
         if int(number) > known:
-            who = found.filter(pc.equal(pc.struct_field(found, "number"), number))[0]["by"]
+            who = stamps.filter(pc.equal(pc.struct_field(stamps, "number"), number))[0]["by"]
             check(int(number), known, what, file, who.as_py().decode(errors="replace"))

@@ -92,13 +92,15 @@ class Cascading:
         size = sum(one.length for one in base.groups)
         task = CascadeTask(following, tasks, folder)
         while True:
-            rows = sum(part.rows for _, part in task.found)
+            rows = sum(part.rows for _, part in task.referencing)
             here = self._workers.is_small(log_bytes=size, rows=rows)
             (made,) = self._workers.run(self._stager.emulate, [task], here=here)
             if made.staged is not None:
                 break
-            found = self._found(task, made.wanted, base)
-            task = replace(task, found=(*task.found, *found), asked=(*task.asked, *made.wanted))
+            parts = self._referencing_rows(task, made.wanted, base)
+            task = replace(
+                task, referencing=(*task.referencing, *parts), asked=(*task.asked, *made.wanted)
+            )
         log.debug("%d changes by foreign keys that the log has not", made.changes)
         by_worker = [*(_without(part, following) for part in staged.by_worker), made.staged]
         return replace(staged, by_worker=by_worker)
@@ -112,7 +114,7 @@ class Cascading:
                     known[name] = told_by(known[name], logged)
         return known
 
-    def _found(
+    def _referencing_rows(
         self, task: CascadeTask, wanted: Iterable[tuple[int, Part]], base: _Base
     ) -> list[tuple[str, Part]]:
         """The rows that reference the values ``wanted``, by their tables."""

@@ -41,7 +41,7 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
     assert copy.until is not None
     before = copy.held if copy.behind is None else GtidSet.parse(copy.behind.gtid_executed)
     meanwhile = copy.until.subtract(before).subtract(skipped(tracking.control))
-    found = {name: Waiting(said, "") for name, said in copy.unfinished.items()}
+    stale = {name: Waiting(said, "") for name, said in copy.unfinished.items()}
     for record in _statements(applied, meanwhile):
         query = read_query(record, applied.relay, 0)
         statement = classify_in(query.text, Session.of(query))
@@ -53,9 +53,9 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
             continue
         why = Waiting(f"{statement.verb} while the table was copied", gtid_name(record))
         for name in concerned(statement, copy.bounds):
-            if name in copy.bounds and (name not in found or not found[name].since):
-                found[name] = why
-    return found
+            if name in copy.bounds and (name not in stale or not stale[name].since):
+                stale[name] = why
+    return stale
 
 
 def _statements(applied: AppliedLog, gtids: GtidSet) -> Iterator[Any]:
@@ -72,11 +72,11 @@ def give_up_stale(
     whether somebody makes copies beside the applier."""
     if copy.behind is None or not copy.is_done:
         return False
-    found = changed_meanwhile(copy, applied, tracking)
-    if found:
-        name, why = next(iter(sorted(found.items())))
+    stale = changed_meanwhile(copy, applied, tracking)
+    if stale:
+        name, why = next(iter(sorted(stale.items())))
         give_up(tracking.control, copy, name, why, copies=copies)
-    return bool(found)
+    return bool(stale)
 
 
 def give_up(

@@ -26,8 +26,9 @@ _BY_HAND = 64
 
 
 class Gaps:
-    """As one start of the applier has found them. ``tables``: those that are ahead of the mark.
-    ``until``: what a copy of some tables, to which the others are ahead, has to catch up with."""
+    """The gaps that one start of the applier has found. ``tables``: those that are ahead of the
+    mark. ``until``: what a copy of some tables, to which the others are ahead, has to catch up
+    with."""
 
     def __init__(
         self,

@@ -101,9 +101,9 @@ class Quarantining:
         FencedError."""
         control, tracking = self._tracking.control, self._tracking
         at = {table.path: table for table in tracking.tables.values()}
-        found = quarantines(control)
-        ended = [one.id for one in found if one.ended]
-        for one in found:
+        recorded = quarantines(control)
+        ended = [one.id for one in recorded if one.ended]
+        for one in recorded:
             if one.ended:
                 continue
             table = at.get(one.path)
@@ -153,15 +153,15 @@ class Quarantining:
     def keep(self, staged: StagedGroup) -> None:
         """Keeps what the group has for tables in quarantine, before a cut is published that stands
         behind it. Raises OSError, TargetError, and QuarantineError where it is too much."""
-        found: dict[str, list[np.ndarray]] = {}
+        held: dict[str, list[np.ndarray]] = {}
         for part in staged.by_worker:
             for name, positions in part.held.items():
-                found.setdefault(name, []).append(positions)
-        if not found:
+                held.setdefault(name, []).append(positions)
+        if not held:
             return
         still = self._tracking.quarantine.of(self._tracking.tables)
-        for name in sorted(found.keys() & still.keys()):
-            self._keep(still[name], staged.group, np.unique(np.concatenate(found[name])))
+        for name in sorted(held.keys() & still.keys()):
+            self._keep(still[name], staged.group, np.unique(np.concatenate(held[name])))
 
     def _keep(self, one: Quarantine, group: Group, positions: np.ndarray) -> None:
         chosen = np.searchsorted(group.records["position"], positions)

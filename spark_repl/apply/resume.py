@@ -155,11 +155,11 @@ def _begin(applied: AppliedLog, cut: Cut | None, *, copied: bool) -> _Begin:
         if cut is None:
             anonymous = is_anonymous(index)
             return _Begin(relay.previous_gtids(), 0, applied.first_place(), anonymous)
-        found = goes_on_at(applied.find, relay, index, cut)
-        if found is not None:
+        start = goes_on_at(applied.find, relay, index, cut)
+        if start is not None:
             executed, place = GtidSet.parse(cut.gtid_executed), SourcePlace.of(cut.source)
             log.warning("another relay log: it goes on at %s of the source", place)
-            return _Begin(executed, found, place, True)
+            return _Begin(executed, start, place, True)
     executed = check_continuity(history, relay, index, cut)
     return _Begin(executed, 0 if cut is None or history.renewed else cut.position)
 

@@ -226,22 +226,22 @@ class Statements:
         goes on without the copy."""
         copied = self._catch_up.copies(GtidSet.parse(logged.cut.gtid_executed))
         names = concerned(logged.statement, self._tracking.tables)
-        found = [name for name in names if name in copied and name not in self._tracking.waiting]
-        if not found:
+        changed = [name for name in names if name in copied and name not in self._tracking.waiting]
+        if not changed:
             return
         reason = f"{logged.statement.verb} while the table's copy catches up"
         copy = last_copy(self._tracking.control)
         if copy is not None and copy.behind is not None:
             why = Waiting(reason, logged.name)
-            give_up(self._tracking.control, copy, found[0], why, copies=self._copies)
-            raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(found))
+            give_up(self._tracking.control, copy, changed[0], why, copies=self._copies)
+            raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(changed))
         if not self._copies:
-            if copy is not None and _ends_rows(logged) and copy.exact.keys().isdisjoint(found):
+            if copy is not None and _ends_rows(logged) and copy.exact.keys().isdisjoint(changed):
                 return
             raise StatementError(
-                f"{reason}: {logged.text}", table=", ".join(found), hint=_CATCHING_UP
+                f"{reason}: {logged.text}", table=", ".join(changed), hint=_CATCHING_UP
             )
-        for name in found:
+        for name in changed:
             log.warning("%s waits for a new copy: %s", name, logged.text)
             self._tracking.wait(name, Waiting(reason, logged.name))
 

@@ -27,5 +27,5 @@ def database_of(name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """As MySQL's own rules for names have it: the two with a dot between, whatever they hold."""
+    """The name in MySQL's own rules: the two parts with a dot between, whatever they hold."""
     return ".".join(parts_of(name))

@@ -45,12 +45,12 @@ def flags(options: argparse.Namespace) -> dict[str, Any]:
 def check(options: argparse.Namespace) -> int:
     """Says every fault that can be found without a run; exit code 2 for one of the configuration,
     1 for one of the source."""
-    config, found = checked(options.config)
-    wrong_here = any(finding.level == ERROR for finding in found)
+    config, findings = checked(options.config)
+    wrong_here = any(finding.level == ERROR for finding in findings)
     if options.source and config is not None:
-        found += surveyed(config)
-    errors, warnings = ([f for f in found if f.level == level] for level in (ERROR, WARNING))
-    tell(found)
+        findings += surveyed(config)
+    errors, warnings = ([f for f in findings if f.level == level] for level in (ERROR, WARNING))
+    tell(findings)
     if options.json:
         emit({"errors": [*map(asdict, errors)], "warnings": [*map(asdict, warnings)]}, True)
     elif not errors:
@@ -66,10 +66,10 @@ def surveyed(config: Config) -> list[Finding]:
         return [Finding(ERROR, error.message, error.hint or "")]
 
 
-def tell(found: list[Finding]) -> None:
+def tell(findings: list[Finding]) -> None:
     """The errors, then the warnings, each with what to do, on standard error."""
     for level in (ERROR, WARNING):
-        for finding in found:
+        for finding in findings:
             if finding.level == level:
                 print(f"{level.capitalize()}: {finding}", file=sys.stderr)
                 if finding.hint:
@@ -83,7 +83,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
         config = Config.from_mapping(values)
     except ConfigError as error:
         return None, [Finding(ERROR, f) for f in error.faults or (str(error),)]
-    found = []
+    findings = []
     for test in (
         config.check_supported,
         lambda: password_of(config.source),
@@ -95,8 +95,8 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
             test()
         except ConfigError as error:
             faults = error.faults or (str(error),)
-            found += [Finding(ERROR, fault, error.hint or "") for fault in faults]
-    return config, [*found, *_files(config.source), *_unwise(config, values, file)]
+            findings += [Finding(ERROR, fault, error.hint or "") for fault in faults]
+    return config, [*findings, *_files(config.source), *_unwise(config, values, file)]
 
 
 def _files(source: Source) -> Iterator[Finding]:

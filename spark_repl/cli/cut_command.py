@@ -85,19 +85,19 @@ def export_cut(options: argparse.Namespace) -> int:
     cut = find_cut(control, options.at)
     if options.pin:  # first, so that nothing of what is listed can go
         pin(control, cut, options.pin)
-    found = manifest(layout, cut, quarantined=options.quarantined)
+    contents = manifest(layout, cut, quarantined=options.quarantined)
     if not options.out:
-        print(json.dumps(found))
+        print(json.dumps(contents))
         return 0
     work = f"{options.out}.{os.getpid()}"
     try:
-        Path(work).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        Path(work).write_text(json.dumps(contents, indent=1) + "\n", "utf-8")
         os.replace(work, options.out)
     except OSError as error:
         raise ConfigError(
             f"can't write the manifest: {error.strerror}", file=options.out
         ) from error
-    count = len(found["tables"])
+    count = len(contents["tables"])
     fields = {"gtid_executed": cut.gtid_executed, "tables": count, "out": options.out}
     emit(fields, options.json)
     return 0

@@ -91,7 +91,7 @@ def list_relay(options: argparse.Namespace) -> int:
 
 def dump_relay(options: argparse.Namespace) -> int:
     damaged, lease = False, Lease()
-    relay, _ = look(options.dir, lambda found: lease.hold(found, 0))
+    relay, _ = look(options.dir, lambda log: lease.hold(log, 0))
     for line in dump(relay, lease=lease):
         damaged |= line.info.startswith(WRONG_CHECKSUM)
         if options.json:

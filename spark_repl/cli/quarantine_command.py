@@ -39,8 +39,8 @@ class _Found:
 
 def show_list(options: argparse.Namespace) -> int:
     """Each table, why it stands still, and how much is kept of it."""
-    found = _Found.of(options.target)
-    lines = [_line(found, one) for one in found.tables.values()]
+    quarantined = _Found.of(options.target)
+    lines = [_line(quarantined, one) for one in quarantined.tables.values()]
     if options.json:
         emit({"quarantined": lines}, True)
         return 0
@@ -48,8 +48,8 @@ def show_list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _line(found: _Found, one: Quarantine) -> dict[str, Any]:
-    kept = found.store.kept(one.id)
+def _line(quarantined: _Found, one: Quarantine) -> dict[str, Any]:
+    kept = quarantined.store.kept(one.id)
     failed = f" (replayed in vain: {one.failed})" if one.failed else ""
     return {
         "table": one.name, "path": one.path, "since": one.since, "gtid": one.gtid,
@@ -65,10 +65,10 @@ def show(options: argparse.Namespace) -> int:
     What can't be decoded is said in its place."""
     from ..observe.quarantine_rows import kept_rows  # and pandas with it, through pyarrow
 
-    found = _Found.of(options.target)
-    one = named(found.tables, options.table)
+    quarantined = _Found.of(options.target)
+    one = named(quarantined.tables, options.table)
     count = 0
-    for change in kept_rows(found.layout, found.control, found.store, one):
+    for change in kept_rows(quarantined.layout, quarantined.control, quarantined.store, one):
         if count == options.rows:
             break
         print(json.dumps(change, default=str))
@@ -81,9 +81,9 @@ def show(options: argparse.Namespace) -> int:
 def _ask(options: argparse.Namespace, action: str) -> int:
     """Records the decision, who took it and when, as the target's owner: its applier must be
     stopped, and carries it out when it starts next. Raises ConfigError, FencedError."""
-    found = _Found.of(options.target)
-    one = named(found.tables, options.table)
-    decide(found.control, KIND, {"id": one.id, "name": one.name, "action": action})
+    quarantined = _Found.of(options.target)
+    one = named(quarantined.tables, options.table)
+    decide(quarantined.control, KIND, {"id": one.id, "name": one.name, "action": action})
     emit({"table": one.name, "action": action, "when": "at the applier's next start"}, options.json)
     return 0
 

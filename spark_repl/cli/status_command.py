@@ -52,7 +52,7 @@ def _watch(options: argparse.Namespace, target: str, config: Config | None) -> N
 
 def _look(options: argparse.Namespace, target: str, config: Config | None) -> str:
     relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
-    found = status(target, relay, state_path)
+    fields = status(target, relay, state_path)
     if options.metrics:
-        return metrics(found)
-    return json.dumps(found, default=str) + "\n" if options.json else screen(found)
+        return metrics(fields)
+    return json.dumps(fields, default=str) + "\n" if options.json else screen(fields)

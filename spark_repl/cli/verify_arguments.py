@@ -38,7 +38,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 
 def _percent(text: str) -> float:
-    """Of "1 %", "1%" or "1"."""
+    """The number in "1 %", "1%" or "1"."""
     percent = float(text.removesuffix("%"))
     if not 0 < percent <= 100:
         raise ValueError(text)

@@ -39,14 +39,14 @@ def verify(options: argparse.Namespace) -> int:
     from ..verify.command import verify as carry_out
 
     repair = _repair(config, options.master) if options.repair else None
-    found = carry_out(config, only, limits, master=options.master, repair=repair)
+    fields = carry_out(config, only, limits, master=options.master, repair=repair)
     if options.json:
-        print(json.dumps(found, default=str))
+        print(json.dumps(fields, default=str))
     else:
-        _print(found)
-    if found["differing"] or found["not_compared"]:
+        _print(fields)
+    if fields["differing"] or fields["not_compared"]:
         return 1
-    return UNDECIDED if found["undecided"] else 0
+    return UNDECIDED if fields["undecided"] else 0
 
 
 def _repair(config: Config, master: str | None) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -85,14 +85,14 @@ def _between(
     from ..verify.command import between
 
     first, second = options.between
-    found = between(config, (first, second), only, limits, options.master)
+    fields = between(config, (first, second), only, limits, options.master)
     if options.json:
-        print(json.dumps(found, default=str))
+        print(json.dumps(fields, default=str))
     else:
-        _print_rows(found)
+        _print_rows(fields)
         for name in ("tables", "rows", "differing", "ranges", "seconds"):
-            print(f"{name}: {found[name]}")
-    return 1 if found["differing"] or found["not_compared"] else 0
+            print(f"{name}: {fields[name]}")
+    return 1 if fields["differing"] or fields["not_compared"] else 0
 
 
 def _limits(options: argparse.Namespace, workers: int) -> VerifyLimits:
@@ -110,27 +110,27 @@ def _limits(options: argparse.Namespace, workers: int) -> VerifyLimits:
     )  # fmt: skip
 
 
-def _print_rows(found: dict[str, Any]) -> None:
+def _print_rows(fields: dict[str, Any]) -> None:
     """The rows that differ, and on standard error the tables that were not compared."""
-    for one in found["differences"]:
+    for one in fields["differences"]:
         columns = f", columns {', '.join(one['columns'])}" if one.get("columns") else ""
         counts = f", {one['source']} on the source, {one['target']} here" if "source" in one else ""
         if "first" in one:
             counts = f", {one['first']} in the first cut, {one['second']} in the second"
         print(f"{one['table']}: {one['kind']} {json.dumps(one['row'], default=str)}"
               f"{columns}{counts}")  # fmt: skip
-    for name, reason in found["not_compared"].items():
+    for name, reason in fields["not_compared"].items():
         print(f"{name}: not compared: {reason}", file=sys.stderr)
 
 
-def _print(found: dict[str, Any]) -> None:
-    _print_rows(found)
-    if found["undecided"]:
-        print(f"{found['undecided']} rows changed at every look", file=sys.stderr)
+def _print(fields: dict[str, Any]) -> None:
+    _print_rows(fields)
+    if fields["undecided"]:
+        print(f"{fields['undecided']} rows changed at every look", file=sys.stderr)
     names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")
     for name in names:
-        print(f"{name}: {found[name]}")
-    for name, rows in found["repaired_rows"].items():
+        print(f"{name}: {fields[name]}")
+    for name, rows in fields["repaired_rows"].items():
         print(f"repaired: {name}, {rows} rows")
-    for name, reason in found["copied"].items():
+    for name, reason in fields["copied"].items():
         print(f"copied: {name}: {reason}")

@@ -110,15 +110,17 @@ def read_tables(value: Any, faults: list[str]) -> tuple[TableRule, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(e, Mapping) for e in value):
         faults.append("tables must be a list of tables: write each one's keys under [[tables]]")
         return ()
-    found = [_rule(f"tables[{number}]", entry, faults) for number, entry in enumerate(value, 1)]
-    for number, rule in enumerate(found):
-        earlier = next((o for o in found[:number] if covers(o.match, rule.match)), None)
+    table_rules = [
+        _rule(f"tables[{number}]", entry, faults) for number, entry in enumerate(value, 1)
+    ]
+    for number, rule in enumerate(table_rules):
+        earlier = next((o for o in table_rules[:number] if covers(o.match, rule.match)), None)
         if earlier is not None and earlier.match and rule.match:
             faults.append(
                 f"tables[{number + 1}] is never asked: {earlier.match} before it fits all that"
                 f" {rule.match} fits"
             )
-    return tuple(found)
+    return tuple(table_rules)
 
 
 def _rule(name: str, entry: Mapping[str, Any], faults: list[str]) -> TableRule:

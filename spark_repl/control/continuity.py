@@ -31,13 +31,13 @@ def goes_on_at(
     that place, or its GTIDs say otherwise. ``find``: the packed position of a place in the log.
     """
     place = SourcePlace.of(cut.source)
-    found = None if place is None else find(place)
-    if found is None:
+    position = None if place is None else find(place)
+    if position is None:
         return None
     executed = GtidSet.parse(cut.gtid_executed)
-    before = log.previous_gtids().union(index.gtids(0, found))
-    agrees = before.issubset(executed) and not index.gtids(found).intersect(executed)
-    return found if agrees else None
+    before = log.previous_gtids().union(index.gtids(0, position))
+    agrees = before.issubset(executed) and not index.gtids(position).intersect(executed)
+    return position if agrees else None
 
 
 def check_continuity(

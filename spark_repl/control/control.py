@@ -66,7 +66,7 @@ class Control:
 
     @property
     def epoch(self) -> int:
-        """Of the owner that this process is; 0: it has claimed nothing."""
+        """The epoch of the owner that this process is; 0: it has claimed nothing."""
         return self._fence.epoch
 
     @classmethod

@@ -166,5 +166,5 @@ def cut(
         from ..delta import s3a  # and py4j with it, which looking at cuts does without
 
         s3a.check(spark._jvm)
-    found = find_cut(Control(layout.control), at)
-    return CutReader(spark, layout, found, quarantined=quarantined)
+    chosen = find_cut(Control(layout.control), at)
+    return CutReader(spark, layout, chosen, quarantined=quarantined)

@@ -29,23 +29,23 @@ _MARK = "spark_repl:row"
 
 @dataclass(frozen=True)
 class Fence:
-    """Of one owner, by its ``epoch``; 0: nobody has claimed the target. ``claim``: differs from
-    that of everybody else who may have counted to the same epoch."""
+    """What tells one owner's commits, by its ``epoch``; 0: nobody has claimed the target.
+    ``claim``: differs from that of everybody else who may have counted to the same epoch."""
 
     epoch: int = 0
     claim: str = ""
 
     @classmethod
     def behind(cls, epoch: int) -> Fence:
-        """Of who claims the target behind the owner of ``epoch``."""
+        """The fence of who claims the target behind the owner of ``epoch``."""
         return cls(epoch + 1, uuid.uuid4().hex)
 
     def mark(self, content: str) -> str:
-        """Of a commit with these rows."""
+        """The mark of a commit with these rows."""
         return f"{self.claim}:{hashlib.sha256(content.encode()).hexdigest()}"
 
     def properties(self, mark: str) -> CommitProperties:
-        """Of a commit that goes through only on the version that was seen last."""
+        """The properties of a commit that goes through only on the version that was seen last."""
         return CommitProperties(
             app_transactions=[Transaction(_APP, self.epoch, int(time.time() * 1000))],
             custom_metadata={_MARK: mark},
@@ -58,10 +58,10 @@ class Fence:
 
 
 def marks_of(commits: Iterable[Collection[Action]]) -> list[str]:
-    """Of those of the commits that an owner has made."""
+    """The marks of those of the commits that an owner has made."""
     owned = [c for c in commits if any(a.get("txn", {}).get("appId") == _APP for a in c)]
     infos = ([a["commitInfo"] for a in commit if "commitInfo" in a] for commit in owned)
-    return [str(found[0].get(_MARK)) if found else "" for found in infos]
+    return [str(of_commit[0].get(_MARK)) if of_commit else "" for of_commit in infos]
 
 
 def check_free(path: str, owner: Owner | None) -> None:

@@ -62,14 +62,14 @@ class HeldRows:
 
     def last_cut(self) -> Row | None:
         """The cut of the highest position, the latest of several there; None: there is none."""
-        found = list(self.newer)
+        rows = list(self.newer)
         if self.cuts.num_rows:
             highest = self.cuts
             for name in ("position", "at"):  # in Arrow: there may be thousands at one position
                 values = highest.column(name)
                 highest = highest.filter(pc.equal(values, pc.max(values)))
-            found += [_plain(row, self.known) for row in highest.to_pylist()]
-        return max(found, key=lambda row: (row["position"], row["at"]), default=None)
+            rows += [_plain(row, self.known) for row in highest.to_pylist()]
+        return max(rows, key=lambda row: (row["position"], row["at"]), default=None)
 
 
 def _plain(row: Row, known: int) -> Row:

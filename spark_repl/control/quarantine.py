@@ -89,23 +89,23 @@ def _write(control: Control, quarantine: Quarantine, action: str, reason: str) -
 
 def quarantines(control: Control) -> list[Quarantine]:
     """All that were ever begun, oldest first, as they stand now."""
-    found: dict[str, Quarantine] = {}
+    by_id: dict[str, Quarantine] = {}
     for row in control.rows(KIND):
         detail = json.loads(row["detail"])
         action = detail.pop("action")
         if action == _BEGIN:
             known = {name: detail[name] for name in _FIELDS if name in detail}
-            found[detail["id"]] = Quarantine(**known, at=row["at"])
+            by_id[detail["id"]] = Quarantine(**known, at=row["at"])
             continue
-        one = found[detail["id"]]
+        one = by_id[detail["id"]]
         if action == _FAILED:
             one = replace(one, asked="", failed=detail["reason"])
         elif action in ENDED:
             one = replace(one, asked=action)
         else:
             one = replace(one, ended=detail["reason"])
-        found[one.id] = one
-    return list(found.values())
+        by_id[one.id] = one
+    return list(by_id.values())
 
 
 def open_quarantines(control: Control) -> dict[str, Quarantine]:

@@ -126,10 +126,10 @@ class QuarantineStore:
     def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
         """Removes what was kept of quarantines that have ended, when ``settle`` has made durable
         what shows that. Raises OSError."""
-        found = [number for number in ended if self._names(number)]
-        if found:
+        kept = [number for number in ended if self._names(number)]
+        if kept:
             settle()
-            for number in found:
+            for number in kept:
                 reach("quarantine_forget")
                 storage.remove_folder(os.path.join(self.folder, number))
 

@@ -69,10 +69,10 @@ def gone_paths(control: Control, layout: Layout) -> set[str]:
     """Paths that nothing names any more and where nothing is: of tables that were removed, or
     never made. What the working state has of them is removed: somebody may have been ended right
     behind the table's removal, and these paths are going to be forgotten."""
-    found = {path for path in replaced_paths(control) if not storage.exists(layout.table(path))}
-    for path in sorted(found):
+    gone = {path for path in replaced_paths(control) if not storage.exists(layout.table(path))}
+    for path in sorted(gone):
         _forget(layout, path)
-    return found
+    return gone
 
 
 def touch(path: str) -> None:

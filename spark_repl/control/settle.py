@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Settle:
-    """Of one target, by one process; safe from any thread. Called it raises OSError when something
-    can't be made durable: then nothing may be removed."""
+    """Makes one target durable, from one process; safe from any thread. Called it raises OSError
+    when something can't be made durable: then nothing may be removed."""
 
     def __init__(self, control: Control, layout: Layout) -> None:
         self._control, self._layout = control, layout

@@ -71,7 +71,7 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
         kept = _kept(cuts, by_kind.get(COPY, []), gone, number)
         for kind, choose in _CHOOSE.items():
             by_kind[kind] = choose(by_kind.get(kind, []), kept)
-    left = [row for found in by_kind.values() for row in found]
+    left = [row for kept_rows in by_kind.values() for row in kept_rows]
     return pa.concat_tables([cuts, pa.Table.from_pylist(left, schema=rows.schema)])
 
 
@@ -109,8 +109,8 @@ def _folded(row: Row, kept: _Kept) -> Row:
 
 
 def _definitions(rows: list[Row], kept: _Kept) -> list[Row]:
-    """Of each table the last definition that holds wherever a start may go back to, and all behind
-    it; the last that rows have shown, too, which says that they have."""
+    """Each table's last definition that holds wherever a start may go back to, and all behind it;
+    the last that rows have shown, too, which says that they have."""
     last, others = dict[tuple[str, bool], Row](), list[Row]()
     for row in sorted(rows, key=lambda row: row["position"]):
         detail = json.loads(row["detail"])
@@ -126,7 +126,7 @@ def _definitions(rows: list[Row], kept: _Kept) -> list[Row]:
 
 
 def _left_out(rows: list[Row], kept: _Kept) -> list[Row]:
-    """Of each tool's table the last row, unless it has ended, and all behind it."""
+    """Each tool's table's last row, unless it has ended, and all behind it."""
     last, others = dict[str, Row](), list[Row]()
     for row in sorted(rows, key=lambda row: (row["position"], row["at"])):
         detail = json.loads(row["detail"])

@@ -115,14 +115,14 @@ class XaStore:
         """Removes, at start, what no branch of the last cut needs, when ``settle`` has made that
         cut durable: what comes behind it the log brings again. Raises OSError."""
         wanted = {os.path.basename(branch.path) for branch in branches}
-        found = {*storage.names(self.folder), *storage.names(self.here)} - wanted
-        for name in found:
+        unneeded = {*storage.names(self.folder), *storage.names(self.here)} - wanted
+        for name in unneeded:
             if later := _LATER.fullmatch(name):
                 path = os.path.join(self.folder, name)
                 formats.check(int(later[1]), _FORMAT, "a prepared XA branch", path)
-        if found and not self._keep_all:
+        if unneeded and not self._keep_all:
             settle()
-            for name in found:
+            for name in unneeded:
                 self._remove(os.path.join(self.here, name))
 
     def _remove(self, path: str) -> None:

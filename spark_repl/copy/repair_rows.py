@@ -58,11 +58,12 @@ class _Range:
 
 @dataclass(frozen=True)
 class _Gone:
-    """The request's keys that the source has no row of. ``found``: those that it has, sorted."""
+    """The request's keys that the source has no row of. ``source_keys``: those that it has,
+    sorted."""
 
     request: str
     definition: TableDefinition
-    found: Keys
+    source_keys: Keys
     position: int
     out: str
 
@@ -87,17 +88,17 @@ def read_range(task: _Range) -> tuple[Part, Keys]:
 def _rows(task: _Range, connection: Any) -> list[pa.Table]:
     logged, key = task.definition.in_log, task.definition.primary_key
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
-    found = []
+    tables = []
     for columns in read_rows(begin_query(connection, statement), len(logged.columns)):
         rows = copied_rows(task.definition, columns, task.zero_dates, task.mask)
-        found.append(rows.filter(pa.array(np.isin(key_digests(rows, key), task.keys))))
-    return found
+        tables.append(rows.filter(pa.array(np.isin(key_digests(rows, key), task.keys))))
+    return tables
 
 
 def stage_gone(task: _Gone) -> Part:
     """What the target alone has, staged to go: its key's values are enough. Runs on a worker."""
     keys = RepairRequest.read(Path(task.request)).keys
-    gone = ~np.isin(keys.column(KEY).to_numpy(), task.found)
+    gone = ~np.isin(keys.column(KEY).to_numpy(), task.source_keys)
     rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
     key, arrays = task.definition.primary_key, list[Any]()
     for number, one in enumerate(task.definition.arrow_schema()):
@@ -133,8 +134,8 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     done = run(read_range, tasks)
     time.sleep(_SETTLED_S)
     until = _asked(config, _executed)
-    found = np.unique(np.concatenate([keys[:0], *(made for _, made in done)]))
-    gone = _Gone(str(request), definition, found, cut.position, str(folder / "gone.arrow"))
+    source_keys = np.unique(np.concatenate([keys[:0], *(made for _, made in done)]))
+    gone = _Gone(str(request), definition, source_keys, cut.position, str(folder / "gone.arrow"))
     parts = [*run(stage_gone, [gone]), *(part for part, _ in done)]
     staged = tuple(part for part in parts if part.rows)
     return RowsToRepair(definition, at.path, keys, cut, until, staged)

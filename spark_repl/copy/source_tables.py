@@ -88,7 +88,7 @@ def quoted(name: str) -> str:
 
 
 def full_name(definition: TableDefinition) -> str:
-    """As statements on the source name the table."""
+    """The name that statements on the source give the table."""
     names = parts_of(definition.source_name or definition.name)
     return ".".join(map(quoted, names))
 
@@ -147,7 +147,8 @@ def case_of_names(query: Query) -> int:
 
 
 def table_definition(query: Query, database: str, table: str) -> TableDefinition:
-    """As the source says it. Raises NoTableError, and SchemaError for what has no place."""
+    """The definition that the source says. Raises NoTableError, and SchemaError for what has no
+    place."""
     with _there(table_name(database, table)):
         ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
     created = classify(statement, database)

@@ -107,24 +107,24 @@ def survey(config: Config) -> Survey:
     try:
         server = connection.server()
         ids = {server.server_id}
-        found = [*_checked(lambda: check_source(server, source)), *_settings(server)]
+        findings = [*_checked(lambda: check_source(server, source)), *_settings(server)]
         try:
             ids |= {int(row.get("Server_Id", row.get("Server_id", 0))) for row in
                     connection.replicas()}  # fmt: skip
         except SourceError as error:
-            found.append(_of(error))
-        found += _account(connection.query)
+            findings.append(_of(error))
+        findings += _account(connection.query)
         tables, size = _sizes(connection.rows)
-        found += _tables(connection.rows, config, server)
-        found += [
+        findings += _tables(connection.rows, config, server)
+        findings += [
             Finding(WARNING, unmet, "mend the name, unless the table is yet to come")
             for unmet in unmet_on(connection.rows, config)
         ]
     finally:
         connection.close()
     for other in others:
-        found += _checked(partial(_reach, other))
-    return Survey(server.version, frozenset(ids), tables, size, tuple(found))
+        findings += _checked(partial(_reach, other))
+    return Survey(server.version, frozenset(ids), tables, size, tuple(findings))
 
 
 def _reach(source: Source) -> None:
@@ -276,5 +276,5 @@ def _cascades(query: Query, config: Config, server: Server) -> Iterator[Finding]
 
 
 def _named(what: str, tables: Iterable[str], hint: str) -> Iterator[Finding]:
-    if found := tuple(tables):
-        yield Finding(WARNING, what, hint, found)
+    if names := tuple(tables):
+        yield Finding(WARNING, what, hint, names)

@@ -82,8 +82,8 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
     )
     if alteration.renamed:
         after = rename(after, alteration.renamed)
-    found = origins(entries, keyed.columns, session)
-    return Altered(after, found, "; ".join(reasons), come, numbered, parted.gone)
+    origin = origins(entries, keyed.columns, session)
+    return Altered(after, origin, "; ".join(reasons), come, numbered, parted.gone)
 
 
 def _charset(

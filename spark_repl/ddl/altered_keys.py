@@ -60,12 +60,12 @@ def altered_keys(
     names |= {p.column.lower() for key in new if key.kind == PRIMARY for p in key.parts}
     columns = tuple(not_null(c) if c.name.lower() in names else c for c in columns)
     made = keys.ordered(keys.added(kept, new, columns), columns)
-    found = any(key.kind == PRIMARY and key.name for key in made)
+    has_primary = any(key.kind == PRIMARY and key.name for key in made)
     unknown = definition.unique is None
     return Keyed(
         columns,
         keys.logged(made, columns),
-        None if unknown and not found and definition.has_primary is None else found,
+        None if unknown and not has_primary and definition.has_primary is None else has_primary,
         None if unknown else keys.unique_of(made),
         None if definition.indexes is None else keys.plain_of(made),
     )
@@ -74,15 +74,15 @@ def altered_keys(
 def _keys_before(definition: TableDefinition) -> list[Key]:
     """A logged key of which nobody knows whether it is a PRIMARY KEY stands for one, nameless."""
     names = tuple(definition.columns[i].name for i in definition.primary_key)
-    found = []
+    old_keys = []
     if definition.has_primary or (names and definition.unique is None):
-        found.append(Key(PRIMARY, PRIMARY if definition.has_primary else "", names))
-    found += [
+        old_keys.append(Key(PRIMARY, PRIMARY if definition.has_primary else "", names))
+    old_keys += [
         Key(UNIQUE, u.name, u.columns, u.whole, prefixes=u.prefixes)
         for u in definition.unique or ()
     ]
     plain = definition.indexes or ()
-    return found + [Key("INDEX", p.name, p.columns, generated=p.generated) for p in plain]
+    return old_keys + [Key("INDEX", p.name, p.columns, generated=p.generated) for p in plain]
 
 
 def _left(before: list[Key], alteration: Alteration, definition: TableDefinition) -> list[Key]:
@@ -114,15 +114,15 @@ def _again(
     StatementError where the index is unique: it is then over a prefix as long as the old column."""
     inside = {name.lower() for key in left for name in key.columns} - kept.keys()
     unique = {n.lower() for key in left if key.kind in (PRIMARY, UNIQUE) for n in key.columns}
-    found = {}
+    renewed = {}
     for entry, column in zip(entries, columns, strict=True):
         name = column.name.lower()
         if entry.before is None and name in inside:
             if name in unique:
                 said = f"what a UNIQUE index over the new column {column.name} holds is not known"
                 raise StatementError(said)
-            found[name] = column
-    return found
+            renewed[name] = column
+    return renewed
 
 
 def _check_choices(
@@ -152,13 +152,13 @@ def without_inline_keys(alteration: Alteration) -> Alteration:
 
 
 def _new_keys(alteration: Alteration) -> list[KeyClause]:
-    found: list[KeyClause] = []
+    clauses: list[KeyClause] = []
     for action in alteration.actions:
         if isinstance(action, AddKey):
-            found.append(action.key)
+            clauses.append(action.key)
         elif isinstance(action, AddColumn | ChangeColumn):
-            found += keys_of(action.column)
-    return found
+            clauses += keys_of(action.column)
+    return clauses
 
 
 def altered_foreign_keys(

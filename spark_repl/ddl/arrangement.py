@@ -113,10 +113,10 @@ def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: s
         if not isinstance(action, SetDefault | SetVisible):
             continue
         name = action.name.lower()
-        found = [e for e in entries if e.before and e.before.name.lower() == name]
-        if not found or found[0].before is None:
+        matching = [e for e in entries if e.before and e.before.name.lower() == name]
+        if not matching or matching[0].before is None:
             raise unknown(action.name, table)
-        entry, column = found[0], found[0].before
+        entry, column = matching[0], matching[0].before
         if isinstance(action, SetVisible):
             entry.before = replace(column, visible=action.visible)
         else:

@@ -152,9 +152,9 @@ def _element(cursor: Cursor, table: _Table) -> None:
 def keys_of(column: ColumnClause) -> list[KeyClause]:
     """The keys that a column's attributes make."""
     parts = (KeyPart(column.name),)
-    found = [KeyClause("PRIMARY", "", parts)] if column.primary else []
-    found += [KeyClause("UNIQUE", "", parts)] if column.unique else []
-    return found + [KeyClause("FOREIGN", "", parts, key) for key in column.references]
+    clauses = [KeyClause("PRIMARY", "", parts)] if column.primary else []
+    clauses += [KeyClause("UNIQUE", "", parts)] if column.unique else []
+    return clauses + [KeyClause("FOREIGN", "", parts, key) for key in column.references]
 
 
 def default_charset(session: Session) -> str:
@@ -163,7 +163,7 @@ def default_charset(session: Session) -> str:
     return collation_name(session.collation) if session.collation else _DEFAULT_CHARSET
 
 
-def _finish(table: _Table, session: Session, found: tuple[ForeignKey, ...]) -> TableDefinition:
+def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...]) -> TableDefinition:
     charset = default_charset(session)
     if table.charset and table.charset.upper() != "DEFAULT":
         charset = table.charset
@@ -179,7 +179,7 @@ def _finish(table: _Table, session: Session, found: tuple[ForeignKey, ...]) -> T
         name,
         columns,
         keys.logged(made, columns),
-        found,
+        references,
         has_primary=bool(primary),
         unique=keys.unique_of(made),
         charset=charset,

@@ -70,12 +70,12 @@ def read_literal(cursor: Cursor) -> str:
 
 def words(inner: Cursor) -> str:
     """The words of an expression, names in backticks where they are quoted."""
-    found = []
+    texts = []
     while not inner.done():
         token = inner.next()
         quoted = "`" + token.text.replace("`", "``") + "`"
-        found.append(quoted if token.kind == NAME else token.raw)
-    return " ".join(found)
+        texts.append(quoted if token.kind == NAME else token.raw)
+    return " ".join(texts)
 
 
 def constant(inner: Cursor) -> str | None:

@@ -12,7 +12,8 @@ from .type_change import TypeChange, TypeFamily, family_of
 
 
 def exact(values: pa.Array, change: TypeChange) -> pa.Array:
-    """Of ENUM and SET the members' numbers. Raises Unconvertible."""
+    """The values themselves; those of ENUM and SET as their members' numbers. Raises
+    Unconvertible."""
     kind = family_of(change.before)
     if kind in (TypeFamily.ENUM, TypeFamily.SET):
         return numbers_of(values, change)

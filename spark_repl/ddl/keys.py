@@ -127,10 +127,10 @@ def ordered(
         names = {name.lower() for name in key.columns}
         if key.kind == PRIMARY:
             nullable -= names
-        found = [columns[position(columns, name)] for name in key.columns]
-        null = not names or any(c.nullable for c in found) or not names.isdisjoint(nullable)
+        key_columns = [columns[position(columns, name)] for name in key.columns]
+        null = not names or any(c.nullable for c in key_columns) or not names.isdisjoint(nullable)
         expression = not key.whole and not any(key.prefixes)
-        virtual = expression or any(c.generated.endswith("VIRTUAL") for c in found)
+        virtual = expression or any(c.generated.endswith("VIRTUAL") for c in key_columns)
         plain, partial = key.kind not in (PRIMARY, UNIQUE), bool(key.prefixes)
         rank = (key.kind != PRIMARY, plain, null and not plain, partial and not plain, virtual)
         ranks.append((*rank, len(ranks)))
@@ -142,11 +142,11 @@ def logged(keys: Sequence[Key], columns: Sequence[Column]) -> tuple[int, ...]:
     it were: the first whose columns are all NOT NULL and whole, those over
     virtual columns last (measured on 9.7.4: the TABLE_MAP names it as primary key)."""
     for key in keys:
-        found = tuple(position(columns, name) for name in key.columns)
+        numbers = tuple(position(columns, name) for name in key.columns)
         if key.kind == PRIMARY or (
-            key.kind == UNIQUE and key.whole and not any(columns[i].nullable for i in found)
+            key.kind == UNIQUE and key.whole and not any(columns[i].nullable for i in numbers)
         ):
-            return found
+            return numbers
     return ()
 
 

@@ -118,8 +118,8 @@ def to_clock(utc: Micros, change: TypeChange) -> Micros:
 
 
 def _to_utc(clock: Micros, change: TypeChange) -> Micros:
-    """Of a time that a change of clocks has twice the first. Raises Unconvertible for one that it
-    leaves out."""
+    """The moments; where a change of clocks has a time twice, the first. Raises Unconvertible for
+    one that it leaves out."""
     zone = zone_offset(change)
     if isinstance(zone, int):
         return clock - zone

@@ -46,7 +46,7 @@ def with_timestamps(
     """The written ones among a table's columns; TIMESTAMP as the session understands it: without
     explicit_defaults_for_timestamp it is NOT NULL, the first with the moment as its default. Where
     that is not known its default is NOT_KNOWN."""
-    first, found = session.explicit_timestamps is False, []
+    first, written = session.explicit_timestamps is False, []
     for column in columns:
         if isinstance(column, Column):
             kept = column.type in (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
@@ -61,8 +61,8 @@ def with_timestamps(
             first = False
         elif session.explicit_timestamps is None and _implied(column) and column.default is None:
             column = replace(column, default=NOT_KNOWN)
-        found.append(column)
-    return found
+        written.append(column)
+    return written
 
 
 def _implied(column: ColumnClause) -> bool:

@@ -54,10 +54,10 @@ def _moment(number: object, change: TypeChange) -> int | None:
             raise ValueError(digits)
         if len(digits) in _SHORT:
             digits = ("20" if digits < "70" else "19") + digits
-        found = datetime.datetime.strptime(digits.ljust(14, "0"), "%Y%m%d%H%M%S")
+        moment = datetime.datetime.strptime(digits.ljust(14, "0"), "%Y%m%d%H%M%S")
     except ValueError as error:
         raise change.refused(f"what the server makes of {number} is not known") from error
-    return (found - _START) // datetime.timedelta(microseconds=1)
+    return (moment - _START) // datetime.timedelta(microseconds=1)
 
 
 def _date(number: object, change: TypeChange) -> int | None:

@@ -48,10 +48,10 @@ class ToolTable:
 def tool_table(name: str) -> ToolTable | None:
     """What ``name`` (db.table) would be among a tool's tables; None for another name."""
     database, table = parts_of(name)
-    found = _NAME.fullmatch(table)
-    if found is None:
+    match = _NAME.fullmatch(table)
+    if match is None:
         return None
-    of, kind = (found[1], found[2]) if found[1] else (found[3], found[4])
+    of, kind = (match[1], match[2]) if match[1] else (match[3], match[4])
     return ToolTable(table_name(database, of), Role.COPY if kind in ("gho", "new") else Role.OTHER)
 
 
@@ -101,7 +101,7 @@ def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
         return None
     columns = definition.columns
     key = frozenset(columns[number].name.lower() for number in definition.primary_key)
-    found = {key} if key else set[frozenset[str]]()
+    column_sets = {key} if key else set[frozenset[str]]()
     for index in definition.unique:
         prefixes = index.prefixes or (0,) * len(index.columns)
         names = (
@@ -109,8 +109,8 @@ def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
             for n, p in zip(index.columns, prefixes, strict=True)
         )
         other = [] if index.whole or index.prefixes else [f"index {index.name}"]
-        found.add(frozenset([*names, *other]))
-    return found
+        column_sets.add(frozenset([*names, *other]))
+    return column_sets
 
 
 def _refused(made: TableDefinition, reason: str) -> SettingError:

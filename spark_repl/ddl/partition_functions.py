@@ -33,8 +33,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _part(compute: Callable[..., pa.Array], **options: object) -> Callable[[Longs], Longs]:
     def of(micros: Longs) -> Longs:
-        found: Longs = np.asarray(compute(pa.array(micros, pa.timestamp("us")), **options))
-        return found.astype(np.int64)
+        numbers: Longs = np.asarray(compute(pa.array(micros, pa.timestamp("us")), **options))
+        return numbers.astype(np.int64)
 
     return of
 

@@ -49,8 +49,8 @@ class PartitionRows:
         """The rows of the partitions called ``names``, in lower case. Raises StatementError where
         they are not known."""
         partitions = partitioning.partitions
-        found = [n for n, part in enumerate(partitions) if part.name.lower() in names]
-        missing = names - {partitions[number].name.lower() for number in found}
+        numbers = [n for n, part in enumerate(partitions) if part.name.lower() in names]
+        missing = names - {partitions[number].name.lower() for number in numbers}
         if missing:
             raise StatementError(f"there is no partition {', '.join(sorted(missing))}")
         places = [column.name.lower() for column in definition.columns]
@@ -64,7 +64,7 @@ class PartitionRows:
             )
             for at, column in enumerate(columns)
         )
-        made = cls(verb, partitioning, frozenset(found), columns, axes)
+        made = cls(verb, partitioning, frozenset(numbers), columns, axes)
         _ = made._placed
         return made
 
@@ -145,12 +145,12 @@ class PartitionRows:
     def _of_null(self) -> int:
         if self._is_range:
             return 0
-        found = [n for n, values in enumerate(self._placed) if (None,) in values]
-        return found[0] if found else _NOWHERE
+        numbers = [n for n, values in enumerate(self._placed) if (None,) in values]
+        return numbers[0] if numbers else _NOWHERE
 
     @cached_property
     def _bounds(self) -> list[int]:
-        """Of the partitions by RANGE of one column, ascending; MAXVALUE is none."""
+        """The bounds of partitions by RANGE of one column, ascending; MAXVALUE is none."""
         return [bound for ((bound,),) in self._placed if bound is not None]
 
     @cached_property

@@ -85,16 +85,16 @@ class RowFilter:
         return [self.columns[number].name for number in self.numbers]
 
     def passes(self, arrays: Sequence[pa.Array]) -> Bools:
-        """Of which rows it is true, by their values [numbers]. Raises Unconvertible where that is
-        not known."""
+        """Whether it is true of each row, by their values [numbers]. Raises Unconvertible where
+        that is not known."""
         count = len(arrays[0])
         at = dict(zip(self.numbers, arrays, strict=True))
         rows = InputRows(count, self.columns, at.__getitem__, _SESSION, convert)
         try:
-            found = pc.fill_null(evaluate(self.node, rows), False)
+            truths = pc.fill_null(evaluate(self.node, rows), False)
         except pa.ArrowException as error:
             raise Unconvertible("Arrow has no room for its values") from error
-        return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+        return np.asarray(truths.to_numpy(zero_copy_only=False), bool)
 
     def first_unknown(self, arrays: Sequence[pa.Array]) -> int:
         """Which row is the first of which it is not known, where ``passes`` has raised."""
@@ -125,9 +125,9 @@ def check_row_filters(rules: Sequence[TableRule]) -> None:
     """Raises ConfigError with all that is wrong with the rules' expressions, whatever the tables'
     columns are."""
     faults = tuple(
-        f"tables[{number}].row_filter {rule.row_filter}: {found}"
+        f"tables[{number}].row_filter {rule.row_filter}: {reason}"
         for number, rule in enumerate(rules, 1)
-        if rule.row_filter and (found := fault(rule.row_filter))
+        if rule.row_filter and (reason := fault(rule.row_filter))
     )
     if faults:
         error = ConfigError("; ".join(faults), hint=HINT)
@@ -246,8 +246,8 @@ def _row_filter(text: str, columns: tuple[Column, ...], beside: object) -> RowFi
 
 def _check_words(text: str) -> None:
     """Raises NotComputed, and StatementError, for what asks for more than the row."""
-    found = tokens(text, _SQL_MODE)
-    for token, following in zip_longest(found, found[1:]):
+    all_tokens = tokens(text, _SQL_MODE)
+    for token, following in zip_longest(all_tokens, all_tokens[1:]):
         word, opens = token.text, following is not None and following.raw == "("
         if token.raw == "@":
             raise NotComputed(f"@{following.raw if following else ''} is a variable")

@@ -50,10 +50,10 @@ class SchemaHistory:
             self._create(statement)
         elif effect is Effect.RENAME_TABLE:
             for old, new in statement.renames:
-                found = self.definitions.get(old)
+                definition = self.definitions.get(old)
                 self._forget(old, new)
-                if found is not None:
-                    self.definitions[new] = rename(found, new)
+                if definition is not None:
+                    self.definitions[new] = rename(definition, new)
         elif statement.alteration is not None:
             self._alter(statement, statement.alteration, session)
         elif effect is Effect.DROP_DATABASE:

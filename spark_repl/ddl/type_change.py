@@ -98,14 +98,14 @@ def by_distinct(
 ) -> Converted:
     """``function`` gives for each distinct value what becomes of it and whether it fits."""
     raw = values.view(pa.int64()) if pa.types.is_float64(values.type) else values
-    found = raw.dictionary_encode()
-    distinct = found.dictionary
+    encoded = raw.dictionary_encode()
+    distinct = encoded.dictionary
     if raw is not values:  # 0.0 and -0.0 are two values
         distinct = distinct.view(values.type)
     results = [function(value) for value in distinct.to_pylist()]
     made = pa.array([value for value, _ in results], kind)
     unfit = pa.array([not fits for _, fits in results], pa.bool_())
-    return Converted(made.take(found.indices), unfit.take(found.indices))
+    return Converted(made.take(encoded.indices), unfit.take(encoded.indices))
 
 
 def longest_character(column: Column) -> int:

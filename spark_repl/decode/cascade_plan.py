@@ -41,7 +41,7 @@ class CascadingKey:
 
     @property
     def name(self) -> str:
-        """As InnoDB sorts them."""
+        """The name by which InnoDB sorts foreign keys."""
         return f"{self.child.partition('.')[0]}/{self.key.name}"
 
     @property
@@ -112,7 +112,7 @@ def plan(
         for key in own or ():
             if key.on_delete or key.on_update:
                 by_parent.setdefault(fold(key.parent), []).append((child, key))
-    found, seen, left = list[CascadingKey](), set[str](), sorted(changed)
+    carrying, seen, left = list[CascadingKey](), set[str](), sorted(changed)
     while left:
         parent = left.pop()
         if parent in seen:
@@ -120,11 +120,11 @@ def plan(
         seen.add(parent)
         mine = [] if fold(parent) in harmless else by_parent.get(fold(parent), [])
         resolved = [_followed(parent, child, key, definitions) for child, key in mine]
-        found += sorted(resolved, key=lambda f: (not _clustered(f, definitions), f.name))
+        carrying += sorted(resolved, key=lambda f: (not _clustered(f, definitions), f.name))
         left += [child for child, _ in mine]
-    for followed in found:
+    for followed in carrying:
         _check(followed, definitions, zero_dates)
-    ordered = tuple(sorted(found, key=lambda f: f.parent))
+    ordered = tuple(sorted(carrying, key=lambda f: f.parent))
     made = Plan(ordered, {name: definitions[name] for name in sorted(seen)}, harmless)
     for domain in made.domains:
         made.collation(domain[0])

@@ -94,14 +94,14 @@ class Cascades:
             for child, key in self.keys.get(lower, ())
             if (event := _first(images, events, key)) is not None
         ]
-        found = None
+        first = None
         if cascading:
-            found, child, key = min(cascading, key=lambda change: change[0])
+            first, child, key = min(cascading, key=lambda change: change[0])
             if not self.emulated:
-                raise refusal(name, found, child, key)
+                raise refusal(name, first, child, key)
         referred = np.flatnonzero(events[:, FLAGS] & REFERRED_FK_DB)
         at = int(positions[events[referred[0], TRANSACTION]]) if len(referred) else None
-        return Seen(found, at)
+        return Seen(first, at)
 
 
 def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) -> int | None:

@@ -43,7 +43,7 @@ class _Asked:
     hidden: bool
 
     def passes(self) -> Bools:
-        """Of which entries the filter is true. Raises DecodeError with the entry's place."""
+        """Whether the filter is true of each entry. Raises DecodeError with the entry's place."""
         images, rule = self.images, self.rule
         for number in rule.numbers:
             lacking = np.flatnonzero(~_holds(images, self.entries, number))

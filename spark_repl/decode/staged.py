@@ -52,7 +52,7 @@ class Span:
     pieces: tuple[Piece, ...] = ()
 
     def part(self, first: int, last: int) -> Span:
-        """Of its transactions those from ``first`` to before ``last``."""
+        """Its transactions from ``first`` to before ``last``."""
         return replace(
             self,
             starts=self.starts[first:last],

@@ -87,9 +87,9 @@ class Durable:
         self.sync(folder)
         with self._for_good():
             log = _log(folder)
-            found = [path for path in _files(log) if _CHECKPOINT.search(path)]
-            _sync_files(found)
-            _sync_folders({log, *map(os.path.dirname, found)})
+            checkpoints = [path for path in _files(log) if _CHECKPOINT.search(path)]
+            _sync_files(checkpoints)
+            _sync_folders({log, *map(os.path.dirname, checkpoints)})
             _sync_files([os.path.join(log, _LAST)])  # which names one of them
             _sync_folders([log])
 
@@ -154,13 +154,13 @@ def _files_of(folder: str, fields: Action) -> Iterator[str]:
 
 def _folders(paths: Iterable[str], folder: str) -> set[str]:
     """The table's folder, and those between it and the files: of partitions, and of vectors."""
-    found = {folder}
+    folders = {folder}
     for path in paths:
         inner = os.path.dirname(path)
-        while inner not in found and len(inner) > len(folder):
-            found.add(inner)
+        while inner not in folders and len(inner) > len(folder):
+            folders.add(inner)
             inner = os.path.dirname(inner)
-    return found
+    return folders
 
 
 def _sync_files(paths: Iterable[str]) -> None:
@@ -196,10 +196,10 @@ def _log(folder: str) -> str:
 
 def _identity(folder: str, version: int) -> tuple[int, int] | None:
     try:
-        found = os.stat(commit_path(folder, version))
+        stat = os.stat(commit_path(folder, version))
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return stat.st_ino, stat.st_mtime_ns
 
 
 def _commits(folder: str) -> list[tuple[int, str]]:

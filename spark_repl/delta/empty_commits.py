@@ -33,9 +33,9 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
     logged = os.path.join(folder, "_delta_log")
     if is_remote(folder) or not os.path.isdir(logged):
         return []
-    found = [match for match in map(_NAME.fullmatch, names(logged)) if match]
-    versions = sorted((int(match[1]) for match in found if match[2] == "json"), reverse=True)
-    needed = max([shown, *(int(match[1]) for match in found if match[2] != "json")])
+    matches = [match for match in map(_NAME.fullmatch, names(logged)) if match]
+    versions = sorted((int(match[1]) for match in matches if match[2] == "json"), reverse=True)
+    needed = max([shown, *(int(match[1]) for match in matches if match[2] != "json")])
     removed = []
     for version in versions:
         path = commit_path(folder, version)

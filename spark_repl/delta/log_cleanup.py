@@ -47,14 +47,14 @@ class _Log:
 
     @classmethod
     def of(cls, folder: str) -> _Log:
-        found: dict[str, dict[int, float]] = {kind: {} for kind in _KINDS}
+        times: dict[str, dict[int, float]] = {kind: {} for kind in _KINDS}
         begun: dict[str, float] = {}
         for name, at in modified(os.path.join(folder, "_delta_log")).items():
             if parts := _NAME.fullmatch(name):
-                found[parts[2]][int(parts[1])] = at
+                times[parts[2]][int(parts[1])] = at
             elif _PART.fullmatch(name):
                 begun[name] = at
-        return cls(folder, found["json"], found["crc"], found["checkpoint.parquet"], begun)
+        return cls(folder, times["json"], times["crc"], times["checkpoint.parquet"], begun)
 
     def path(self, version: int, kind: str) -> str:
         return os.path.join(self.folder, "_delta_log", f"{version:020d}.{kind}")

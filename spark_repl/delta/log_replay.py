@@ -132,8 +132,8 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
     if last.get("parts") or last.get("v2Checkpoint"):
         return None
     if at > version:  # an older version that is kept has one of its own, or stands on one
-        found = (_CHECKPOINT.fullmatch(name) for name in names(log))
-        at = max((v for m in found if m and (v := int(m[1])) <= version), default=-1)
+        matches = (_CHECKPOINT.fullmatch(name) for name in names(log))
+        at = max((v for m in matches if m and (v := int(m[1])) <= version), default=-1)
     path = os.path.join(log, f"{at:020d}.checkpoint.parquet")
     if at < 0 or not exists(path):
         return None

@@ -108,8 +108,8 @@ def modified(folder: str) -> dict[str, float]:
         with os.scandir(folder) as entries:
             return {entry.name: entry.stat().st_mtime for entry in entries}
     chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
-    found = file_system().get_file_info(chosen)
-    return {info.base_name: info.mtime_ns / 1e9 for info in found}
+    infos = file_system().get_file_info(chosen)
+    return {info.base_name: info.mtime_ns / 1e9 for info in infos}
 
 
 def make_folder(path: str) -> None:

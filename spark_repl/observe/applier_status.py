@@ -333,8 +333,8 @@ def _of_run_before(path: str) -> dict[str, Any]:
 def _file_of(path: str) -> tuple[int, ...] | None:
     """Tells a file from one that was put in its place, without reading it."""
     with suppress(FileNotFoundError):
-        found = os.stat(path)
-        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+        stat = os.stat(path)
+        return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
     return None
 
 

@@ -51,8 +51,9 @@ class Lag:
 def applier_lag(
     live: Mapping[str, Any], last: Cut | None, receiver: Mapping[str, Any] | None, *, running: bool
 ) -> Lag:
-    """Behind what was received: by GTIDs where a receiver says them, else what the applier has
-    seen. Seconds are those since the first transaction that is not applied was committed."""
+    """How far it is behind what was received: by GTIDs where a receiver says them, else behind what
+    the applier has seen. Seconds are those since the first transaction that is not applied was
+    committed."""
     said = live.get("log") or {}
     transactions = _lacking(last, receiver)
     if transactions is None and running and said:  # of a log that may have grown nobody knows
@@ -78,8 +79,8 @@ def _lacking(last: Cut | None, receiver: Mapping[str, Any] | None) -> int | None
 def receiver_lag(
     live: Mapping[str, Any], receiver: Mapping[str, Any] | None, relay: str | None
 ) -> Lag:
-    """Behind the source. 0 where a heartbeat came behind all that was received; else the age of the
-    newest transaction when the applier saw it."""
+    """How far it is behind the source: 0 where a heartbeat came behind all that was received; else
+    the age of the newest transaction when the applier saw it."""
     if receiver is None or relay is None or receiver["SERVICE_STATE"] != "ON":
         return Lag(None, None)
     if _heard(receiver) > _written(receiver, relay):

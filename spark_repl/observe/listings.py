@@ -37,7 +37,7 @@ _TABLES = ("table", "path", "version", "position", "seconds of writing", "change
 
 def _slowest(status: Status) -> list[tuple[str, ...]]:
     """Own positions are there only where the tables' own logs were looked at."""
-    found = sorted(status["tables"].items(), key=_weight)
+    tables = sorted(status["tables"].items(), key=_weight)
     rows: list[tuple[str, ...]] = [
         (
             name,
@@ -48,9 +48,9 @@ def _slowest(status: Status) -> list[tuple[str, ...]]:
             f"{one['row_changes']:,}",
             f"{one['row_changes_per_s']:,}",
         )
-        for name, one in found[:TABLES_MOST]
+        for name, one in tables[:TABLES_MOST]
     ]
-    more = len(found) - TABLES_MOST
+    more = len(tables) - TABLES_MOST
     return rows + ([(f"... and {more:,} more", *[""] * 6)] if more > 0 else [])
 
 

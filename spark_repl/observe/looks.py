@@ -38,7 +38,7 @@ def looks(config: Config, relay: str, control: Control) -> dict[str, Look]:
     target = config.target
     last = [(-_KEPT_S, dict[str, Any]())]
 
-    def found() -> dict[str, Any]:
+    def fields() -> dict[str, Any]:
         at, seen = last[0]
         if time.monotonic() - at > _KEPT_S:
             seen = status(target.path, relay, target.state_path, control=control, each_table=False)
@@ -46,7 +46,7 @@ def looks(config: Config, relay: str, control: Control) -> dict[str, Look]:
         return seen
 
     return {
-        "/": Look("text/html; charset=utf-8", lambda: page(found(), moments(control), live=True)),
-        "/metrics": Look(TEXT, lambda: metrics(found())),
-        "/status.json": Look("application/json", lambda: json.dumps(found(), default=str) + "\n"),
+        "/": Look("text/html; charset=utf-8", lambda: page(fields(), moments(control), live=True)),
+        "/metrics": Look(TEXT, lambda: metrics(fields())),
+        "/status.json": Look("application/json", lambda: json.dumps(fields(), default=str) + "\n"),
     }

@@ -125,16 +125,16 @@ def _stream(status: dict[str, Any]) -> Iterator[Sample]:
         yield "stream_batch_seconds", "How long Spark's last batch took", said["seconds"]
 
 
-def _verified(found: dict[str, Any] | None) -> Iterator[Sample]:
+def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
     """What the last verify has found, where there was one."""
-    if found is None:
+    if verified is None:
         return
-    at = datetime.fromisoformat(found["at"]).timestamp()
+    at = datetime.fromisoformat(verified["at"]).timestamp()
     yield "verify_timestamp_seconds", "When the last verify ended", at
-    yield "verify_rows", "Rows that the last verify has compared", found["rows"]
-    yield "verify_differing_rows", "Rows that differ from the source's", found["differing"]
-    yield "verify_undecided_rows", "Rows that changed at every look", found["undecided"]
-    left_out = len(found["not_compared"])
+    yield "verify_rows", "Rows that the last verify has compared", verified["rows"]
+    yield "verify_differing_rows", "Rows that differ from the source's", verified["differing"]
+    yield "verify_undecided_rows", "Rows that changed at every look", verified["undecided"]
+    left_out = len(verified["not_compared"])
     yield "verify_tables_not_compared", "Tables that could not be compared", left_out
 
 

@@ -42,12 +42,12 @@ def moments(control: Control, most: int = _MOST) -> list[Moment]:
 
 def _of(rows: Sequence[Mapping[str, Any]]) -> list[Moment]:
     counts = [GtidSet.parse(row["gtid_executed"]).count() for row in rows]
-    found = [Moment(row["at"], _late(row), 0.0, row["gtid_executed"]) for row in rows[:1]]
+    noted = [Moment(row["at"], _late(row), 0.0, row["gtid_executed"]) for row in rows[:1]]
     for (before, row), (less, count) in zip(pairwise(rows), pairwise(counts), strict=True):
         seconds = max((row["at"] - before["at"]).total_seconds(), 0.001)
         rate = max(count - less, 0) / seconds
-        found.append(Moment(row["at"], _late(row), rate, row["gtid_executed"]))
-    return found
+        noted.append(Moment(row["at"], _late(row), rate, row["gtid_executed"]))
+    return noted
 
 
 def _late(row: Mapping[str, Any]) -> float | None:

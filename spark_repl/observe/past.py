@@ -60,10 +60,10 @@ class Past:
 def points(said: Mapping[str, Any], column: str) -> Points:
     """One column of what ``Past.fields`` has said, without a value where none was noted for
     long: no applier ran, or it had nothing to say."""
-    found, number = Points(), COLUMNS.index(column)
+    series, number = Points(), COLUMNS.index(column)
     for one in said.get("samples", ()):
         at = datetime.fromtimestamp(one[0], UTC)
-        if found and (at - found[-1][0]).total_seconds() > 3 * EVERY_S:
-            found.append((at, None))
-        found.append((at, one[number]))
-    return found
+        if series and (at - series[-1][0]).total_seconds() > 3 * EVERY_S:
+            series.append((at, None))
+        series.append((at, one[number]))
+    return series

@@ -20,17 +20,17 @@ class Problem:
 
 
 def problems(status: Mapping[str, Any]) -> list[Problem]:
-    """Of a status that has none of them yet; the worst come first."""
+    """What is wrong by a status that has no problems yet; the worst come first."""
     of_tables = list(_of_tables(status))
-    found = [*_of_applier(status), *_of_receiver(status), *_of_retries(status)]
+    of_target = [*_of_applier(status), *_of_receiver(status), *_of_retries(status)]
     verified = _of_verify(status.get("verify"))
-    found += [Problem(note["what"], note["hint"]) for note in status["notes"]]
-    return [*found, *_first(of_tables), *verified, *_first(list(_of_branches(status)))]
+    of_target += [Problem(note["what"], note["hint"]) for note in status["notes"]]
+    return [*of_target, *_first(of_tables), *verified, *_first(list(_of_branches(status)))]
 
 
-def _first(found: list[Problem]) -> list[Problem]:
-    more = len(found) - _MOST
-    return [*found[:_MOST], *([Problem(f"... and {more} more", "see --json")] if more > 0 else [])]
+def _first(listed: list[Problem]) -> list[Problem]:
+    more = len(listed) - _MOST
+    return [*listed[:_MOST], *([Problem(f"... and {more} more", "see --json")] if more > 0 else [])]
 
 
 def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
@@ -74,15 +74,15 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
             )
 
 
-def _of_verify(found: Mapping[str, Any] | None) -> Iterator[Problem]:
-    by_table = (found or {}).get("by_table", {})
-    repaired = (found or {}).get("repaired", ())
+def _of_verify(verified: Mapping[str, Any] | None) -> Iterator[Problem]:
+    by_table = (verified or {}).get("by_table", {})
+    repaired = (verified or {}).get("repaired", ())
     wrong = [name for name, one in by_table.items() if one["differing"] and name not in repaired]
-    if found and wrong:
+    if verified and wrong:
         count = sum(by_table[name]["differing"] for name in wrong)
         named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)
         yield Problem(
-            f"{count} rows differed from the source's at {found['at']}: {named}",
+            f"{count} rows differed from the source's at {verified['at']}: {named}",
             "spark-repl verify --repair; what differs: status --json, verify.differences",
         )
 

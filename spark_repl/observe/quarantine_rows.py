@@ -56,12 +56,12 @@ def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefin
     """The table's, as statements have left it: for logs that name no columns."""
     definitions = Definitions(control)
     definitions.load()
-    found = definitions.at(one.path, one.held_from, GtidSet())
-    if found is None:
+    definition = definitions.at(one.path, one.held_from, GtidSet())
+    if definition is None:
         folder = layout.table(one.path)
         with opened(folder) as table:
-            found = defined(table.metadata().configuration[DEFINITION], folder)
-    return rename(found.in_log, one.name)
+            definition = defined(table.metadata().configuration[DEFINITION], folder)
+    return rename(definition.in_log, one.name)
 
 
 def _of_span(

@@ -20,12 +20,12 @@ function take(page) {
   document.title = page.title;
   main.replaceChildren(...page.querySelector("main").childNodes);
   for (const [name, open, left] of kept) {
-    const found = named(name);
-    if (found && open) found.open = true;
-    if (found && left) found.scrollLeft = left;
+    const element = named(name);
+    if (element && open) element.open = true;
+    if (element && left) element.scrollLeft = left;
   }
-  const found = at && named(at.dataset.name);
-  if (found) (found.querySelector("summary") || found).focus({preventScroll: true});
+  const element = at && named(at.dataset.name);
+  if (element) (element.querySelector("summary") || element).focus({preventScroll: true});
 }
 async function look() {
   try {

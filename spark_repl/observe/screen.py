@@ -59,9 +59,9 @@ def _first(status: Status) -> Iterator[str]:
     yield f"behind:   applier {behind(lag['applier'])}"
     if status["replication_connection_status"]:
         yield f"          receiver {behind(lag['receiver'])}"
-    found = status["problems"]
-    yield f"wrong:    {len(found) or 'nothing'}"
-    for problem in found:
+    problems = status["problems"]
+    yield f"wrong:    {len(problems) or 'nothing'}"
+    for problem in problems:
         yield f"          {problem['what']}"
         yield f"          Try: {problem['hint']}"
     yield f"doing:    {doing(status)}"
@@ -155,8 +155,8 @@ def _coordinator(status: Status) -> Iterator[str]:
 
 
 def _workers(status: Status) -> Iterator[str]:
-    found = status["replication_applier_status_by_worker"]
-    if not found:
+    workers = status["replication_applier_status_by_worker"]
+    if not workers:
         return
     yield ""
     yield "workers (replication_applier_status_by_worker)"
@@ -168,7 +168,7 @@ def _workers(status: Status) -> Iterator[str]:
             str(row["COUNT_TRANSACTIONS_RETRIES"]),
             row["LAST_ERROR_MESSAGE"] or row["LAST_TRANSIENT_ERROR_MESSAGE"],
         )
-        for row in found
+        for row in workers
     ]  # fmt: skip
     yield from columns(("  id", "state", "applying", "last applied", "retries", "last error"), rows)
 
@@ -216,12 +216,14 @@ def _xa(status: Status) -> Iterator[str]:
 
 def _verified(status: Status) -> Iterator[str]:
     """What the last verify has found."""
-    if found := status.get("verify"):
-        left_out = f", {len(found['not_compared'])} not compared" if found["not_compared"] else ""
+    if verified := status.get("verify"):
+        left_out = (
+            f", {len(verified['not_compared'])} not compared" if verified["not_compared"] else ""
+        )
         yield ""
-        yield (f"verify: {found['differing']} rows differ, {found['undecided']} undecided,"
-               f" of {found['rows']} in {found['tables']} tables{left_out},"
-               f" {found['at']}")  # fmt: skip
+        yield (f"verify: {verified['differing']} rows differ, {verified['undecided']} undecided,"
+               f" of {verified['rows']} in {verified['tables']} tables{left_out},"
+               f" {verified['at']}")  # fmt: skip
 
 
 def _tables(status: Status) -> Iterator[str]:

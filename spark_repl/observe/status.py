@@ -57,7 +57,7 @@ def status(
     channel = _channel(held and held[1], live, receiver)
     pid = held[1].pid if held and running else None
     rated = live.get("rates", {})
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "state": _state(held and held[1], live, running=running),
         "lag": _lag(live, last, receiver, relay, running=running),
         "rates": rates(rated, running=running),
@@ -80,8 +80,8 @@ def status(
     }
     if last:
         stands = _positions(Layout(target), last, channel, each_table)
-        found["tables"] = _tables(last, stands, shown_by_rows(control), rated, running=running)
-    return {**found, "problems": [asdict(problem) for problem in problems(found)]}
+        fields["tables"] = _tables(last, stands, shown_by_rows(control), rated, running=running)
+    return {**fields, "problems": [asdict(problem) for problem in problems(fields)]}
 
 
 def _lag(

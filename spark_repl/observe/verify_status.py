@@ -13,12 +13,12 @@ from ..runtime.private_files import opener
 _FORMAT = 1
 
 
-def record(path: str, found: dict[str, Any]) -> None:
+def record(path: str, fields: dict[str, Any]) -> None:
     """Writes the result in the place of the one before."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     work = f"{path}.{os.getpid()}"
     with open(work, "w", encoding="utf-8", opener=opener) as file:
-        file.write(formats.stamp(json.dumps(found, default=str), _FORMAT))
+        file.write(formats.stamp(json.dumps(fields, default=str), _FORMAT))
     os.replace(work, path)
 
 
@@ -26,9 +26,9 @@ def read(path: str) -> dict[str, Any] | None:
     """The result; None where there is none, or none that this version can read."""
     try:
         with open(path, encoding="utf-8") as file:
-            found: dict[str, Any] = json.loads(
+            fields: dict[str, Any] = json.loads(
                 formats.unstamp(file.read(), _FORMAT, "verify's result", path)
             )
     except (FileNotFoundError, FormatError, ValueError):
         return None
-    return found
+    return fields

@@ -101,7 +101,7 @@ class PacketSplitter:
         self._state = np.zeros(ENTRIES, np.int64)
         self._state[AT_SEMI_SYNC] = semi_sync
         self._state[AT_SEQUENCE] = sequence
-        self._found = Transactions.room(_TRANSACTIONS + 1)
+        self._transactions = Transactions.room(_TRANSACTIONS + 1)
 
     @property
     def checksum(self) -> bool:
@@ -139,7 +139,7 @@ class PacketSplitter:
         broken."""
         state = self._state
         while True:
-            code = split(self._input, self._have, self._out, state, self._found)
+            code = split(self._input, self._have, self._out, state, self._transactions)
             held = bool(state[AT_INSIDE]) and not is_streamed(int(state[AT_TYPE]))
             whole = int(state[AT_START]) if held or code == SPECIAL else int(state[AT_OUT])
             if whole:
@@ -163,7 +163,7 @@ class PacketSplitter:
         """The first ``whole`` bytes of the output; what is held stays, at the front of the next."""
         state, out = self._state, self._out
         count = int(state[AT_COUNT])
-        numbers, uuids, tags = (column[:count] for column in self._found)
+        numbers, uuids, tags = (column[:count] for column in self._transactions)
         batch = EventRun(
             out.data[:whole], numbers[:, END].copy(), uuids.copy(), numbers[:, GNO].copy(),
             tags.copy().view("S32").reshape(-1), numbers[:, START].copy(), bool(state[AT_ACK]),
@@ -173,7 +173,7 @@ class PacketSplitter:
             self._spare = np.zeros_like(out)
         self._spare[:rest] = out[whole : whole + rest]
         self._out, self._spare = self._spare, out
-        for column in self._found:
+        for column in self._transactions:
             column[0] = column[count].copy()
         state[AT_START] -= whole
         state[AT_OUT], state[AT_COUNT], state[AT_ACK] = rest, 0, 0

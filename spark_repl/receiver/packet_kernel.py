@@ -69,11 +69,11 @@ def _is_special(kind: int) -> bool:
 
 @jit
 def split(
-    data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray, found: Transactions
+    data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray, transactions: Transactions
 ) -> int:
     while True:
         if not state[AT_INSIDE] and (
-            state[AT_COUNT] == found.numbers.shape[0] - 1
+            state[AT_COUNT] == transactions.numbers.shape[0] - 1
             or out.size - state[AT_OUT] < HEADER_LENGTH
         ):
             return FULL
@@ -86,7 +86,7 @@ def split(
             return code
         if state[AT_EVENT_LEFT] == 0 and not state[AT_MORE]:
             state[AT_INSIDE] = 0
-            code = _finish_event(out, state, found)
+            code = _finish_event(out, state, transactions)
             if code != OK:
                 return code
 
@@ -174,7 +174,7 @@ def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> in
 
 
 @jit
-def _finish_event(out: np.ndarray, state: np.ndarray, found: Transactions) -> int:
+def _finish_event(out: np.ndarray, state: np.ndarray, transactions: Transactions) -> int:
     kind = state[AT_TYPE]
     if _is_special(kind):  # made on the way, it may differ in checksums: see source.dump
         return SPECIAL
@@ -192,16 +192,18 @@ def _finish_event(out: np.ndarray, state: np.ndarray, found: Transactions) -> in
             return BAD_GRAMMAR
         opens = begins or kind == EventType.QUERY or kind == EventType.INCIDENT
         if phase == OUTSIDE and opens:
-            if not open_row(out, start, end, state, found, n):
+            if not open_row(out, start, end, state, transactions, n):
                 return BAD_GRAMMAR
             phase = HEADED
         if not begins:
-            phase = step(out, start, end, state[AT_OUT] - start, phase, state, found.numbers[n])
+            phase = step(
+                out, start, end, state[AT_OUT] - start, phase, state, transactions.numbers[n]
+            )
     if phase < 0:
         return BAD_GRAMMAR
     if phase == DONE:
-        found.numbers[n, END] = state[AT_OUT]
-        found.numbers[n, START] = state[AT_END_LOG_POS]
+        transactions.numbers[n, END] = state[AT_OUT]
+        transactions.numbers[n, START] = state[AT_END_LOG_POS]
         state[AT_COUNT] += 1
         phase = OUTSIDE
     state[AT_PHASE] = phase

@@ -159,20 +159,20 @@ def _go_on(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> Fi
     """Looks how the transaction that was open before the file goes on in it."""
     size, start = log.size(file.number), log.head(file.number).length
     try:
-        found = follow(log, file, before, start)
+        rest = follow(log, file, before, start)
     except LogError as error:
         return replace(index, size=size, open=None, stop=Stop.END, bad=size, damage=error)
-    index = replace(index, size=size, open=found.open, stop=found.stop, bad=found.bad, damage=None)
-    if found.scan is None or found.open is None:
-        lost = found.end if before.lost else 0
-        return replace(index, scanned=start if found.open else found.bad, lost_to=lost)
-    record, damage = _joined(file, found.open, found.scan)
+    index = replace(index, size=size, open=rest.open, stop=rest.stop, bad=rest.bad, damage=None)
+    if rest.scan is None or rest.open is None:
+        lost = rest.end if before.lost else 0
+        return replace(index, scanned=start if rest.open else rest.bad, lost_to=lost)
+    record, damage = _joined(file, rest.open, rest.scan)
     if damage:
         return replace(index, open=None, damage=damage)
     first = RelayPosition.unpack(int(record["position"][0]))
-    record["position"] = RelayPosition(number_of(log, found.open), first.offset).packed
-    record["end"] = RelayPosition(file.number, found.end).packed
-    return replace(index, records=record, scanned=found.end, open=None)
+    record["position"] = RelayPosition(number_of(log, rest.open), first.offset).packed
+    record["end"] = RelayPosition(file.number, rest.end).packed
+    return replace(index, records=record, scanned=rest.end, open=None)
 
 
 def number_of(log: RelayLog, now: Open) -> int:

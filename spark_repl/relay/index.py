@@ -135,8 +135,8 @@ class TransactionIndex:
         if index is None:
             return np.zeros(0, RECORD)
         at = bisect_left(index.records["position"], first)
-        found = index.records[at : at + 1]
-        return self._numbered([found[found["position"] == first]])
+        record = index.records[at : at + 1]
+        return self._numbered([record[record["position"] == first]])
 
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
         """The GTIDs of ``slice(start, end)``; anonymous transactions have none."""

@@ -89,12 +89,12 @@ def unread(paths: list[str]) -> Iterator[list[str]]:
 def readers(path: str) -> tuple[int, ...]:
     """Processes that hold the file, as far as this machine tells; ascending."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
         with open(_LOCKS, encoding="ascii") as lines:
             locks = [line.split() for line in lines]
     except OSError:
         return ()
-    where = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    where = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
     mine = [lock for lock in locks if lock[1:4] == ["FLOCK", "ADVISORY", "READ"]]
     return tuple(sorted({int(lock[4]) for lock in mine if lock[5] == where}))
 

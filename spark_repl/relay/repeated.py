@@ -72,14 +72,14 @@ def _received(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> R
         return Received()
     last = before[-1]
     known = last.earlier or Received()
-    found = _anonymous(log, before, index, known)
+    received = _anonymous(log, before, index, known)
     held = log.head(last.number).previous_gtids.union(_gtids(last))
     if held.issubset(log.head(index.number).previous_gtids):
-        return replace(found, gtids=known.gtids)
+        return replace(received, gtids=known.gtids)
     held = log.head(before[0].number).previous_gtids
     for one in before:
         held = held.union(_gtids(one))
-    return replace(found, gtids=held)
+    return replace(received, gtids=held)
 
 
 def _gtids(index: FileIndex) -> GtidSet:

@@ -149,8 +149,8 @@ class SourcePlaces:
             records = index.slice(*_bounds(index.base + file.number))
             count = self.count_up_to(records, relay, index, place)
             if count:
-                found = self._place(relay, index, records[count - 1])
-                return int(records["end"][count - 1]) if found == place else None
+                last = self._place(relay, index, records[count - 1])
+                return int(records["end"][count - 1]) if last == place else None
         return None
 
     def _place(self, relay: RelayLog, index: TransactionIndex, record: Any) -> SourcePlace | None:

@@ -74,8 +74,8 @@ class OpenPart:
 
 def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> Open | None:
     """What the file leaves open, begun at ``start``; None where no whole event stands there."""
-    found = follow(log, file, Open((), checksum), start).open
-    return found if found is not None and found.outline else None
+    open_part = follow(log, file, Open((), checksum), start).open
+    return open_part if open_part is not None and open_part.outline else None
 
 
 def lost_part(log: RelayLog, file: RelayFile) -> Open | None:
@@ -198,10 +198,10 @@ def _with_piece(now: Open, path: str, begin: int, end: int) -> Open:
 def _scanned(file: RelayFile, at: int, now: Open) -> Scan:
     from ..binlog.events.scan import scan  # numba: half a second that reading an index does without
 
-    found = scan(np.frombuffer(now.outline, np.uint8), 0, now.checksum, relay=True)
-    if found.stop not in (Stop.END, Stop.OPEN):
+    scanned = scan(np.frombuffer(now.outline, np.uint8), 0, now.checksum, relay=True)
+    if scanned.stop not in (Stop.END, Stop.OPEN):
         raise _refused(file, at, "can't stand in the transaction that goes on here")
-    return found
+    return scanned
 
 
 def _check_sums(log: RelayLog, file: RelayFile, before: Open) -> None:

@@ -98,7 +98,7 @@ class EndWatch:
 
 
 def _is_local(libc: ctypes.CDLL, folder: str) -> bool:
-    found = ctypes.create_string_buffer(_STATFS_BYTES)
-    if libc.statfs(os.fsencode(folder), found) != 0:
+    statfs = ctypes.create_string_buffer(_STATFS_BYTES)
+    if libc.statfs(os.fsencode(folder), statfs) != 0:
         return False
-    return ctypes.c_long.from_buffer(found).value in _LOCAL
+    return ctypes.c_long.from_buffer(statfs).value in _LOCAL

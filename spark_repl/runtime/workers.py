@@ -47,8 +47,9 @@ class Workers:
     def outcomes(
         self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False
     ) -> list[R | Exception]:
-        """As ``run``, with a task's error in the place of its result: one that fails takes nothing
-        away from the others. Where Spark gives the whole job up, that is the error of each task."""
+        """The results as ``run`` has them, with a task's error in the place of its result: one that
+        fails takes nothing away from the others. Where Spark gives the whole job up, that is the
+        error of each task."""
         guarded = _Guarded(function)
         if here or not tasks:
             return [guarded.outcome(task) for task in tasks]

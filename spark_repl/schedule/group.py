@@ -157,20 +157,20 @@ class StagedGroup:
     @property
     def changes_by_table(self) -> dict[str, int]:
         """How many of each table."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for part in self.by_worker:
             for name, count in part.changes.items():
-                found[name] = found.get(name, 0) + count
-        return found
+                counts[name] = counts.get(name, 0) + count
+        return counts
 
     @property
     def cascading(self) -> dict[str, int]:
         """Tables with changes that foreign keys carry on, unlogged -> position of the first."""
-        found: dict[str, int] = {}
+        positions: dict[str, int] = {}
         for part in self.by_worker:
             for name, at in part.cascading.items():
-                found[name] = min(at, found.get(name, at))
-        return found
+                positions[name] = min(at, positions.get(name, at))
+        return positions
 
     @property
     def tables(self) -> list[str]:

@@ -100,8 +100,8 @@ class ScheduledVerify:
         self._process = start(command, rate)
 
     def _ended(self, code: int) -> None:
-        now, found = time.time(), read(self._result)
-        if found is None or found["at"] == self._before:  # it has said why
+        now, verified = time.time(), read(self._result)
+        if verified is None or verified["at"] == self._before:  # it has said why
             soon = min(self._hours, 1) * _HOUR_S
             log.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)
             self._note(now - self._hours * _HOUR_S + soon)
@@ -110,6 +110,6 @@ class ScheduledVerify:
         level = logging.INFO if code == 0 else logging.WARNING
         log.log(
             level, "verify: %s rows differ, %s undecided, of %s in %s tables, %s not compared",
-            found["differing"], found["undecided"], found["rows"], found["tables"],
-            len(found["not_compared"]),
+            verified["differing"], verified["undecided"], verified["rows"], verified["tables"],
+            len(verified["not_compared"]),
         )  # fmt: skip

@@ -65,22 +65,28 @@ class Between:
     ) -> FoundBetween:
         """Compares all tables of both, or ``only`` those; ``most``: so many rows are named. Raises
         TargetError when a table of a cut is not there any more."""
-        found = FoundBetween()
+        comparison = FoundBetween()
         names = [n for n in sorted({*left.tables, *right.tables}) if not only or n in only]
         for name in names:
-            self._table(name, left, right, found, work, most - len(found.differences))
+            self._table(name, left, right, comparison, work, most - len(comparison.differences))
         for name in only:
             if name not in names:
-                found.not_compared[name] = "neither cut has it"
-        return found
+                comparison.not_compared[name] = "neither cut has it"
+        return comparison
 
     def _table(
-        self, name: str, left: Cut, right: Cut, found: FoundBetween, work: WorkFolder, most: int
+        self,
+        name: str,
+        left: Cut,
+        right: Cut,
+        comparison: FoundBetween,
+        work: WorkFolder,
+        most: int,
     ) -> None:
         sides = [self._side(cut, cut.tables.get(name)) for cut in (left, right)]
         reason = _reason(sides)
         if reason:
-            found.not_compared[name] = reason
+            comparison.not_compared[name] = reason
             return
         (old, definition), (new, _) = (side for side in sides if side)
         folder, _ = work.of(definition, TablePlan())
@@ -91,12 +97,12 @@ class Between:
         shares = [tasks[first :: self._connections] for first in range(self._connections)]
         self._run(digest_files, [share for share in shares if share])
         keys = compared.differing()
-        found.tables[name] = {
+        comparison.tables[name] = {
             "rows": sum(map(new.rows_of, new.files.values())),
             "ranges": len(tasks),
             "differing": len(keys),
         }
-        found.differences += [
+        comparison.differences += [
             {_WORDS.get(name, name): value for name, value in one.items()}
             | {"kind": _WORDS.get(one["kind"], one["kind"])}
             for one in compared.shown(keys[: max(most, 0)])
@@ -176,7 +182,7 @@ class _Pair:
         return shown(self.definition, keys, *rows) if len(keys) else []
 
 
-def totals(found: FoundBetween) -> dict[str, int]:
+def totals(comparison: FoundBetween) -> dict[str, int]:
     """The sums over all tables."""
     names = ("rows", "ranges", "differing")
-    return {name: sum(one[name] for one in found.tables.values()) for name in names}
+    return {name: sum(one[name] for one in comparison.tables.values()) for name in names}

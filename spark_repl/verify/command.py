@@ -44,11 +44,11 @@ def verify(
     Control.existing(config.target.path)
     files = partial(files_of, _log())
     workers = _workers(config, master, limits.connections)
-    found = Verifier(config, layout, files, workers, limits).verify(only)
-    fields = result(found, time.perf_counter() - began) | {"sample": limits.percent}
+    comparison = Verifier(config, layout, files, workers, limits).verify(only)
+    fields = result(comparison, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
-    if repair and found.repairs:
-        fields |= repair(found.repairs)
+    if repair and comparison.repairs:
+        fields |= repair(comparison.repairs)
         record(layout.verified, fields)
     return fields
 
@@ -70,23 +70,23 @@ def between(
     workers = _workers(config, master, limits.connections)
     with WorkFolder(layout.verify, "between") as work:
         compare = Between(layout, control, _log(), workers.run, limits.connections)
-        found = compare.compare(left, right, only, work, limits.shown)
+        comparison = compare.compare(left, right, only, work, limits.shown)
         work.clear()
-    seconds, sums = time.perf_counter() - began, totals(found)
+    seconds, sums = time.perf_counter() - began, totals(comparison)
     return {
-        "tables": len(found.tables),
+        "tables": len(comparison.tables),
         **sums,
         "seconds": round(seconds, 3),
         "rows_per_s": round(sums["rows"] / max(seconds, 1e-3)),
         "gtid_executed": [left.gtid_executed, right.gtid_executed],
-        "differences": found.differences,
-        "not_compared": found.not_compared,
-        "by_table": found.tables,
+        "differences": comparison.differences,
+        "not_compared": comparison.not_compared,
+        "by_table": comparison.tables,
     }
 
 
 def _log() -> PublicLog:
-    """Of which nothing is asked that needs a session."""
+    """A log that is asked for nothing that needs a session."""
     return PublicLog(cast("SparkSession", None))
 
 
@@ -111,22 +111,22 @@ def _workers(config: Config, master: str | None, connections: int) -> Runs:
     return Workers(build_session(master=master, target=config.target.path), connections)
 
 
-def result(found: VerifyResult, seconds: float) -> dict[str, Any]:
+def result(comparison: VerifyResult, seconds: float) -> dict[str, Any]:
     """The fields of a result. ``differing``, ``undecided``: rows, or keys of several."""
-    rows = found.total("rows")
+    rows = comparison.total("rows")
     return {
-        "tables": len(found.tables),
+        "tables": len(comparison.tables),
         "rows": rows,
-        "ranges": found.total("ranges"),
-        "differing": found.total("differing"),
-        "undecided": found.total("undecided"),
-        "looks": found.looks,
+        "ranges": comparison.total("ranges"),
+        "differing": comparison.total("differing"),
+        "undecided": comparison.total("undecided"),
+        "looks": comparison.looks,
         "seconds": round(seconds, 3),
         "rows_per_s": round(rows / max(seconds, 1e-3)),
-        "gtid_executed": found.gtid_executed,
+        "gtid_executed": comparison.gtid_executed,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        **{name: asdict(found)[name] for name in ("differences", "not_compared")},
-        "by_table": found.tables,
+        **{name: asdict(comparison)[name] for name in ("differences", "not_compared")},
+        "by_table": comparison.tables,
         "repaired": [],
         "repaired_rows": {},
         "copied": {},

@@ -19,7 +19,7 @@ _SHARE_ROWS = 4 << 20
 
 @dataclass(frozen=True)
 class Sums:
-    """Of each key: how many rows it has, and the sum of their digests, or of other numbers."""
+    """How many rows each key has, and the sum of their digests, or of other numbers."""
 
     count: npt.NDArray[np.int64]
     total: npt.NDArray[np.uint64]
@@ -39,9 +39,9 @@ def sums(keys: Keys, of: Keys, numbers: Keys) -> Sums:
     count, total = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.uint64)
     if len(keys) and len(of):
         at = np.minimum(np.searchsorted(keys, of), len(keys) - 1)
-        found = keys[at] == of
-        np.add.at(count, at[found], 1)
-        np.add.at(total, at[found], numbers[found])
+        present = keys[at] == of
+        np.add.at(count, at[present], 1)
+        np.add.at(total, at[present], numbers[present])
     return Sums(count, total)
 
 
@@ -51,12 +51,12 @@ def differing(ranges: Sequence[Digests], files: Iterable[Live]) -> Keys:
     parts = list(files)
     rows = sum(one.shape[1] for one in ranges) + sum(len(alive) for _, _, alive in parts)
     width = max(0, (rows // _SHARE_ROWS).bit_length())
-    found = [np.zeros(0, np.uint64)]
+    keys = [np.zeros(0, np.uint64)]
     for share in range(1 << width):
         left = [_between(one, share, width) for one in ranges]
         right = [_share(made, alive, share, width) for _, made, alive in parts]
-        found.append(_differing(_joined(left), _joined(right)))
-    return np.unique(np.concatenate(found))
+        keys.append(_differing(_joined(left), _joined(right)))
+    return np.unique(np.concatenate(keys))
 
 
 def _between(one: Digests, share: int, width: int) -> Digests:

@@ -27,8 +27,8 @@ def differences(check: TableCheck, most: int) -> list[dict[str, Any]]:
     if not len(keys) or check.at is None:
         return []
     source = [check.values] if check.values is not None else []
-    found = shown(check.definition, keys, source, check.target_rows(keys, check.at))
-    return [{**one, "table": check.name} for one in found]
+    rows = shown(check.definition, keys, source, check.target_rows(keys, check.at))
+    return [{**one, "table": check.name} for one in rows]
 
 
 def shown(
@@ -42,13 +42,13 @@ def shown(
 def _by_key(
     definition: TableDefinition, tables: list[pa.Table], keys: Keys
 ) -> dict[int, list[pa.Table]]:
-    found: dict[int, list[pa.Table]] = {}
+    rows_by_key: dict[int, list[pa.Table]] = {}
     for table in tables:
         arrays = [one_chunk(column) for column in table.columns]
         made = digests(arrays, definition.primary_key)[0]
         for row in np.flatnonzero(np.isin(made, keys)).tolist():
-            found.setdefault(int(made[row]), []).append(table.slice(row, 1))
-    return found
+            rows_by_key.setdefault(int(made[row]), []).append(table.slice(row, 1))
+    return rows_by_key
 
 
 def _shown(

@@ -30,8 +30,8 @@ def repairs_of(check: TableCheck) -> Repairs:
     schema = check.definition.arrow_schema()
     fields = [(str(i), schema.field(number).type) for i, number in enumerate(key)]
     there = [_keys(rows, key) for rows in check.target_rows(named, at)]
-    found = np.concatenate([named[:0], *(one.column(KEY).to_numpy() for one in there)])
-    alone = np.setdiff1d(named, found)
+    target_keys = np.concatenate([named[:0], *(one.column(KEY).to_numpy() for one in there)])
+    alone = np.setdiff1d(named, target_keys)
     nothing = [pa.nulls(len(alone), kind) for _, kind in fields]
     lacking = [pa.array(alone), pa.array(np.zeros(len(alone), bool)), *nothing]
     whole = pa.schema([(KEY, pa.uint64()), (THERE, pa.bool_()), *fields])

@@ -51,9 +51,9 @@ class SampledRows:
 
     @classmethod
     def from_json(cls, text: str) -> SampledRows:
-        found = json.loads(text)
-        windows = tuple((low, high) for low, high in found["windows"])
-        return cls(found["column"], windows, found["below"])
+        fields = json.loads(text)
+        windows = tuple((low, high) for low, high in fields["windows"])
+        return cls(fields["column"], windows, fields["below"])
 
     def holds(self, values: pa.Array) -> npt.NDArray[np.bool_]:
         """bool[n]: which rows are in the sample, by their values in ``column``."""
@@ -106,14 +106,14 @@ def windows(table: str, low: int, high: int, percent: float) -> tuple[tuple[int,
         chosen = np.arange(count)
     if not len(chosen):
         chosen = np.array([int(np.argmin(drawn))])
-    found = list[tuple[int, int]]()
+    runs = list[tuple[int, int]]()
     for block in chosen.tolist():
         begin, end = (first + block) << width, ((first + block + 1) << width) - 1
-        if found and found[-1][1] == begin - 1:
-            found[-1] = found[-1][0], end
+        if runs and runs[-1][1] == begin - 1:
+            runs[-1] = runs[-1][0], end
         else:
-            found.append((begin, end))
-    return tuple((max(begin, low), min(end, high)) for begin, end in found)
+            runs.append((begin, end))
+    return tuple((max(begin, low), min(end, high)) for begin, end in runs)
 
 
 def _crcs_of(column: pa.Array) -> npt.NDArray[np.int64]:

@@ -102,10 +102,10 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
         made = digests([one_chunk(column) for column in read.columns], key)
         rows += made.shape[1]
         if task.keep is not None:
-            found = np.isin(made[0], task.keep)
-            made = made[:, found]
-            if found.any() and sum(part.num_rows for part in values) < SHOWN:
-                part = read.filter(pa.array(found))
+            wanted = np.isin(made[0], task.keep)
+            made = made[:, wanted]
+            if wanted.any() and sum(part.num_rows for part in values) < SHOWN:
+                part = read.filter(pa.array(wanted))
                 values.append(part.slice(0, SHOWN))
         parts.append(made)
         if task.rows_per_s:

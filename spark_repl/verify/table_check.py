@@ -171,12 +171,12 @@ class TableCheck:
         )
         if not (text or column.type in NUMERIC_TYPES) or inexact:
             return ()
-        found = set[str]()
+        literals = set[str]()
         for one in self.target_rows(keys, at):
             for value in one.column(number).to_pylist():
                 data = value if column.collation == BINARY else str(value).encode()
-                found.add(literal(column, data.hex() if text else value))
-        return tuple(sorted(found))
+                literals.add(literal(column, data.hex() if text else value))
+        return tuple(sorted(literals))
 
     def target_rows(self, keys: Keys, at: FileSet) -> list[pa.Table]:
         """The target's rows of some keys, by file."""

@@ -89,12 +89,12 @@ class FileSet:
         self, work: str, keys: npt.NDArray[np.uint64], key: tuple[int, ...], schema: pa.Schema
     ) -> list[pa.Table]:
         """The live rows that have one of ``keys`` (digests), by file."""
-        found = []
+        tables = []
         for path, made, alive in self.live(work, key):
             rows = alive[np.isin(made[0][alive], keys)]
             if len(rows):
-                found.append(self.values(path, rows, schema))
-        return found
+                tables.append(self.values(path, rows, schema))
+        return tables
 
     def values(self, path: str, rows: npt.NDArray[np.int64], schema: pa.Schema) -> pa.Table:
         """Rows of one file, by their numbers."""

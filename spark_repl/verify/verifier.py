@@ -96,24 +96,24 @@ class Verifier:
         self._control = Control(layout.control, config.channel)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
-        self.found = VerifyResult()
+        self.comparison = VerifyResult()
 
     def verify(self, only: tuple[str, ...] = ()) -> VerifyResult:
         """Compares all tables, or ``only`` those. Raises SourceError, TargetError, NoTableError."""
         with WorkFolder(self._layout.verify) as work:
             before = find_cut(self._control, "latest")
             checks = self._plan(only, work)
-            while checks and self.found.looks < _LOOKS_MAX:
+            while checks and self.comparison.looks < _LOOKS_MAX:
                 self._wait(partial(self._shows, before), "the source shows")
                 before = self._look(checks)
-                self.found.looks += 1
+                self.comparison.looks += 1
                 for name in [n for n, check in checks.items() if not check.is_open]:
                     self._done(checks.pop(name))
                 self._begin_again(checks, work)
             for check in checks.values():
                 self._done(check)
             work.clear()
-        return self.found
+        return self.comparison
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
         rules = ColumnRules(TableRules(self.config.tables), mask_key(self.config.target))
@@ -195,7 +195,7 @@ class Verifier:
 
         self._wait(holds, "a cut holds")
         cut = newest[0]
-        self.found.gtid_executed = cut.gtid_executed
+        self.comparison.gtid_executed = cut.gtid_executed
         sets = {n: at for n, check in checks.items() if (at := self._files_of(check, cut))}
         tasks = [
             task
@@ -266,23 +266,23 @@ class Verifier:
             work.forget(name)
             self._begun[name] = self._begun.get(name, 0) + 1
             if self._begun[name] >= _BEGUN_MAX:
-                self.found.not_compared[name] = reason
+                self.comparison.not_compared[name] = reason
                 continue
             try:
                 checks.update(self._plan((name,), work))
             except NoTableError:
                 log.info("%s is gone", name)
             except SchemaError as error:
-                self.found.not_compared[name] = str(error)
+                self.comparison.not_compared[name] = str(error)
 
     def _done(self, check: TableCheck) -> None:
         named = len(check.named)
         undecided = len(check.left) - named
         ranges = len(check.ranges)
-        self.found.tables[check.name] = {
+        self.comparison.tables[check.name] = {
             "rows": check.rows, "ranges": ranges, "differing": named, "undecided": undecided,
         }  # fmt: skip
         if named and self._limits.repairs:
-            self.found.repairs[check.name] = repairs_of(check)
-        most = self._limits.shown - len(self.found.differences)
-        self.found.differences += differences(check, max(most, 0))
+            self.comparison.repairs[check.name] = repairs_of(check)
+        most = self._limits.shown - len(self.comparison.differences)
+        self.comparison.differences += differences(check, max(most, 0))

@@ -64,7 +64,7 @@ def codes_of(plan: Plan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]
     of = [np.full((len(part), width), -1, np.int64) for part in rows]
     for number, part in enumerate(rows):
         of[number][:, 0] = _rest(plan, number, part, place)
-    found = {
+    asked_codes = {
         number: np.zeros((len(values), values.num_columns), np.int64)
         for number, values in asked.items()
     }
@@ -77,7 +77,7 @@ def codes_of(plan: Plan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]
             key = plan.keys[number]
             for i, c in enumerate(key.referenced):
                 if (tables.index(key.parent), c) in columns:
-                    targets.append((one_chunk(values.column(i)), found[number][:, i]))
+                    targets.append((one_chunk(values.column(i)), asked_codes[number][:, i]))
         encoded = pa.concat_arrays([values for values, _ in targets]).dictionary_encode()
         codes = encoded.indices.fill_null(-1 - first).to_numpy().astype(np.int64) + first
         begin = 0
@@ -88,7 +88,7 @@ def codes_of(plan: Plan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]
         domains.update(dict.fromkeys(columns, domain))
         classes.append(_classes(plan, members[0], domain))
         first += len(encoded.dictionary)
-    return Codes(tuple(of), found, domains, place, np.concatenate(classes), width)
+    return Codes(tuple(of), asked_codes, domains, place, np.concatenate(classes), width)
 
 
 def _places(plan: Plan) -> dict[Place, int]:

@@ -20,14 +20,15 @@ FILE, ROW = "file", "row"
 
 @dataclass(frozen=True)
 class CascadeTask:
-    """``stage``: the group's transactions, or several groups', one behind the other; ``found``: by
-    table, rows that were there before them; ``asked``: by number of the plan's keys, the values
-    that were looked for, in the types of the referenced columns; ``folder``: for files."""
+    """``stage``: the group's transactions, or several groups', one behind the other;
+    ``referencing``: by table, rows that were there before them; ``asked``: by number of the plan's
+    keys, the values that were looked for, in the types of the referenced columns; ``folder``: for
+    files."""
 
     plan: Plan
     stage: tuple[StageTask, ...]
     folder: str
-    found: tuple[tuple[str, Part], ...] = ()
+    referencing: tuple[tuple[str, Part], ...] = ()
     asked: tuple[tuple[int, Part], ...] = ()
 
 

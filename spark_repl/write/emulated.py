@@ -45,10 +45,14 @@ def emulate(read: Reads, task: CascadeTask) -> Cascaded:
     DecodeError and LogError with the change's place."""
     plan, tables = task.plan, list(task.plan.definitions)
     changes = read(plan, task.stage)
-    found = {name: _found([p for n, p in task.found if n == name], plan, name) for name in tables}
+    referencing = {
+        name: _referencing_rows([p for n, p in task.referencing if n == name], plan, name)
+        for name in tables
+    }
     logged = [_logged(plan, changes, number) for number in range(len(tables))]
     rows = [
-        pa.concat_tables([part, found[name]]) for name, part in zip(tables, logged, strict=True)
+        pa.concat_tables([part, referencing[name]])
+        for name, part in zip(tables, logged, strict=True)
     ]
     asked = _read_all(task.asked)
     try:
@@ -83,7 +87,7 @@ def _empty(plan: Plan, name: str) -> pa.Table:
     return pa.schema([(str(i), kind) for i, kind in enumerate(types)]).empty_table()
 
 
-def _found(parts: Sequence[Part], plan: Plan, name: str) -> pa.Table:
+def _referencing_rows(parts: Sequence[Part], plan: Plan, name: str) -> pa.Table:
     """The rows that were found, each once."""
     if not parts:
         return _empty(plan, name)

@@ -38,7 +38,7 @@ _SUFFIX = ".npy"
 """Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
 
 _HEADER_BYTES, _ROW_BYTES = 128, 16
-"""Of an index file: NumPy's header for int64[2, rows], and a row's hash and place."""
+"""The bytes in an index file of NumPy's header for int64[2, rows], and of a row's hash and place"""
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]

@@ -92,8 +92,8 @@ def candidates(
         owner, rows = numbers[places >> 32], places & 0xFFFFFFFF
         order = np.argsort(owner, kind="stable")
         order = order[owner[order] >= 0]
-        found, starts = np.unique(owner[order], return_index=True)
-        for number, part in zip(found.tolist(), np.split(order, starts[1:]), strict=False):
+        owners, starts = np.unique(owner[order], return_index=True)
+        for number, part in zip(owners.tolist(), np.split(order, starts[1:]), strict=False):
             yield number, at[part], rows[part]
     for path, number in covered.loose.items():
         at, rows = index.candidates(path, needed)
@@ -161,8 +161,8 @@ def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
     hashes, places, names = [], [], list[str]()
     for unit in units:
         if unit.segment is None:
-            found, rows = index.load(unit.names[0])
-            hashes.append(found)
+            loaded, rows = index.load(unit.names[0])
+            hashes.append(loaded)
             places.append(np.int64(len(names)) << 32 | rows)
         else:
             segment, numbers = unit.segment
@@ -172,9 +172,9 @@ def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
             hashes.append(segment.hashes[live])
             places.append(owner[live] << 32 | segment.places[live] & 0xFFFFFFFF)
         names += unit.names
-    found = np.concatenate(hashes)
-    order = np.argsort(found, kind="stable")
-    columns = [pa.array(found[order]), pa.array(np.concatenate(places)[order])]
+    hash_column = np.concatenate(hashes)
+    order = np.argsort(hash_column, kind="stable")
+    columns = [pa.array(hash_column[order]), pa.array(np.concatenate(places)[order])]
     rows_of = pa.RecordBatch.from_arrays(columns, names=["hash", "place"])
     _put(index.folder, rows_of.replace_schema_metadata({"files": json.dumps(names)}))
     for unit in units:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class ToldCollations:
-    """Of the tables of one group; which tables others refer to is asked once."""
+    """Records the collations that the log tells of one group's tables; which tables others refer to
+    is asked once."""
 
     def __init__(self, tracking: Tracking, before: Cut) -> None:
         self._tracking, self._before = tracking, before

@@ -142,10 +142,10 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
 
 @jit
 def note_map(
-    buffer: Bytes, body: Int, end: Int, transaction: Int, found: EventRoom, count: Int
+    buffer: Bytes, body: Int, end: Int, transaction: Int, room: EventRoom, count: Int
 ) -> Int:
     """How many maps there are with the one at ``body``; -1 when there is no room for it."""
-    maps, slots = found.maps, found.slots
+    maps, slots = room.maps, room.slots
     table = u64(buffer, body) & _TABLE_ID
     slot = slot_of(slots, transaction, table)
     if slot < 0:
@@ -163,10 +163,10 @@ def note_map(
 
 @jit
 def note_rows(
-    buffer: Bytes, body: Int, end: Int, kind: Int, transaction: Int, found: EventRoom, count: Int
+    buffer: Bytes, body: Int, end: Int, kind: Int, transaction: Int, room: EventRoom, count: Int
 ) -> Int:
     """How many events there are with the rows event at ``body``; minus the code for a complaint."""
-    slots, events = found.slots, found.events
+    slots, events = room.slots, room.events
     if body + 8 > end:
         return -BODY_CUT
     table = u64(buffer, body) & _TABLE_ID
@@ -200,7 +200,7 @@ def whole_event(buffer: Bytes, at: Int, stop: Int, checksum: bool) -> Int:
 
 @jit
 def scan_events(
-    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool, state: Ints, found: EventRoom
+    buffer: Bytes, starts: Ints, ends: Ints, checksum: bool, state: Ints, room: EventRoom
 ) -> Int:
     """Table maps and row events of whole transactions; DONE, or a complaint.
 
@@ -212,16 +212,14 @@ def scan_events(
         state[0], state[1] = transaction, at
         if at < 0 or stop < at or stop > buffer.size:
             return OUTSIDE
-        code = scan_transaction(buffer, stop, checksum, state, found)
+        code = scan_transaction(buffer, stop, checksum, state, room)
         if code != DONE:
             return code
     return DONE
 
 
 @jit
-def scan_transaction(
-    buffer: Bytes, stop: Int, checksum: bool, state: Ints, found: EventRoom
-) -> Int:
+def scan_transaction(buffer: Bytes, stop: Int, checksum: bool, state: Ints, room: EventRoom) -> Int:
     """Does for one transaction what ``scan_events`` does for all. The state counts what it holds
     when its end is reached."""
     tail = CRC_LENGTH if checksum else 0
@@ -238,15 +236,15 @@ def scan_transaction(
         if kind == EventType.TABLE_MAP:
             if body + 8 > end:
                 return BODY_CUT
-            map_count = note_map(buffer, body, end, transaction, found, map_count)
+            map_count = note_map(buffer, body, end, transaction, room, map_count)
             if map_count < 0:
                 return FULL
         elif is_rows(kind):
-            new_count = note_rows(buffer, body, end, kind, transaction, found, count)
+            new_count = note_rows(buffer, body, end, kind, transaction, room, count)
             if new_count < 0:
                 return -new_count
             if new_count > count:
-                found.events[count, QUERY], found.events[count, QUERY_END] = query, query_end
+                room.events[count, QUERY], room.events[count, QUERY_END] = query, query_end
                 count = new_count
             if u8(buffer, body + 6) & STATEMENT_END:
                 query = np.int64(-1)

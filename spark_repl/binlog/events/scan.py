@@ -64,10 +64,10 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
     scratch = np.zeros(COLUMNS, np.int64)
     stop = Stop.FULL
     while stop == Stop.FULL:
-        found = Transactions.room(CHUNK_TRANSACTIONS)
-        n, code = _scan(buf, state, scratch, found)
+        transactions = Transactions.room(CHUNK_TRANSACTIONS)
+        n, code = _scan(buf, state, scratch, transactions)
         stop = Stop(int(code))
-        parts.append(Transactions(*(column[:n] for column in found)))
+        parts.append(Transactions(*(column[:n] for column in transactions)))
     numbers, uuids, tags = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Scan(
         numbers, uuids, tags, stop,
@@ -77,7 +77,7 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
 
 @jit
 def _scan(
-    buf: np.ndarray, state: np.ndarray, scratch: np.ndarray, found: Transactions
+    buf: np.ndarray, state: np.ndarray, scratch: np.ndarray, transactions: Transactions
 ) -> tuple[int, Int]:
     """(transactions, Stop). ``state`` is read and written: see the names with an underscore.
     ``scratch``: the row of an event outside of any transaction, which nobody reads."""
@@ -89,7 +89,7 @@ def _scan(
         state[_POS] = pos
         if phase == _OUTSIDE:
             state[_RESUME] = pos
-            if n == found.numbers.shape[0]:
+            if n == transactions.numbers.shape[0]:
                 return n, Stop.FULL
         if pos == size:
             return n, (Stop.END if phase == _OUTSIDE else Stop.OPEN)
@@ -105,11 +105,11 @@ def _scan(
                 return n, Stop.UNEXPECTED_EVENT
             phase = _OUTSIDE
         if phase == _OUTSIDE and (begins or kind == EventType.QUERY or kind == EventType.INCIDENT):
-            if not _head(buf, pos, end, state, found, n):
+            if not _head(buf, pos, end, state, transactions, n):
                 return n, Stop.MALFORMED_EVENT
             phase = _HEADED
         if not begins:
-            row = scratch if phase == _OUTSIDE else found.numbers[n]
+            row = scratch if phase == _OUTSIDE else transactions.numbers[n]
             phase = _step(buf, pos, end, length, phase, state, row)
             if phase <= _REFUSED:
                 return n, -phase
@@ -133,10 +133,10 @@ def _is_gtid(kind: Int) -> bool:
 
 @jit
 def _head(
-    buf: np.ndarray, pos: int, end: int, state: np.ndarray, found: Transactions, n: int
+    buf: np.ndarray, pos: int, end: int, state: np.ndarray, transactions: Transactions, n: int
 ) -> Any:
     """Begins transaction ``n`` with its first event; before 5.7 that may be a Query."""
-    row, uuid, tag = found.numbers[n], found.uuids[n], found.tags[n]
+    row, uuid, tag = transactions.numbers[n], transactions.uuids[n], transactions.tags[n]
     kind = buf[pos + 4]
     row[:] = 0
     uuid[:] = 0

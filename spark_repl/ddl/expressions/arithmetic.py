@@ -54,9 +54,12 @@ def compute_sum(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     kernel = _KERNELS[node.operator]
     if node.type.result == ResultType.REAL:
         return finite(kernel(left, right))
-    found = kernel(*(_decimal256(one) for one in (left, right)))
-    is_decimal = node.type.result == ResultType.DECIMAL
-    return found.cast(node.type.arrow) if is_decimal else whole(found, node)
+    total = kernel(*(_decimal256(one) for one in (left, right)))
+    return (
+        total.cast(node.type.arrow)
+        if node.type.result == ResultType.DECIMAL
+        else whole(total, node)
+    )
 
 
 def _decimal256(values: pa.Array) -> pa.Array:
@@ -64,22 +67,22 @@ def _decimal256(values: pa.Array) -> pa.Array:
     return values.cast(pa.decimal256(kind.precision, kind.scale))
 
 
-def whole(found: pa.Array, node: Node) -> pa.Array:
+def whole(values: pa.Array, node: Node) -> pa.Array:
     """An INTEGER of the type's range. Raises Unconvertible for one beyond it."""
     low, high = _RANGES[node.type.unsigned]
     edges = (pa.scalar(str(edge)).cast(pa.decimal256(INTEGER_DIGITS, 0)) for edge in (low, high))
     least, most = edges
-    if pc.any(pc.or_(pc.less(found, least), pc.greater(found, most))).as_py():
+    if pc.any(pc.or_(pc.less(values, least), pc.greater(values, most))).as_py():
         sign = " UNSIGNED" if node.type.unsigned else ""
         raise uncertain(f"a BIGINT{sign} value is out of range, which every server refuses")
-    return found.cast(node.type.arrow)
+    return values.cast(node.type.arrow)
 
 
-def finite(found: pa.Array) -> pa.Array:
+def finite(values: pa.Array) -> pa.Array:
     """Raises Unconvertible for doubles that are infinite or none."""
-    if not pc.all(pc.is_finite(found)).as_py() and len(found) > found.null_count:
+    if not pc.all(pc.is_finite(values)).as_py() and len(values) > values.null_count:
         raise uncertain("a DOUBLE value is out of range, which every server refuses")
-    return found
+    return values
 
 
 def build_quotient(operator: str, inputs: Sequence[Node]) -> Node:
@@ -117,10 +120,10 @@ def compute_quotient(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
         return _real_quotient(node, left, right)
     if node.operator == "/":
         scale, (kept, shown) = node.type.scale, node.detail
-        found = _scaled(divided(left, right, kept), kept)
+        decimals = _scaled(divided(left, right, kept), kept)
         if kept > shown:
-            found = pc.round(found, shown, "half_towards_infinity")
-        return found.cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(node.type.arrow)
+            decimals = pc.round(decimals, shown, "half_towards_infinity")
+        return decimals.cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(node.type.arrow)
     quotient = divided(left, right, 0)
     if node.operator == "DIV":
         return whole(quotient, node)
@@ -140,8 +143,8 @@ def unscaled(values: pa.Array) -> pa.Array:
     digits = values.type.precision
     wide = values.cast(pa.decimal256(_ARROW_DIGITS, values.type.scale))
     kind = pa.decimal256(_ARROW_DIGITS, 0)
-    found = pa.Array.from_buffers(kind, len(wide), wide.buffers(), wide.null_count, wide.offset)
-    return found.cast(pa.decimal256(digits, 0))
+    numbers = pa.Array.from_buffers(kind, len(wide), wide.buffers(), wide.null_count, wide.offset)
+    return numbers.cast(pa.decimal256(digits, 0))
 
 
 def _scaled(digits: pa.Array, scale: int) -> pa.Array:
@@ -199,8 +202,8 @@ def build_negation(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_negation(node: Node, values: pa.Array) -> pa.Array:
-    found = pc.negate(values)
-    return whole(found, node) if node.type.result == ResultType.INTEGER else found
+    negated = pc.negate(values)
+    return whole(negated, node) if node.type.result == ResultType.INTEGER else negated
 
 
 def build_absolute(operator: str, inputs: Sequence[Node]) -> Node:
@@ -209,5 +212,5 @@ def build_absolute(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_absolute(node: Node, values: pa.Array) -> pa.Array:
-    found = pc.abs(values)
-    return whole(found, node) if node.type.result == ResultType.INTEGER else found
+    magnitudes = pc.abs(values)
+    return whole(magnitudes, node) if node.type.result == ResultType.INTEGER else magnitudes

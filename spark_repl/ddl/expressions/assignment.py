@@ -133,13 +133,13 @@ def _stored(values: pa.Array, column: Column) -> pa.Array:
 def _clipped(values: pa.Array, column: Column, session: Session) -> pa.Array:
     """Decimals as integers: an unsigned column has them up to 64 bits. Raises Unconvertible."""
     room = pa.decimal256(min(values.type.precision + 1, 76), values.type.scale)
-    found = rounded(values.cast(room), 0).cast(INTEGRAL)
+    integers = rounded(values.cast(room), 0).cast(INTEGRAL)
     low, high = (pa.scalar(str(edge)).cast(INTEGRAL) for edge in integer_range(column))
-    under, over = pc.less(found, low), pc.greater(found, high)
+    under, over = pc.less(integers, low), pc.greater(integers, high)
     if session.is_strict and pc.any(pc.or_(under, over)).as_py():
         raise uncertain("a number is out of range, which a strict server refuses")
-    found = pc.if_else(under, low, pc.if_else(over, high, found))
-    return found.cast(pa.decimal128(20, 0))
+    integers = pc.if_else(under, low, pc.if_else(over, high, integers))
+    return integers.cast(pa.decimal128(20, 0))
 
 
 def _check_real(values: pa.Array) -> None:

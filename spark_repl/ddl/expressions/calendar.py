@@ -28,20 +28,20 @@ _AMOUNT_MAX = 1_000_000
 
 
 def _micros(values: pa.Array) -> np.ndarray:
-    found: np.ndarray = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    return found
+    micros: np.ndarray = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return micros
 
 
 def _missing(*values: pa.Array) -> np.ndarray:
     there = [one.is_null().to_numpy(zero_copy_only=False) for one in values]
-    found: np.ndarray = np.logical_or.reduce(there)
-    return found
+    missing: np.ndarray = np.logical_or.reduce(there)
+    return missing
 
 
 def build_part(operator: str, inputs: Sequence[Node]) -> Node:
     (value,) = inputs
-    found = clock(value) if operator in _CLOCK else moment(value)
-    return Node(operator, replace(BIGINT, digits=7, unsigned=operator == "YEAR"), (found,))
+    operand = clock(value) if operator in _CLOCK else moment(value)
+    return Node(operator, replace(BIGINT, digits=7, unsigned=operator == "YEAR"), (operand,))
 
 
 _PARTS: dict[str, Callable[[pa.Array], pa.Array]] = {
@@ -66,8 +66,8 @@ def compute_part(node: Node, values: pa.Array) -> pa.Array:
         return _PARTS[node.operator](values).cast(pa.int64()).cast(node.type.arrow)
     micros = _micros(values)
     is_time = node.inputs[0].type.result == ResultType.TIME
-    found = _CLOCK[node.operator](np.abs(micros) if is_time else micros % DAY)
-    return pa.array(found, mask=_missing(values)).cast(node.type.arrow)
+    parts = _CLOCK[node.operator](np.abs(micros) if is_time else micros % DAY)
+    return pa.array(parts, mask=_missing(values)).cast(node.type.arrow)
 
 
 def build_week(operator: str, inputs: Sequence[Node]) -> Node:
@@ -83,8 +83,8 @@ def build_week(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_week(node: Node, values: pa.Array) -> pa.Array:
-    """As the server's calc_week() has it: the bits of a mode are 1, weeks begin on Monday; 2, days
-    before the first week are of the last year's; 4, which week is the first."""
+    """The weeks of the server's calc_week(): the bits of a mode are 1, weeks begin on Monday; 2,
+    days before the first week are of the last year's; 4, which week is the first."""
     mode = node.detail if node.detail & 1 else node.detail ^ 4
     of_year = bool(mode & 2) or node.operator == "YEARWEEK"
     days = _micros(values).view("datetime64[us]").astype("datetime64[D]")
@@ -125,10 +125,10 @@ def build_days(operator: str, inputs: Sequence[Node]) -> Node:
 def compute_days(node: Node, first: pa.Array, second: pa.Array | None = None) -> pa.Array:
     days = _micros(first) // DAY
     if second is None:
-        found = days + _EPOCH_DAYS
-        return pa.array(found, mask=_missing(first)).cast(node.type.arrow)
-    found = days - _micros(second) // DAY
-    return pa.array(found, mask=_missing(first, second)).cast(node.type.arrow)
+        counts = days + _EPOCH_DAYS
+        return pa.array(counts, mask=_missing(first)).cast(node.type.arrow)
+    counts = days - _micros(second) // DAY
+    return pa.array(counts, mask=_missing(first, second)).cast(node.type.arrow)
 
 
 def build_date(operator: str, inputs: Sequence[Node]) -> Node:
@@ -153,14 +153,14 @@ def build_interval(operator: str, inputs: Sequence[Node], unit: str) -> Node:
     value, amount = inputs
     if value.type.result == ResultType.TEXT:
         raise NotComputed("an interval beside text is not computed here")
-    found, number = moment(value), exact(amount)
+    start, number = moment(value), exact(amount)
     if number.type.result != ResultType.INTEGER or number.type.unsigned:
         raise NotComputed("an interval that is no signed integer is not computed here")
-    kind = found.type
+    kind = start.type
     if unit in _UNITS and unit not in ("DAY", "WEEK"):
         scale = 6 if unit == "MICROSECOND" else kind.scale
         kind = ValueType(ResultType.DATETIME, scale=scale)
-    return Node(operator, kind, (found, number), unit)
+    return Node(operator, kind, (start, number), unit)
 
 
 def compute_interval(node: Node, values: pa.Array, amounts: pa.Array) -> pa.Array:
@@ -174,13 +174,13 @@ def compute_interval(node: Node, values: pa.Array, amounts: pa.Array) -> pa.Arra
     if (np.abs(numbers) > limit).any():
         raise uncertain("an interval is longer than is computed here")
     if unit in _UNITS:
-        found = micros + numbers * _UNITS[unit]
+        later = micros + numbers * _UNITS[unit]
     else:
-        found = _months_later(micros, numbers * _MONTHS[unit])
-    if (found[~missing] < _FIRST).any():
+        later = _months_later(micros, numbers * _MONTHS[unit])
+    if (later[~missing] < _FIRST).any():
         raise uncertain("a date before the year 1")
-    missing = missing | (found >= _END)
-    return pa.array(np.where(missing, 0, found), pa.timestamp("us"), mask=missing)
+    missing = missing | (later >= _END)
+    return pa.array(np.where(missing, 0, later), pa.timestamp("us"), mask=missing)
 
 
 def _months_later(micros: np.ndarray, months: np.ndarray) -> np.ndarray:
@@ -190,8 +190,8 @@ def _months_later(micros: np.ndarray, months: np.ndarray) -> np.ndarray:
     later = begin + months
     last = (later + 1).astype("datetime64[D]") - 1
     there = np.minimum(later.astype("datetime64[D]") + (days - begin.astype("datetime64[D]")), last)
-    found: np.ndarray = there.astype("datetime64[us]").view(np.int64) + micros % DAY
-    return found
+    moments: np.ndarray = there.astype("datetime64[us]").view(np.int64) + micros % DAY
+    return moments
 
 
 BUILT: dict[str, Callable[[str, Sequence[Node]], Node]] = {

@@ -35,10 +35,10 @@ def build_cast(inputs: Sequence[Node], words: Sequence[str]) -> Node:
         return _integer(value, unsigned=kind == "UNSIGNED")
     if kind == "DECIMAL":
         precision, scale = ([*sizes, 0] if sizes else [10, 0])[:2]
-        found = numeric(value)
-        if found.type.result == ResultType.REAL and value.type.result == ResultType.TEXT:
+        operand = numeric(value)
+        if operand.type.result == ResultType.REAL and value.type.result == ResultType.TEXT:
             raise NotComputed("CAST of text AS DECIMAL is not computed here")
-        return Node("CAST DECIMAL", decimal(precision or 10, scale), (found,))
+        return Node("CAST DECIMAL", decimal(precision or 10, scale), (operand,))
     if kind in ("DOUBLE", "REAL"):
         return real(value)
     if kind == "CHAR":
@@ -61,21 +61,21 @@ def _integer(value: Node, *, unsigned: bool) -> Node:
     kind = UNSIGNED if unsigned else BIGINT
     if value.type.result == ResultType.TEXT and value.type.source != "ENUM":
         return Node("CAST TEXT", kind, (value,))
-    found = numeric(value)
-    if value.type.result in TEMPORAL and found.type.scale:
+    operand = numeric(value)
+    if value.type.result in TEMPORAL and operand.type.scale:
         raise NotComputed("CAST of a fraction of seconds is not computed here")
-    return Node("CAST INTEGER", kind, (found,))
+    return Node("CAST INTEGER", kind, (operand,))
 
 
 def _char(value: Node, sizes: Sequence[int], charset: str) -> Node:
-    found = text(value)
-    is_bytes = found.type.result == ResultType.BYTES
-    if is_bytes or charset not in ("", "utf8mb4", found.type.charset):
+    operand = text(value)
+    is_bytes = operand.type.result == ResultType.BYTES
+    if is_bytes or charset not in ("", "utf8mb4", operand.type.charset):
         raise NotComputed("CAST from or to such a character set is not computed here")
-    if charset == "" and found.type.charset not in ("", "utf8mb4", "utf8mb3"):
+    if charset == "" and operand.type.charset not in ("", "utf8mb4", "utf8mb3"):
         charset = "?"
-    kind = replace(found.type, charset=charset, source="")
-    return Node("CAST CHAR", kind, (found,), sizes[0] if sizes else None)
+    kind = replace(operand.type, charset=charset, source="")
+    return Node("CAST CHAR", kind, (operand,), sizes[0] if sizes else None)
 
 
 def cast_integer(node: Node, values: pa.Array) -> pa.Array:
@@ -100,11 +100,11 @@ def cast_integer(node: Node, values: pa.Array) -> pa.Array:
 
 def _rounded_integer(node: Node, values: pa.Array) -> pa.Array:
     room = pa.decimal256(min(values.type.precision + 1, 76), values.type.scale)
-    found = pc.round(values.cast(room), 0, "half_towards_infinity")
+    integers = pc.round(values.cast(room), 0, "half_towards_infinity")
     low = 0 if node.type.unsigned else -(1 << 63)
     edges = (pa.scalar(Decimal(one), pa.decimal256(76 - room.scale, 0)) for one in (low, 1 << 63))
     least, most = (one.cast(pa.decimal256(76, room.scale)) for one in edges)
-    wide = found.cast(pa.decimal256(76, room.scale))
+    wide = integers.cast(pa.decimal256(76, room.scale))
     if pc.any(pc.or_(pc.less(wide, least), pc.greater_equal(wide, most))).as_py():
         raise uncertain("a number has no room in 64 bits")
     return wide.cast(node.type.arrow)
@@ -157,10 +157,10 @@ def cast_datetime(node: Node, values: pa.Array) -> pa.Array:
     """Fractions are rounded; the year 10000 is refused."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    found = rounded(micros + _END, node.type.scale, False) - _END
-    if (found >= _END).any():
+    moments = rounded(micros + _END, node.type.scale, False) - _END
+    if (moments >= _END).any():
         raise uncertain("a moment is rounded to the year 10000")
-    return pa.array(found, pa.timestamp("us"), mask=missing)
+    return pa.array(moments, pa.timestamp("us"), mask=missing)
 
 
 COMPUTED: dict[str, Callable[..., pa.Array]] = {

@@ -73,24 +73,24 @@ Evaluate = Callable[[Node, "InputRows"], pa.Array]
 
 def evaluate_case(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
     """Each branch over the rows that take it alone: the others may be beyond its range."""
-    left, found = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
+    left, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     *pairs, otherwise = node.inputs
     for condition, branch in zip(pairs[::2], pairs[1::2], strict=True):
         holds = pc.fill_null(evaluate(condition, rows.at(left)), False)
         taken = np.asarray(holds.to_numpy(zero_copy_only=False), np.bool_)
-        found = _put(found, left[taken], evaluate(branch, rows.at(left[taken])))
+        results = _put(results, left[taken], evaluate(branch, rows.at(left[taken])))
         left = left[~taken]
-    return _put(found, left, evaluate(otherwise, rows.at(left)))
+    return _put(results, left, evaluate(otherwise, rows.at(left)))
 
 
 def evaluate_coalesce(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
-    left, found = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
+    left, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     for branch in node.inputs:
         values = evaluate(branch, rows.at(left))
         there = values.is_valid().to_numpy(zero_copy_only=False)
-        found = _put(found, left[there], values.filter(pa.array(there)))
+        results = _put(results, left[there], values.filter(pa.array(there)))
         left = left[~there]
-    return found
+    return results
 
 
 def _put(into: pa.Array, places: np.ndarray, values: pa.Array) -> pa.Array:

@@ -83,33 +83,33 @@ def _same_scale(inputs: list[Node]) -> list[Node]:
 def _literals_as(inputs: Sequence[Node], there: set[ResultType]) -> list[Node]:
     """Text beside what is none: a literal as the others are, text of rows as a double."""
     others = there - {ResultType.TEXT}
-    found = []
+    operands = []
     for one in inputs:
         if one.type.result != ResultType.TEXT:
-            found.append(one)
+            operands.append(one)
         elif others <= _NUMBERS and not one.is_literal:
-            found.append(real(one))
+            operands.append(real(one))
         elif not one.is_literal or one.detail is None:
             raise NotComputed("a comparison of text with another type is not computed here")
         elif others == {ResultType.REAL}:
-            found.append(real(one))
+            operands.append(real(one))
         elif others == {ResultType.INTEGER} and _PLAIN_WHOLE.fullmatch(one.detail):
-            found.append(_signed(one.detail))
+            operands.append(_signed(one.detail))
         elif others <= MOMENTS:
-            found.append(moment_of(one.detail))
+            operands.append(moment_of(one.detail))
         elif others == {ResultType.TIME}:
-            found.append(time_of(one.detail))
+            operands.append(time_of(one.detail))
         elif others == {ResultType.BYTES} and one.detail.isascii():
-            found.append(as_bytes(one))
+            operands.append(as_bytes(one))
         else:
             raise NotComputed(f"a comparison with the text {one.detail!r} is not computed here")
-    return found
+    return operands
 
 
 def _signed(text: str) -> Node:
-    found = number(text.removeprefix("-"))
-    value = -found.detail if text[0] == "-" else found.detail
-    return Node("literal", found.type, detail=value)
+    magnitude = number(text.removeprefix("-"))
+    value = -magnitude.detail if text[0] == "-" else magnitude.detail
+    return Node("literal", magnitude.type, detail=value)
 
 
 def build_comparison(operator: str, inputs: Sequence[Node]) -> Node:
@@ -128,13 +128,13 @@ def compute_comparison(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
             same = _same_by(collation, left, right)
         else:
             same = _same_texts(node, left, right)
-        found = pc.invert(same) if node.operator == "<>" else same
+        truths = pc.invert(same) if node.operator == "<>" else same
     else:
-        found = _KERNELS[node.operator](*_alike(left, right))
+        truths = _KERNELS[node.operator](*_alike(left, right))
     if node.operator != "<=>":
-        return found
+        return truths
     missing = pc.and_(left.is_null(), right.is_null())
-    return pc.or_(pc.fill_null(found, False), missing)
+    return pc.or_(pc.fill_null(truths, False), missing)
 
 
 def _alike(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -177,20 +177,20 @@ def _same_texts(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     plain = pc.match_substring_regex(texts, "^[ -~]*$")
     other = pc.and_(plain, pc.match_substring_regex(pc.ascii_lower(texts), f"[^{letters}]"))
     left_over = pc.invert(pc.fill_null(other, False))
-    found = each_pair(same_text, left.filter(left_over), right.filter(left_over))
+    equal = each_pair(same_text, left.filter(left_over), right.filter(left_over))
     differ = pa.array([False] * len(texts), pa.bool_())
-    return pc.replace_with_mask(differ, left_over, found)
+    return pc.replace_with_mask(differ, left_over, equal)
 
 
 def each_pair(function: Callable[[Any, Any], bool], left: pa.Array, right: pa.Array) -> pa.Array:
     """``function`` of each distinct pair of values that are not NULL."""
     known: dict[tuple[Any, Any], bool | None] = {}
-    found = []
+    answers = []
     for pair in zip(left.to_pylist(), right.to_pylist(), strict=True):
         if pair not in known:
             known[pair] = None if None in pair else function(*pair)
-        found.append(known[pair])
-    return pa.array(found, pa.bool_())
+        answers.append(known[pair])
+    return pa.array(answers, pa.bool_())
 
 
 def same_text(one: str, other: str) -> bool:
@@ -215,8 +215,8 @@ def build_in(operator: str, inputs: Sequence[Node]) -> Node:
     value, *others = inputs
     if not others:
         raise NotComputed("IN () is not understood")
-    found = [build_comparison("=", (value, other)) for other in others]
-    return found[0] if len(found) == 1 else Node("OR", TRUTH, tuple(found))
+    comparisons = [build_comparison("=", (value, other)) for other in others]
+    return comparisons[0] if len(comparisons) == 1 else Node("OR", TRUTH, tuple(comparisons))
 
 
 def build_logic(operator: str, inputs: Sequence[Node]) -> Node:

@@ -87,10 +87,10 @@ def build_crc32(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_crc32(node: Node, values: pa.Array) -> pa.Array:
-    found = by_distinct(
+    checksums = by_distinct(
         values, lambda raw: (None if raw is None else zlib.crc32(raw), True), pa.int64()
     )
-    return found.values.cast(node.type.arrow)
+    return checksums.values.cast(node.type.arrow)
 
 
 BUILT: dict[str, Callable[[str, Sequence[Node]], Node]] = {

@@ -63,8 +63,8 @@ def evaluate(node: Node, rows: InputRows) -> pa.Array:
     if (lazy := LAZY.get(node.operator)) is not None:
         return lazy(node, rows, evaluate)
     values = [evaluate(one, rows) for one in node.inputs]
-    found = _COMPUTED[node.operator](node, *values)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    column = _COMPUTED[node.operator](node, *values)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> pa.Array:

@@ -50,10 +50,10 @@ def part(text: str, path: Path) -> str | None:
                 if step:
                     return None
                 continue
-            found = _elements(text)
-            if step >= len(found):
+            elements = _elements(text)
+            if step >= len(elements):
                 return None
-            text = found[step]
+            text = elements[step]
         else:
             members = _members(text) if opening == "{" else {}
             if step not in members:
@@ -63,23 +63,23 @@ def part(text: str, path: Path) -> str | None:
 
 
 def _elements(text: str) -> list[str]:
-    found, at = [], 1
+    elements, at = [], 1
     while text[at] != "]":
         _, end = _DECODER.raw_decode(text, at)
-        found.append(text[at:end])
+        elements.append(text[at:end])
         at = end + 2 if text[end] == "," else end
-    return found
+    return elements
 
 
 def _members(text: str) -> dict[str, str]:
-    found, at = {}, 1
+    members, at = {}, 1
     while text[at] != "}":
         name, end = _DECODER.raw_decode(text, at)
         begin = end + 2
         _, end = _DECODER.raw_decode(text, begin)
-        found[name] = text[begin:end]
+        members[name] = text[begin:end]
         at = end + 2 if text[end] == "," else end
-    return found
+    return members
 
 
 def _document(node: Node) -> Node:
@@ -123,11 +123,11 @@ def build_length(operator: str, inputs: Sequence[Node]) -> Node:
 
 def compute_length(node: Node, values: pa.Array) -> pa.Array:
     def length(text: str | None) -> tuple[int | None, bool]:
-        found = None if text is None else part(text, node.detail)
-        if found is None:
+        piece = None if text is None else part(text, node.detail)
+        if piece is None:
             return None, True
         sizes = {"[": _elements, "{": _members}
-        return (len(sizes[found[0]](found)) if found[0] in sizes else 1), True
+        return (len(sizes[piece[0]](piece)) if piece[0] in sizes else 1), True
 
     return by_distinct(values, length, pa.int64()).values.cast(node.type.arrow)
 

@@ -41,12 +41,12 @@ def literal(syntax: Syntax) -> Node:
         return Node("literal", ValueType(ResultType.BYTES, source="HEX"), detail=raw)
     text, said = syntax.words
     if syntax.name == "moment":
-        found = time_of(text) if said == "TIME" else moment_of(text)
-        if said == "TIMESTAMP" and found.type.result == ResultType.DATE:
-            return replace(found, type=ValueType(ResultType.DATETIME))
-        if found.type.result.name != {"TIMESTAMP": "DATETIME"}.get(said, said):
+        node = time_of(text) if said == "TIME" else moment_of(text)
+        if said == "TIMESTAMP" and node.type.result == ResultType.DATE:
+            return replace(node, type=ValueType(ResultType.DATETIME))
+        if node.type.result.name != {"TIMESTAMP": "DATETIME"}.get(said, said):
             raise NotComputed(f"{said} {text!r} is not understood")
-        return found
+        return node
     if said == "binary":
         return Node("literal", ValueType(ResultType.BYTES), detail=_raw(text))
     if any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -89,10 +89,10 @@ def moment_of(text: str) -> Node:
             raise ValueError(text)
         parts = [int(part or 0) for part in match.groups()[:6]]
         fraction = match[7] or ""
-        found = datetime.datetime(*parts, int(fraction.ljust(6, "0") or 0))  # type: ignore[arg-type,call-arg]
+        moment = datetime.datetime(*parts, int(fraction.ljust(6, "0") or 0))  # type: ignore[arg-type,call-arg]
     except ValueError as error:
         raise NotComputed(f"{text!r} as a date is not understood") from error
-    micros = (found - _START) // datetime.timedelta(microseconds=1)
+    micros = (moment - _START) // datetime.timedelta(microseconds=1)
     result = ResultType.DATE if match[4] is None else ResultType.DATETIME
     return Node("literal", ValueType(result, scale=len(fraction)), detail=micros)
 

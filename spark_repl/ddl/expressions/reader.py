@@ -43,12 +43,12 @@ def read(text: str, sql_mode: int | None) -> Syntax:
 def _read(text: str, sql_mode: int) -> Syntax:
     try:
         cursor = Cursor(tokens(text, sql_mode))
-        found = _Reader(cursor, sql_mode).expression()
+        syntax = _Reader(cursor, sql_mode).expression()
     except StatementError as error:
         raise NotComputed(error.message) from error
     if not cursor.done():
         raise NotComputed(f"it is not understood from {cursor.rest()}")
-    return found
+    return syntax
 
 
 class _Reader:
@@ -65,10 +65,10 @@ class _Reader:
         return [] if cursor.done() else [self.whole(part) for part in cursor.parts()]
 
     def whole(self, cursor: Cursor) -> Syntax:
-        found = self.within(cursor).expression()
+        syntax = self.within(cursor).expression()
         if not cursor.done():
             raise NotComputed(f"it is not understood from {cursor.rest()}")
-        return found
+        return syntax
 
     def expression(self) -> Syntax:
         concat = bool(self._mode & PIPES_AS_CONCAT)
@@ -83,10 +83,10 @@ class _Reader:
     def _chain(
         self, inner: Callable[[], Syntax], name: str, words: Sequence[str], marks: Sequence[str]
     ) -> Syntax:
-        found = inner()
+        left = inner()
         while self._cursor.word(*words) or self._marks(marks):
-            found = Syntax(name, (found, inner()))
-        return found
+            left = Syntax(name, (left, inner()))
+        return left
 
     def _not(self) -> Syntax:
         if not self._mode & HIGH_NOT_PRECEDENCE and self._cursor.word("NOT"):
@@ -94,47 +94,47 @@ class _Reader:
         return self._is()
 
     def _is(self) -> Syntax:
-        found = self._comparison()
+        syntax = self._comparison()
         while self._cursor.word("IS"):
             negated = bool(self._cursor.word("NOT"))
             what = self._cursor.word("NULL", "TRUE", "FALSE", "UNKNOWN")
             if not what:
                 raise NotComputed(f"IS is not understood before {self._cursor.rest()}")
-            found = Syntax("IS NULL" if what in ("NULL", "UNKNOWN") else f"IS {what}", (found,))
-            found = Syntax("NOT", (found,)) if negated else found
-        return found
+            syntax = Syntax("IS NULL" if what in ("NULL", "UNKNOWN") else f"IS {what}", (syntax,))
+            syntax = Syntax("NOT", (syntax,)) if negated else syntax
+        return syntax
 
     def _comparison(self) -> Syntax:
-        found = self._predicate()
+        left = self._predicate()
         while mark := self._marks(_COMPARISONS):
-            found = Syntax("<>" if mark == "!=" else mark, (found, self._predicate()))
-        return found
+            left = Syntax("<>" if mark == "!=" else mark, (left, self._predicate()))
+        return left
 
     def _predicate(self) -> Syntax:
-        found = self._bits(0)
+        syntax = self._bits(0)
         cursor = self._cursor
         negated = bool(cursor.word("NOT"))
         if cursor.word("IN"):
-            found = Syntax("IN", (found, *self.parts(cursor.parentheses())))
+            syntax = Syntax("IN", (syntax, *self.parts(cursor.parentheses())))
         elif cursor.word("BETWEEN"):
             low = self._bits(0)
             cursor.expect("AND")
-            found = Syntax("BETWEEN", (found, low, self._predicate()))
+            syntax = Syntax("BETWEEN", (syntax, low, self._predicate()))
         elif negated or cursor.at("LIKE", "REGEXP", "RLIKE", "MEMBER", "SOUNDS"):
             raise NotComputed(f"{cursor.rest().split()[0]} is not computed here")
-        return Syntax("NOT", (found,)) if negated else found
+        return Syntax("NOT", (syntax,)) if negated else syntax
 
     def _bits(self, level: int) -> Syntax:
         if level == len(_BITS):
             return self._concatenation()
-        found = self._first_interval() if level == _SUMS else self._bits(level + 1)
+        left = self._first_interval() if level == _SUMS else self._bits(level + 1)
         while operator := self._operator(level):
             if level == _SUMS and self._cursor.at(INTERVAL):
                 amount, unit = interval(self, self._cursor)
-                found = Syntax(f"{operator} INTERVAL", (found, amount), (unit,))
+                left = Syntax(f"{operator} INTERVAL", (left, amount), (unit,))
             else:
-                found = Syntax(operator, (found, self._bits(level + 1)))
-        return found
+                left = Syntax(operator, (left, self._bits(level + 1)))
+        return left
 
     def _first_interval(self) -> Syntax:
         """INTERVAL n unit + moment, or what stands in its place."""
@@ -152,10 +152,10 @@ class _Reader:
         return "MOD" if mark == "%" else mark
 
     def _concatenation(self) -> Syntax:
-        found = self._unary()
+        left = self._unary()
         while self._mode & PIPES_AS_CONCAT and self._marks(("||",)):
-            found = Syntax("CONCAT", (found, self._unary()))
-        return found
+            left = Syntax("CONCAT", (left, self._unary()))
+        return left
 
     def _unary(self) -> Syntax:
         cursor = self._cursor
@@ -178,13 +178,13 @@ class _Reader:
         token = cursor.peek()
         if token is None or token.kind not in (NAME, NUMBER, STRING, WORD):
             raise NotComputed(f"it is not understood from {cursor.rest()}")
-        found = call(self, cursor)
+        syntax = call(self, cursor)
         if cursor.at("COLLATE"):
             raise NotComputed("COLLATE is not computed here")
         while arrow := self._marks(("->>", "->")):
-            found = Syntax("JSON_EXTRACT", (found, Syntax("string", words=(cursor.string(), ""))))
-            found = Syntax("JSON_UNQUOTE", (found,)) if arrow == "->>" else found
-        return found
+            syntax = Syntax("JSON_EXTRACT", (syntax, Syntax("string", words=(cursor.string(), ""))))
+            syntax = Syntax("JSON_UNQUOTE", (syntax,)) if arrow == "->>" else syntax
+        return syntax
 
     def _marks(self, among: Sequence[str], unlike: Sequence[str] = ()) -> str:
         """Takes one of these operators, each of one or more marks, if it comes next."""
@@ -198,5 +198,5 @@ class _Reader:
         return ""
 
     def _at(self, marks: str) -> bool:
-        found = [self._cursor.peek(i) for i in range(len(marks))]
-        return all(t is not None and t.raw == m for t, m in zip(found, marks, strict=True))
+        following = [self._cursor.peek(i) for i in range(len(marks))]
+        return all(t is not None and t.raw == m for t, m in zip(following, marks, strict=True))

@@ -43,8 +43,8 @@ def build_whole(operator: str, inputs: Sequence[Node]) -> Node:
 def compute_whole(node: Node, values: pa.Array) -> pa.Array:
     if node.type.result == ResultType.INTEGER and values.type == node.type.arrow:
         return values
-    found = (pc.floor if node.operator == "FLOOR" else pc.ceil)(_roomy(values))
-    return found if node.type.result == ResultType.REAL else found.cast(node.type.arrow)
+    wholes = (pc.floor if node.operator == "FLOOR" else pc.ceil)(_roomy(values))
+    return wholes if node.type.result == ResultType.REAL else wholes.cast(node.type.arrow)
 
 
 def _roomy(values: pa.Array) -> pa.Array:
@@ -58,11 +58,11 @@ def _roomy(values: pa.Array) -> pa.Array:
 def build_round(operator: str, inputs: Sequence[Node]) -> Node:
     """ROUND, TRUNCATE; to a number of digits that is written in the expression."""
     value, *rest = inputs
-    found = numeric(value)
+    operand = numeric(value)
     digits = constant(rest[0]) if rest else 0
     if digits is None or abs(digits) > DECIMAL_SCALE:
         raise NotComputed(f"{operator} to digits that are no plain number is not computed here")
-    kind = found.type
+    kind = operand.type
     if kind.result == ResultType.INTEGER and digits < 0:
         raise NotComputed(f"{operator} in front of the point is not computed here")
     if kind.result == ResultType.DECIMAL:
@@ -70,7 +70,7 @@ def build_round(operator: str, inputs: Sequence[Node]) -> Node:
             raise NotComputed(f"{operator} in front of the point is not computed here")
         scale = min(digits, kind.scale)
         kind = decimal(kind.whole + 1 + scale, scale, loose=kind.loose or digits > kind.scale)
-    return Node(operator, replace(kind, source=""), (found,), digits)
+    return Node(operator, replace(kind, source=""), (operand,), digits)
 
 
 def compute_round(node: Node, values: pa.Array) -> pa.Array:
@@ -80,20 +80,20 @@ def compute_round(node: Node, values: pa.Array) -> pa.Array:
     if kind.result == ResultType.REAL:
         return _round_real(node, values)
     mode = "half_towards_infinity" if node.operator == "ROUND" else "towards_zero"
-    found = pc.round(_roomy(values), min(digits, kind.scale), mode)
-    return found.cast(kind.arrow)
+    rounded = pc.round(_roomy(values), min(digits, kind.scale), mode)
+    return rounded.cast(kind.arrow)
 
 
 def _round_real(node: Node, values: pa.Array) -> pa.Array:
-    """As the server's C code does: to the nearest even where it lies between two."""
+    """Rounds as the server's C code does: to the nearest even where it lies between two."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     number = np.asarray(pc.fill_null(values, 0.0))
     factor = float(f"1e{abs(node.detail)}")
     with np.errstate(over="ignore"):
         raised = number / factor if node.detail < 0 else number * factor
     cut = np.rint(raised) if node.operator == "ROUND" else np.trunc(raised)
-    found = cut * factor if node.detail < 0 else cut / factor
-    return pa.array(np.where(np.isinf(raised), number, found), mask=missing)
+    rounded = cut * factor if node.detail < 0 else cut / factor
+    return pa.array(np.where(np.isinf(raised), number, rounded), mask=missing)
 
 
 def build_sign(operator: str, inputs: Sequence[Node]) -> Node:
@@ -123,21 +123,21 @@ def compute_power(node: Node, base: pa.Array, power: pa.Array) -> pa.Array:
     x, y = (np.where(missing, 1.0, np.asarray(pc.fill_null(v, 1.0))) for v in (base, power))
     whole = (x == np.rint(x)) & (y == np.rint(y)) & (y >= 0)
     with np.errstate(all="ignore"):
-        found = np.power(x, y)
-    if not (whole & (np.abs(found) < _EXACT_POWER)).all():
+        powers = np.power(x, y)
+    if not (whole & (np.abs(powers) < _EXACT_POWER)).all():
         raise uncertain("the last digit of a power may depend on the source's machine")
-    return pa.array(np.rint(found), mask=missing)
+    return pa.array(np.rint(powers), mask=missing)
 
 
 def build_bits(operator: str, inputs: Sequence[Node]) -> Node:
     """& | ^ ~ << >>, of integers."""
-    found = []
+    operands = []
     for one in inputs:
         node = exact(one)
         if node.type.result != ResultType.INTEGER:
             raise NotComputed(f"{operator} of decimals is not computed here")
-        found.append(node)
-    return Node(operator, UNSIGNED, tuple(found))
+        operands.append(node)
+    return Node(operator, UNSIGNED, tuple(operands))
 
 
 def _bits(values: pa.Array) -> np.ndarray:
@@ -147,8 +147,8 @@ def _bits(values: pa.Array) -> np.ndarray:
     positive = pc.if_else(negative, zero(values.type), values)
     below = pc.fill_null(signed.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     above = pc.fill_null(positive.cast(pa.uint64()), 0).to_numpy(zero_copy_only=False)
-    found: np.ndarray = below.view(np.uint64) | above
-    return found
+    bits: np.ndarray = below.view(np.uint64) | above
+    return bits
 
 
 def _shift(values: np.ndarray, counts: np.ndarray, *, left: bool) -> np.ndarray:
@@ -169,8 +169,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
 
 def compute_bits(node: Node, *values: pa.Array) -> pa.Array:
     missing = np.logical_or.reduce([one.is_null().to_numpy(zero_copy_only=False) for one in values])
-    found = _KERNELS[node.operator](*(_bits(one) for one in values))
-    return pa.array(found, pa.uint64(), mask=missing).cast(node.type.arrow)
+    bits = _KERNELS[node.operator](*(_bits(one) for one in values))
+    return pa.array(bits, pa.uint64(), mask=missing).cast(node.type.arrow)
 
 
 BUILT: dict[str, Callable[[str, Sequence[Node]], Node]] = {

@@ -68,8 +68,10 @@ def build_each(operator: str, inputs: Sequence[Node]) -> Node:
         raise NotComputed(f"{operator} of {len(inputs)} values is not computed here")
     kind, texts = alike([one for one, sort in zip(inputs, form, strict=True) if sort == "t"])
     left = iter(texts)
-    found = [next(left) if f == "t" else integer(one) for one, f in zip(inputs, form, strict=True)]
-    return Node(operator, plain_text_type(kind), tuple(found))
+    operands = [
+        next(left) if f == "t" else integer(one) for one, f in zip(inputs, form, strict=True)
+    ]
+    return Node(operator, plain_text_type(kind), tuple(operands))
 
 
 def compute_each(node: Node, *values: pa.Array) -> pa.Array:

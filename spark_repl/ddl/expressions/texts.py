@@ -25,32 +25,32 @@ _CASED = frozenset(("utf8mb4", "utf8mb3", "latin1"))
 def each(function: Callable[..., Any], kind: pa.DataType, *arrays: pa.Array) -> pa.Array:
     """``function`` of each distinct row of values, NULL where one of them is."""
     known: dict[tuple[Any, ...], Any] = {}
-    found = []
+    results = []
     for row in zip(*(one.to_pylist() for one in arrays), strict=True):
         if row not in known:
             known[row] = None if None in row else function(*row)
-        found.append(known[row])
-    return pa.array(found, kind)
+        results.append(known[row])
+    return pa.array(results, kind)
 
 
 def integer(node: Node) -> Node:
     """A number of characters. Raises NotComputed for what is no integer."""
-    found = exact(node)
-    if found.type.result != ResultType.INTEGER:
+    number = exact(node)
+    if number.type.result != ResultType.INTEGER:
         raise NotComputed("a number of characters that is no integer is not computed here")
-    return found
+    return number
 
 
 def alike(inputs: Sequence[Node], *, mixed: bool = False) -> tuple[ValueType, list[Node]]:
     """Text in one character set; bytes, where one of them is bytes (``mixed``: or text). Raises
     NotComputed."""
-    found = [text(one) for one in inputs]
-    there = {one.type.result for one in found}
+    operands = [text(one) for one in inputs]
+    there = {one.type.result for one in operands}
     if not mixed and len(there) > 1:
         raise NotComputed("text and bytes in one function are not computed here")
     if ResultType.BYTES in there:
-        return ValueType(ResultType.BYTES), [as_bytes(one) for one in found]
-    return text_type(found), found
+        return ValueType(ResultType.BYTES), [as_bytes(one) for one in operands]
+    return text_type(operands), operands
 
 
 def plain_text_type(kind: ValueType) -> ValueType:
@@ -59,8 +59,8 @@ def plain_text_type(kind: ValueType) -> ValueType:
 
 
 def build_joined(operator: str, inputs: Sequence[Node]) -> Node:
-    kind, found = alike(inputs, mixed=True)
-    return Node(operator, plain_text_type(kind), tuple(found))
+    kind, operands = alike(inputs, mixed=True)
+    return Node(operator, plain_text_type(kind), tuple(operands))
 
 
 def compute_concat(node: Node, *values: pa.Array) -> pa.Array:
@@ -71,20 +71,20 @@ def compute_concat(node: Node, *values: pa.Array) -> pa.Array:
 
 def compute_concat_ws(node: Node, between: pa.Array, *values: pa.Array) -> pa.Array:
     """One by one: Arrow's join leaves rows out where all values are NULL (26.0.1)."""
-    found = [
+    joined = [
         None if mark is None else mark.join(part for part in parts if part is not None)
         for mark, *parts in zip(*(one.to_pylist() for one in (between, *values)), strict=True)
     ]
-    return pa.array(found, node.type.arrow)
+    return pa.array(joined, node.type.arrow)
 
 
 def build_slice(operator: str, inputs: Sequence[Node]) -> Node:
     """LEFT, RIGHT, SUBSTR."""
     value, *numbers = inputs
-    found = text(value)
+    operand = text(value)
     counts = [integer(one) for one in numbers]
     detail = [constant(one) for one in counts]
-    return Node(operator, plain_text_type(found.type), (found, *counts), tuple(detail))
+    return Node(operator, plain_text_type(operand.type), (operand, *counts), tuple(detail))
 
 
 def compute_slice(node: Node, values: pa.Array, *numbers: pa.Array) -> pa.Array:
@@ -134,10 +134,10 @@ def compute_length(node: Node, values: pa.Array) -> pa.Array:
 
 def build_case(operator: str, inputs: Sequence[Node]) -> Node:
     (value,) = inputs
-    found = text(value)
-    if found.type.source == "TURKISH":
+    operand = text(value)
+    if operand.type.source == "TURKISH":
         raise NotComputed(f"{operator} by a Turkish collation is not computed here")
-    return Node(operator, plain_text_type(found.type), (found,))
+    return Node(operator, plain_text_type(operand.type), (operand,))
 
 
 def compute_case(node: Node, values: pa.Array) -> pa.Array:
@@ -164,8 +164,8 @@ def blank() -> Node:
 
 
 def build_trim(operator: str, inputs: Sequence[Node], side: str) -> Node:
-    kind, found = alike(inputs)
-    return Node("TRIM", plain_text_type(kind), tuple(found), side)
+    kind, operands = alike(inputs)
+    return Node("TRIM", plain_text_type(kind), tuple(operands), side)
 
 
 def compute_trim(node: Node, values: pa.Array, gone: pa.Array) -> pa.Array:

@@ -45,6 +45,37 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
+def bound_names(source: ast.AST) -> Iterator[tuple[str, int]]:
+    """(name, line) of every variable, parameter, field, attribute and function that is bound."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.lineno
+
+
+def docstrings(source: ast.AST) -> Iterator[tuple[str, int]]:
+    """(text, line) of every docstring: of modules, classes and functions, and of attributes."""
+    for node in ast.walk(source):
+        said = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(said, ast.Constant) and isinstance(said.value, str):
+            yield said.value, node.lineno
+
+
+def nameless(source: ast.AST) -> list[int]:
+    """The lines that call something by its having been found, not by what it is."""
+    return [line for name, line in bound_names(source) if name.strip("_") == "found"]
+
+
+def headless(source: ast.AST) -> list[int]:
+    """The lines of docstrings that don't begin with what the thing is."""
+    return [line for text, line in docstrings(source) if re.match(r"\s*(Of|As|Behind)\b", text)]
+
+
 def own_files() -> list[Path]:
     """Files that are, or would be, in the repository."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -99,6 +130,25 @@ def test_function_sizes() -> None:
 def test_module_names() -> None:
     names = [p.relative_to(ROOT) for p in python_files()]
     assert not [str(name) for name in names if BAD_NAMES & set(name.with_suffix("").parts)]
+
+
+def test_results_are_named_by_their_content() -> None:
+    wrong = [f"{n}:{line}" for n, path in modules().items() for line in nameless(tree(path))]
+    assert wrong == []
+
+
+def test_docstrings_begin_with_what_a_thing_is() -> None:
+    wrong = [f"{n}:{line}" for n, path in modules().items() for line in headless(tree(path))]
+    assert wrong == []
+
+
+def test_the_rules_of_names_and_docstrings_bite() -> None:
+    bound = "found = 1\ndef _found(found):\n  self._found = [found for found in found]\n"
+    assert sorted(nameless(ast.parse(bound + "class A:\n  found: int\n"))) == [1, 2, 2, 3, 3, 5]
+    assert nameless(ast.parse("names = found(found.found, found=found)\n")) == []
+    told = '"""Of it."""\na = 1\n"""As such."""\ndef f():\n  """Behind it."""\n'
+    assert sorted(headless(ast.parse(told))) == [1, 3, 5]
+    assert headless(ast.parse('"""Often, assuming."""\nprint("As such.")\n')) == []
 
 
 def test_only_the_ends_configure_logging() -> None:
