@@ -23,7 +23,7 @@ from spark_repl.bench.recorded import Recording, bench_apply
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.schedule.stops import Until
-from tests.live.server import Server
+from tests.support.live.server import Server
 
 _RELAXED = (
     "--skip-replica-start", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0",

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from spark_repl.copy import source_tables
-
-from .receiving import processes
-from .server import PLANTED, Server, copy_of
+from tests.support.live.receiving import processes
+from tests.support.live.server import PLANTED, Server, copy_of
 
 MakeServer = Callable[..., Server]
 

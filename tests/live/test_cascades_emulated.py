@@ -12,10 +12,9 @@ import pytest
 
 from spark_repl.control.layout import Layout
 from spark_repl.delta.reader import read
+from tests.support.live.cascade_load import CascadeLoad, State
+from tests.support.live.server import Server, copy_of
 from tests.support.local_delta import cuts, run
-
-from .cascade_load import CascadeLoad, State
-from .server import Server, copy_of
 
 _COLLATIONS = ("utf8mb4_0900_ai_ci", "utf8mb4_bin", "utf8mb4_general_ci", "latin1_swedish_ci")
 

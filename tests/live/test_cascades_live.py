@@ -12,9 +12,8 @@ import pytest
 
 from spark_repl.delta.reader import read
 from spark_repl.errors import DecodeError, SparkReplError
+from tests.support.live.server import Server, copy_of
 from tests.support.local_delta import run
-
-from .server import Server, copy_of
 
 TABLES = {
     "parent": "id INT PRIMARY KEY, k INT UNIQUE, v INT",

@@ -10,8 +10,7 @@ import pytest
 
 from spark_repl.binlog.charsets.charset import NAMES, charset_of
 from spark_repl.binlog.charsets.comparing import comparable
-
-from .server import Server
+from tests.support.live.server import Server
 
 _PRINTABLE = [chr(code) for code in range(32, 127)]
 _VALUES = [

@@ -11,11 +11,10 @@ from spark_repl.copy.source_tables import list_tables
 from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.errors import SchemaError
 from spark_repl.source.connection import DumpConnection
+from tests.support.live.following import Following
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Server
 from tests.support.local_delta import at_cut, cuts
-
-from .following import Following
-from .receiving import config_for
-from .server import Server
 
 SECRET = "planted-secret-hunter2"
 TYPES = {

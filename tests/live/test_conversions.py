@@ -13,10 +13,9 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.ddl.session import Session
 from spark_repl.ddl.type_change import TypeChange, TypeFamily, family_of
 from spark_repl.errors import Unconvertible
-
-from .alter_grid import STRICT, TRUNCATE, Grid, arrow, attempt, column_of
-from .grid_types import MOMENTS, TYPES, ZERO_DATES
-from .server import Server
+from tests.support.live.alter_grid import STRICT, TRUNCATE, Grid, arrow, attempt, column_of
+from tests.support.live.grid_types import MOMENTS, TYPES, ZERO_DATES
+from tests.support.live.server import Server
 
 pytestmark = pytest.mark.live
 

@@ -21,10 +21,10 @@ from spark_repl.relay.log import open_log
 from spark_repl.runtime.retry import Stopped
 from spark_repl.runtime.workers import Workers
 from spark_repl.service.following import executed_of
+from tests.support.live.receiving import Running, config_for
+from tests.support.live.server import Load, Server
 from tests.support.local_delta import apply_without_stream
 
-from .receiving import Running, config_for
-from .server import Load, Server
 from .test_run import check_tables, rows_in_cut, rows_of
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from spark_repl.ddl.foreign_keys import named
 from spark_repl.ddl.renamed import like
 from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
-
-from .ddl_generator import Generator, quoted
-from .server import Server
+from tests.support.live.ddl_generator import Generator, quoted
+from tests.support.live.server import Server
 
 OPTIONS = ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--performance-schema=OFF")
 

@@ -15,9 +15,9 @@ from spark_repl import read_changes
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.relay.log import open_log
 from spark_repl.relay.verify import dump
-from tests.live.decoder_server import Server, server
-from tests.live.mysqlbinlog import mysqlbinlog
-from tests.live.replay import replay, server_rows
+from tests.support.live.decoder_server import Server, server
+from tests.support.live.mysqlbinlog import mysqlbinlog
+from tests.support.live.replay import replay, server_rows
 
 __all__ = ["server"]  # the fixture
 

@@ -15,9 +15,9 @@ import pytest
 
 from spark_repl.config import load
 from tests.support.examples import ALL, ROOT
+from tests.support.live.receiving import processes
+from tests.support.live.server import Server
 
-from .receiving import processes
-from .server import Server
 from .test_run import Run
 
 PASSWORD = "a secret"

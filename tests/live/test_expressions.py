@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.live.expression_cases import GRID, Composer, grid
+from tests.support.live.expression_grid import ExpressionGrid, Tally
+from tests.support.live.schema_load import SchemaLoad
+from tests.support.live.server import Server
 from tests.support.local_delta import run
 
-from .expression_cases import GRID, Composer, grid
-from .expression_grid import ExpressionGrid, Tally
-from .schema_load import SchemaLoad
-from .server import Server
 from .test_schema_changes import assert_equal
 
 pytestmark = pytest.mark.live

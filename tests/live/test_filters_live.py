@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import SparkReplError
+from tests.support.live.server import Server
 from tests.support.local_delta import at_cut, cuts, run
-
-from .server import Server
 
 _DATABASES, _NAMES = ("a", "ab", "b"), ("t", "t1", "tx", "u_1")
 _TARGETS = ("z", "zz")  # what databases are rewritten to

@@ -18,10 +18,9 @@ from spark_repl.copy.survey import ERROR, survey
 from spark_repl.delta.reader import read
 from spark_repl.observe.status import status
 from spark_repl.source.connection import DumpConnection
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run
-
-from .receiving import config_for
-from .server import Server
 
 # A name of MySQL has 64 characters of the basic plane at most, and no blank at its end.
 NAMES = (

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from tests.support.binlog_writer import Table
 from tests.support.idempotent import OUTCOMES, Outcome
+from tests.support.live.server import Server
 from tests.support.local_delta import rows, run
-
-from .server import Server
 
 
 def test_ends_as_the_replica(make_server: Callable[..., Server], tmp_path: Path) -> None:

@@ -19,13 +19,12 @@ import pytest
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from tests.spark.lab import assert_applied_once
-
-from .beside import Beside
-from .cut_check import CutCheck
-from .killing import TOTAL, Bank, Killer, Reader
-from .receiving import config_for
-from .server import Server
-from .source_history import SourceHistory
+from tests.support.live.beside import Beside
+from tests.support.live.cut_check import CutCheck
+from tests.support.live.killing import TOTAL, Bank, Killer, Reader
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Server
+from tests.support.live.source_history import SourceHistory
 
 if TYPE_CHECKING:
     from _pytest.capture import CaptureFixture

@@ -15,10 +15,9 @@ from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.split import is_split
 from tests.support.binlog_writer import Table
+from tests.support.live.replica import RelayingReplica
+from tests.support.live.server import Server, copy_of
 from tests.support.local_delta import rows, run
-
-from .replica import RelayingReplica
-from .server import Server, copy_of
 
 T = Table("a", (("id", "int"), ("v", "varchar(4000)")))
 _ROWS = 40  # of 1000 bytes, each an event of its own

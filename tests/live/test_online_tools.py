@@ -15,9 +15,8 @@ import pytest
 
 from spark_repl.delta.reader import read
 from spark_repl.errors import StatementError
+from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run, stopped
-
-from .server import Server
 
 ALTER = (
     "ADD COLUMN c VARCHAR(9) NOT NULL DEFAULT 'new', DROP COLUMN gone, MODIFY n BIGINT,"

@@ -16,10 +16,10 @@ from spark_repl.control.definitions import Definitions
 from spark_repl.control.layout import Layout
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.gtid import GtidSet
+from tests.support.live.partition_load import WAYS, PartitionLoad, Way
+from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run
 
-from .partition_load import WAYS, PartitionLoad, Way
-from .server import Server
 from .test_schema_changes import assert_equal
 
 

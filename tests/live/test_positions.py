@@ -13,11 +13,11 @@ from spark_repl.errors import SourceError
 from spark_repl.observe.status import status
 from spark_repl.service.following import executed_of, place_of
 from tests.support.binlog_writer import Table
+from tests.support.live.receiving import Running, config_for
+from tests.support.live.server import Server
 from tests.support.local_delta import cuts, rows, run
 
 from .conftest import MakeServer
-from .receiving import Running, config_for
-from .server import Server
 
 KEYED, BAG = Table("a"), Table("bag", key=())
 _OFF = ("--gtid-mode=OFF", "--enforce-gtid-consistency=ON")

@@ -14,10 +14,9 @@ from spark_repl.config import Config
 from spark_repl.control.layout import Layout
 from spark_repl.delta.columns import Columns, write_file
 from spark_repl.gtid import GtidSet
+from tests.support.live.receiving import Running, config_for
+from tests.support.live.server import Load, Server
 from tests.support.local_delta import LocalDelta, at_cut, cuts, put, run
-
-from .receiving import Running, config_for
-from .server import Load, Server
 
 KEYS = {"column_mapping": False, "on_foreign_change": "accept"}
 ROUNDS = 2

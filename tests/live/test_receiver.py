@@ -21,9 +21,16 @@ from spark_repl.receiver.report import read_report
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.schedule.stops import Until
-
-from .receiving import Process, Running, check_same, config_for, received, spans, wait_for
-from .server import Load, Proxy, Server
+from tests.support.live.receiving import (
+    Process,
+    Running,
+    check_same,
+    config_for,
+    received,
+    spans,
+    wait_for,
+)
+from tests.support.live.server import Load, Proxy, Server
 
 MakeServer = Callable[..., Server]
 

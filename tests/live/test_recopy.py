@@ -17,10 +17,10 @@ from spark_repl.control.copies import standing
 from spark_repl.copy.recopy import Recopier, ask_and_wait
 from spark_repl.errors import RowError, SourceError, TargetError
 from spark_repl.service.following import executed_of, snapshot
+from tests.support.live.receiving import Running, config_for
+from tests.support.live.server import Load, Server
 from tests.support.local_delta import apply_without_stream
 
-from .receiving import Running, config_for
-from .server import Load, Server
 from .test_copy import _catch_up, _copy, _rows
 from .test_run import check_tables, rows_of
 

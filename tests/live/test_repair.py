@@ -20,9 +20,9 @@ from spark_repl.control.layout import Layout
 from spark_repl.copy.recopy import Recopier
 from spark_repl.delta.log_replay import live_files
 from spark_repl.service.following import executed_of
+from tests.support.live.receiving import Running, config_for, toml
+from tests.support.live.server import Load, Server
 
-from .receiving import Running, config_for, toml
-from .server import Load, Server
 from .test_copy import _catch_up, _copy, _rows
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.copy.survey import survey
+from tests.support.live.following import Following
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Server
 from tests.support.local_delta import at_cut, cuts
-
-from .following import Following
-from .receiving import config_for
-from .server import Server
 
 COLUMNS = (
     "n INT, u BIGINT UNSIGNED, d DECIMAL(8, 3), f DOUBLE, s VARCHAR(20), c CHAR(8) CHARACTER SET"

@@ -28,9 +28,8 @@ from spark_repl.observe.status import status
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.log import open_log
 from spark_repl.service.following import applied_file, purge_applied
-
-from .receiving import config_for, processes, toml
-from .server import Load, Proxy, Server
+from tests.support.live.receiving import config_for, processes, toml
+from tests.support.live.server import Load, Proxy, Server
 
 _WAIT_S = 240.0
 

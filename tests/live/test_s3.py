@@ -10,10 +10,10 @@ import pytest
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.delta.reader import read
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Server
 from tests.support.s3_server import BUCKET, s3_server
 
-from .receiving import config_for
-from .server import Server
 from .test_run import Run
 
 

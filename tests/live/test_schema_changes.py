@@ -11,10 +11,9 @@ import pytest
 from spark_repl.control.layout import Layout
 from spark_repl.delta.reader import read
 from spark_repl.demo.expected import differences
+from tests.support.live.schema_load import State, recorded
+from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run
-
-from .schema_load import State, recorded
-from .server import Server
 
 _SHOWN = 20  # differences that a failing test names
 

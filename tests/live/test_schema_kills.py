@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from .schema_load import recorded
-from .server import Server
+from tests.support.live.schema_load import recorded
+from tests.support.live.server import Server
+
 from .test_ddl_definitions import OPTIONS
 from .test_schema_changes import assert_equal
 
@@ -27,7 +28,7 @@ _END_S = 300.0
 
 def started(log: Path, target: Path, bound: int, *, mapping: bool) -> subprocess.Popen[str]:
     """An applier that has loaded all that it needs."""
-    command = [sys.executable, "-m", "tests.live.apply_once", str(log), str(target)]
+    command = [sys.executable, "-m", "tests.support.live.apply_once", str(log), str(target)]
     process = subprocess.Popen(
         [*command, str(bound), str(mapping)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from .server import Server
+from tests.support.live.server import Server
 
 
 def test_a_killed_server_starts_again_though_its_pid_is_taken(

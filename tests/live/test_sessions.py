@@ -18,9 +18,8 @@ from spark_repl.errors import SourceError
 from spark_repl.source import settings
 from spark_repl.source.connection import DumpConnection, connect
 from spark_repl.write.table_options import TableOptions
-
-from .receiving import Running, check_same, config_for
-from .server import Server
+from tests.support.live.receiving import Running, check_same, config_for
+from tests.support.live.server import Server
 
 _HOSTILE: dict[str, str | int] = {
     "autocommit": 0,

@@ -18,10 +18,10 @@ from spark_repl.cli.main import main
 from spark_repl.config import load
 from spark_repl.copy.survey import ERROR, WARNING, Survey, survey
 from tests.support.examples import ALL
+from tests.support.live.receiving import Running, config_for, processes, wait_for
+from tests.support.live.server import PLANTED, Server
 
 from .conftest import showing
-from .receiving import Running, config_for, processes, wait_for
-from .server import PLANTED, Server
 
 PASSWORD = PLANTED
 GRANTS = ("REPLICATION SLAVE", "REPLICATION CLIENT", "SELECT", "LOCK TABLES", "XA_RECOVER_ADMIN")

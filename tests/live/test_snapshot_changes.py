@@ -16,9 +16,9 @@ from spark_repl.errors import SourceError
 from spark_repl.runtime.workers import Workers
 from spark_repl.service import following
 from spark_repl.service.following import snapshot
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Server
 
-from .receiving import config_for
-from .server import Server
 from .test_copy import _catch_up
 from .test_run import check_tables
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .grid_run import Found, GridRun
-from .server import Server, copy_of
-from .statement_grid import STATEMENTS, STATES, TYPES, Cell, cells
+from tests.support.live.grid_run import Found, GridRun
+from tests.support.live.server import Server, copy_of
+from tests.support.live.statement_grid import STATEMENTS, STATES, TYPES, Cell, cells
+
 from .test_ddl_definitions import OPTIONS
 
 if TYPE_CHECKING:

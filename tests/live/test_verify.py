@@ -26,10 +26,10 @@ from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
 from spark_repl.service.scheduled_verify import ScheduledVerify
 from spark_repl.verify import source_range
+from tests.support.live.following import Following
+from tests.support.live.receiving import toml
+from tests.support.live.server import Load, Server
 
-from .following import Following
-from .receiving import toml
-from .server import Load, Server
 from .test_copy import _NULLS, _TYPES, _VALUES
 
 if TYPE_CHECKING:

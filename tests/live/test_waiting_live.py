@@ -26,10 +26,10 @@ from spark_repl.errors import NoTableError, SourceError
 from spark_repl.observe.status import status
 from spark_repl.runtime.workers import Workers
 from spark_repl.service.following import executed_of
+from tests.support.live.receiving import Running, config_for
+from tests.support.live.server import Clients, Server
 from tests.support.local_delta import apply_without_stream
 
-from .receiving import Running, config_for
-from .server import Clients, Server
 from .test_run import Run, check_tables
 
 if TYPE_CHECKING:

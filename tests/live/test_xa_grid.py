@@ -20,9 +20,8 @@ from spark_repl.delta.reader import read
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.status import status
 from tests.spark import lab
+from tests.support.live.server import Server
 from tests.support.local_delta import CRASHES, Crash, broken, cuts, run, stopped
-
-from .server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,9 +17,9 @@ from spark_repl import Replica
 from spark_repl.cli.main import main
 from spark_repl.config import Config
 from spark_repl.observe.status import status
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Clients, Server
 
-from .receiving import config_for
-from .server import Clients, Server
 from .test_run import Run, check_tables
 from .test_xa_live import branches_of, literal
 

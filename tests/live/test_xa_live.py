@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_repl.observe.status import status
 from tests.spark.lab import read, run
-
-from .server import Server
+from tests.support.live.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.killing import children
 from tests.spark.lab import assert_applied_once, assert_server_state_elsewhere, cuts
+from tests.support.live.killing import children
 
 # One JVM has one master, hence a process of its own. Without the bounds everything small is done
 # in the driver; here every task has to go to an executor.

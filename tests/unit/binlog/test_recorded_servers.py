@@ -13,7 +13,7 @@ from spark_repl.binlog.definition import ColumnType
 from spark_repl.binlog.event_types import EventType
 from spark_repl.binlog.events.event import parse_query
 from spark_repl.ddl.schema_history import SchemaHistory
-from tests.live.replay import replay_logs
+from tests.support.live.replay import replay_logs
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
 

@@ -1,8 +1,8 @@
 """Somebody else who works on the tables: OPTIMIZE and VACUUM RETAIN 0 HOURS by turns, in a process
 and with a Spark session of its own.
 
-``python -m tests.live.foreigner TARGET SEED FILE STOP``: until the file STOP is there. FILE gets a
-JSON line for each command that is done: the table's folder, its versions before and after.
+``python -m tests.support.live.foreigner TARGET SEED FILE STOP``: until the file STOP is there. FILE
+gets a JSON line for each command that is done: the table's folder, its versions before and after.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """MySQL's own tests as logs: each is run against a server up to a DROP TABLE, its binary log is
 applied to an empty target, and all rows are compared with the server's (``verify``).
 
-    python -m tests.live.own_tests SUITE OUT.jsonl [COUNT]
+    python -m tests.support.live.own_tests SUITE OUT.jsonl [COUNT]
 
 ``SUITE``: the folder ``mysql-test`` of Debian's package mysql-testsuite; ``SPARK_REPL_MYSQL``: the
 server. A line of OUT is a place: ``equal``, ``stopped`` with the error, ``DIFFERS``, or why there

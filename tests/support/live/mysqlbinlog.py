@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.live.decoder_server import Server
+from tests.support.live.decoder_server import Server
 
 _AT = re.compile(r"^# at (\d+)$")
 _EVENT = re.compile(r"^#\d{6} .*? server id \d+  end_log_pos (\d+) (?:CRC32 0x([0-9a-f]+))?")

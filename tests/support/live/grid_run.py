@@ -26,6 +26,7 @@ from spark_repl.errors import SparkReplError
 from spark_repl.source.connection import connect
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking
+from tests.live.test_ddl_definitions import compare
 from tests.support.local_delta import LocalDelta, applier, cuts, run
 from tests.support.made_copy import finish, plan, plan_first
 
@@ -33,7 +34,6 @@ from .receiving import config_for
 from .schema_load import table_state
 from .server import Server
 from .statement_grid import STATES, Cell
-from .test_ddl_definitions import compare
 
 Look = tuple[Cell, str, int, tuple[list[dict[str, Any]], list[list[Any]]]]
 """a cell's table, by the name that it has then, at a GTID number: columns and rows"""

@@ -239,7 +239,7 @@ class Reader:
 
     def __init__(self, target: str, folder: Path) -> None:
         self._stop = folder / "reader.stop"
-        command = [sys.executable, "-m", "tests.live.cut_reader", target, str(TOTAL)]
+        command = [sys.executable, "-m", "tests.support.live.cut_reader", target, str(TOTAL)]
         self._process = subprocess.Popen(
             [*command, str(self._stop)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

@@ -1,5 +1,7 @@
-"""``python -m tests.live.apply_once LOG TARGET BOUND MAPPING``: applies a log without Spark, groups
-of at most BOUND transactions, and says so before it begins, for whoever is to kill it."""
+"""``python -m tests.support.live.apply_once LOG TARGET BOUND MAPPING``: applies a log without
+Spark, groups of at most BOUND transactions, and says so before it begins, for whoever is to kill
+it.
+"""
 
 from __future__ import annotations
 

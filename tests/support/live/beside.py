@@ -46,7 +46,7 @@ class Beside:
         self._file, self._end = folder / "foreigner.json", folder / "foreigner.stop"
         self._out = folder / "foreigner.out"
         self._command = [
-            sys.executable, "-m", "tests.live.foreigner", config.target.path, str(seed),
+            sys.executable, "-m", "tests.support.live.foreigner", config.target.path, str(seed),
             str(self._file), str(self._end),
         ]  # fmt: skip
         self._errors: list[str] = []

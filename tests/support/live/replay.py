@@ -13,8 +13,8 @@ from spark_repl.binlog.rows.change_bits import MOVED
 from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms
-from tests.live.decoder_server import Server
 from tests.support.decoder_log import printed, read_log
+from tests.support.live.decoder_server import Server
 
 Rows = list[list[Any]]
 _BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector")
