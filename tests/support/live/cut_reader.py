@@ -1,8 +1,8 @@
 """A reader that takes cuts in a loop, as a process of its own, without Spark.
 
 ``python -m tests.support.live.cut_reader TARGET TOTAL STOP``: until the file STOP is there, the
-newest cut is read; the bank's sum must be TOTAL, its GTID set hold the one before. Prints figures as
-JSON.
+newest cut is read; the bank's sum must be TOTAL, its GTID set hold the one before. Prints figures
+as JSON.
 A cut that can't be read must have been overtaken meanwhile: somebody's VACUUM may have taken its
 files then.
 """
