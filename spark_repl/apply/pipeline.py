@@ -279,7 +279,7 @@ class Pipeline:
         table is ahead (after a crash) there is no place that is behind all: then it is done after
         the next batch. Raises RowError where a branch's rows don't fit.
         """
-        self._status.warns(self._xa.old(self._apply.xa_age_limit_s))
+        self._status.warns(self._xa.old(self._status.xa_age_limit_s))
         for branch in self._xa.waiting():
             position, executed = self.mark.position, self.mark.executed
             end = self.mark.end_by_hand()

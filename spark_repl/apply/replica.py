@@ -300,6 +300,7 @@ class Replica:
 
     def reload(self, apply: Apply) -> None:
         """Takes over what may change while it runs."""
+        self.config = self.config.override({"apply.xa_age_limit_s": apply.xa_age_limit_s})
         self.opened.status.reload(apply)
 
     def _note_late(self, late: FormerOwnerError) -> None:

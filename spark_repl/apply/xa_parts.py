@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..binlog.event_types import CRC_LENGTH
 from ..binlog.events.xid import DAMAGED, Xid
+from ..control.by_hand import XaDecision, xa_decisions
 from ..control.xa_store import XaStore
 from ..errors import SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
@@ -37,22 +37,22 @@ COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
 class XaParts:
     """``resolve`` names the branch of every XA record; ``enter`` follows it group by group.
 
-    ``decisions``: rows of the control table, what somebody has decided by hand.
+    ``decisions``: what somebody has decided by hand.
     """
 
     def __init__(
         self,
         store: XaStore,
         prepared: Iterable[Branch],
-        decisions: Iterable[Mapping[str, Any]] = (),
+        decisions: Iterable[XaDecision] = (),
     ) -> None:
         self.store = store
         self._decided: dict[int, str] = {}  # by the position of the XA PREPARE
         self._by_hand: dict[Xid, str] = {}  # said of a second part that comes late
         for decision in decisions:
-            self._decided[decision["position"]] = decision["action"]
-            who = f"XA {decision['action']} by {decision['user']} on {decision['host']}"
-            self._by_hand[Xid.of_json(decision)] = who
+            self._decided[decision.position] = decision.action
+            who = f"XA {decision.action} by {decision.user} on {decision.host}"
+            self._by_hand[decision.xid] = who
         self._seen = Branches(prepared)  # up to the last record that was resolved
         self._now = Branches(self._seen)  # up to the last group that was entered
         self._said_old: set[int] = set()
@@ -69,8 +69,8 @@ class XaParts:
             Branch.of_json(branch, store.path(branch["position"]))
             for branch in (cut.prepared if cut else ())
         ]
-        decisions = [json.loads(row["detail"]) for row in control.rows("xa")]
-        dropped = {one["position"] for one in decisions if one["action"] == ROLLBACK}
+        decisions = xa_decisions(control)
+        dropped = {one.position for one in decisions if one.action == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)
         control.check_owner()  # else another's branches may lie there by now
         store.clean(prepared, tracking.settle)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from ..binlog.events.xid import Xid
-from ..control.by_hand import XA, decide
+from ..control.by_hand import XA, decide, xa_decisions
 from ..control.control import Control
 from ..errors import ConfigError, TargetError
 from ..observe.status import prepared_branches
@@ -17,14 +16,14 @@ _UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}
 
 def show(options: argparse.Namespace) -> int:
     control = Control.existing(options.target)
-    decided = {}
-    for row in control.rows("xa"):
-        decision = json.loads(row["detail"])
-        decided[decision["position"]] = {
-            "by_hand": decision["action"],
-            "decided_by": f"{decision['user']}@{decision['host']}",
-            "decided_at": str(row["at"]),
+    decided = {
+        one.position: {
+            "by_hand": one.action,
+            "decided_by": f"{one.user}@{one.host}",
+            "decided_at": str(one.at),
         }
+        for one in xa_decisions(control)
+    }
     branches = [
         {**branch, **decided.get(packed, _UNDECIDED)}
         for packed, branch in prepared_branches(control.last_cut())

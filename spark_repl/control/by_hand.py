@@ -7,8 +7,11 @@ import getpass
 import json
 import socket
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
 
+from ..binlog.events.xid import Xid
 from ..gtid import GtidSet
 
 if TYPE_CHECKING:
@@ -16,6 +19,30 @@ if TYPE_CHECKING:
 
 SKIP, XA = "skip", "xa"
 """kinds of rows of the control table"""
+
+
+@dataclass(frozen=True)
+class XaDecision:
+    """How a prepared branch is to end, by whose word. ``position``: the packed place of its XA
+    PREPARE; ``action``: COMMIT or ROLLBACK."""
+
+    xid: Xid
+    position: int
+    action: str
+    user: str
+    host: str
+    at: datetime
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        said = json.loads(row["detail"])
+        xid = Xid.of_json(said)
+        return cls(xid, said["position"], said["action"], said["user"], said["host"], row["at"])
+
+
+def xa_decisions(control: Control) -> list[XaDecision]:
+    """In the order in which they were taken."""
+    return [XaDecision.of(row) for row in control.rows(XA)]
 
 
 def skipped(control: Control) -> GtidSet:
@@ -29,8 +56,8 @@ def skipped(control: Control) -> GtidSet:
 def makes_rows_differ(control: Control) -> bool:
     """Whether somebody left a transaction out, or committed an XA branch, by hand: tables may have
     rows then that the source doesn't have."""
-    actions = [json.loads(row["detail"])["action"] for row in control.rows(XA)]
-    return bool(control.rows(SKIP)) or "COMMIT" in actions
+    committed = any(decision.action == "COMMIT" for decision in xa_decisions(control))
+    return committed or bool(control.rows(SKIP))
 
 
 def decide(

@@ -121,7 +121,7 @@ class ApplierStatus:
         self._workers = WorkerStatus(config.apply.workers)
         self._ahead: dict[str, str] = {}
         self._copy: dict[str, Any] = {}
-        self._xa_age_limit_s = config.apply.xa_age_limit_s
+        self.xa_age_limit_s = config.apply.xa_age_limit_s
         self._notes = {} if notes is None else notes  # looked at each time
         before = _of_run_before(path)
         self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
@@ -130,7 +130,7 @@ class ApplierStatus:
 
     def reload(self, apply: Apply) -> None:
         """Takes over what may change meanwhile."""
-        self._xa_age_limit_s = apply.xa_age_limit_s
+        self.xa_age_limit_s = apply.xa_age_limit_s
 
     def stands_at(self, position: int) -> None:
         """Where this run begins."""
@@ -270,7 +270,7 @@ class ApplierStatus:
                 "epoch": self.epoch,
                 "retries": self.counters.retries,
                 "task_retries": self.counters.task_retries,
-                "xa_age_limit_s": self._xa_age_limit_s,
+                "xa_age_limit_s": self.xa_age_limit_s,
                 "notes": [asdict(note) for note in list(self._notes.values())],
                 "coordinator": self.coordinator,
                 "statements": self._statements.fields(),

@@ -7,13 +7,13 @@ before, and slept. Every commit between two looks is looked at, whatever came fi
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ..control.foreign_changes import ForeignChange, record
 from ..delta import features, foreign, storage
 from ..delta.log_replay import Action, commits_after
 from ..delta.table_log import Snapshot, TableLog, fenced
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
-
-FOREIGN = "foreign"
-"""rows of the control table: tables whose rows others have changed"""
 
 
 class Outcome(Enum):
@@ -142,8 +139,7 @@ class TableCommits:
     def has_other_keys(self, table: Table, version: int) -> None:
         """Records that the table may have keys that no log holds."""
         if table.complete:
-            detail = json.dumps({"name": table.name, "version": version})
-            self._control.write(FOREIGN, detail=detail)
+            record(self._control, ForeignChange(table.name, version))
         table.complete = False
 
     def live_files(self, table: Table) -> tuple[LiveFile, ...]:

@@ -7,7 +7,6 @@ packed relay position, userMetadata the GTID set, in the same commit as the data
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from ..control.by_hand import makes_rows_differ
 from ..control.copies import consistent_paths
 from ..control.definitions import Definitions
 from ..control.filter_rules import FilterRules
+from ..control.foreign_changes import foreign_changes
 from ..control.left_out import LeftOut
 from ..control.name_case import NameCase
 from ..control.settle import Settle
@@ -37,7 +37,7 @@ from .new_paths import NewPaths
 from .own_metadata import COMPLETE, DEFINITION, created, held_gtids, own_properties, user_metadata
 from .quarantined_tables import QuarantinedTables
 from .table import Table
-from .table_commits import FOREIGN, TableCommits
+from .table_commits import TableCommits
 from .waiting_tables import WaitingTables
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Tracking:
         self.filters.load()
         self._paths.load()
         own = self.names.of
-        changed = {own(json.loads(row["detail"])["name"]) for row in self.control.rows(FOREIGN)}
+        changed = {own(change.name) for change in foreign_changes(self.control)}
         self._consistent = consistent_paths(self.control)
         self._decided = makes_rows_differ(self.control)
         shown = {own(name): path for name, path in shown_paths(self.control, cut).items()}

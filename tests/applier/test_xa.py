@@ -9,6 +9,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,17 @@ def test_old_branches_are_said_to_be_old(log, target, capsys):
         assert sampled["xa_prepared_age_seconds"] >= branch["age_s"]
         assert sampled["table_version"] == status(str(target))["tables"]["t.b"]["version"]
         assert sampled["cut_timestamp_seconds"] > sampled["source_commit_timestamp_seconds"] > 0
+
+
+def test_an_age_limit_that_is_reloaded_holds_for_warnings_and_behind_going_back(log, target):
+    log.xa_prepare(ONE, insert(A, (10, "one")))
+    with applier(log.folder, target, xa_age_limit_s=10**9) as found:
+        found.coordinator.apply(found.index.slice(0, found.index.end))
+        found.reload(replace(found.config.apply, xa_age_limit_s=3600))
+        found.coordinator.end_by_hand()
+        assert [text for text in found.counters.warnings if "XA branch" in text]
+        found._open(found.control)
+        assert found.opened.status.xa_age_limit_s == 3600
 
 
 def test_age_is_counted_from_the_prepare(monkeypatch):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from spark_repl.binlog.events.xid import Xid
 from spark_repl.control import control as module
 from spark_repl.control import tidying
 from spark_repl.control.by_hand import decide, makes_rows_differ
@@ -20,6 +21,8 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.owner import Owner, succeed
 from spark_repl.errors import FencedError, TargetError
+
+BRANCH = {**Xid(1, b"x", b"").to_json(), "position": 7, "user": "u", "host": "h"}
 
 
 @pytest.fixture
@@ -124,7 +127,11 @@ def test_what_is_decided_by_hand_is_checked_as_the_owner(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "detail", "differ"),
-    [("skip", {}, True), ("xa", {"action": "COMMIT"}, True), ("xa", {"action": "ROLLBACK"}, False)],
+    [
+        ("skip", {}, True),
+        ("xa", {**BRANCH, "action": "COMMIT"}, True),
+        ("xa", {**BRANCH, "action": "ROLLBACK"}, False),
+    ],
 )
 def test_decisions_that_make_rows_differ(
     path: str, kind: str, detail: object, differ: bool

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.control.control import Control
+from spark_repl.control.foreign_changes import foreign_changes
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable
 from spark_repl.errors import ConcurrentChangeError, FencedError, FormerOwnerError, TargetError
 from spark_repl.write.commit import check_files
 from spark_repl.write.table import Table
-from spark_repl.write.table_commits import FOREIGN, Outcome, TableCommits
+from spark_repl.write.table_commits import Outcome, TableCommits
 from tests.support.local_delta import LocalDelta, put
 
 APP = "spark_repl:default"
@@ -150,8 +151,8 @@ def test_rows_of_others_are_accepted_and_noted_once(made):
     made.theirs({"add": {**ROWS, "path": "more"}})
     made.commits.refresh(made.table)
     assert not made.table.complete
-    (noted,) = made.control.rows(FOREIGN)
-    assert '"t.a"' in noted["detail"]
+    (noted,) = foreign_changes(made.control)
+    assert noted.name == "t.a"
     made.theirs({"add": {**ROWS, "path": "old"}}, operation="RESTORE")
     with pytest.raises(TargetError, match="RESTORE"):
         made.commits.refresh(made.table)
