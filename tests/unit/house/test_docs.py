@@ -148,6 +148,12 @@ def test_the_page_has_the_defaults(key: str, default: str) -> None:
     assert default.strip("`") in (said, said.strip('"'), *tables)
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_says_for_whom_it_is(page: Path) -> None:
+    _, paragraph, *_ = page.read_text("utf-8").split("\n\n")
+    assert paragraph.startswith("For ")
+
+
 @pytest.mark.parametrize(
     "page", [page for page in sorted(DESIGN.glob("*.md")) if page.name != "README.md"],
     ids=lambda page: page.name,
