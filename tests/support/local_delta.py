@@ -159,15 +159,18 @@ def put(
     info = {"operation": "STREAMING UPDATE" if app else operation, "userMetadata": said}
     txn = [{"txn": {"appId": app, "version": position}}] if app else []
     lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, *txn]]
-    path = _path(folder, version)
-    if storage.exists(path):
-        raise ConcurrentChangeError(f"version {version} is there already")
-    _publish(path, "\n".join(lines).encode())
+    try:
+        _publish(_path(folder, version), "\n".join(lines).encode())
+    except FileExistsError as error:
+        raise ConcurrentChangeError(f"version {version} is there already") from error
     return version
 
 
 def _publish(path: str, content: bytes) -> None:
+    """Raises FileExistsError where somebody else was first."""
     if is_remote(path):
+        if storage.exists(path):
+            raise FileExistsError(path)
         with storage.open_output(path) as stream:
             stream.write(content)
         return
