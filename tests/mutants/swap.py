@@ -12,7 +12,7 @@ import gc
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from numba.core.caching import NullCache
@@ -67,6 +67,12 @@ class Loaded:
             for f in self._functions
             if any(_refers(f, kernel) for kernel in affected)
         }
+
+    def hold(self, module: ModuleType, mutant: Mutant) -> bool:
+        """Whether a test's module calls a kernel with the mutant in it itself. Raises
+        NotSwappable."""
+        affected = self._affected(self._pair(mutant)[1])
+        return any(one is kernel for one in vars(module).values() for kernel in affected)
 
     def _pair(self, mutant: Mutant) -> tuple[CodeType, list[FunctionType]]:
         """The mutant's code, and the functions that are to have it."""

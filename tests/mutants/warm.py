@@ -79,6 +79,7 @@ class Warm:
         self._recorder = Recorder(str(package), files)
         self._reached: dict[str, Reach] = {}
         self._imported = Reach()
+        self._items: dict[str, pytest.Item] = {}
         self.verdicts: list[Verdict] = []
 
     @pytest.hookimpl(wrapper=True)
@@ -95,10 +96,10 @@ class Warm:
             raise session.Failed(f"fails without any mutant: {found}")
         self._reached = found.reached
         self._warm_up(found)
-        items = {item.nodeid: item for item in session.items}
+        self._items = {item.nodeid: item for item in session.items}
         loaded = Loaded(self._package)
         for mutant in self._mutants:
-            verdict = self._verdict(mutant, loaded, items)
+            verdict = self._verdict(mutant, loaded)
             self.verdicts.append(verdict)
             if self._verbose:
                 print(f"  {verdict}", flush=True)
@@ -144,9 +145,18 @@ class Warm:
         lines = {(str(self._package / mutant.module), line) for line in mutant.lines}
         if lines & self._imported.lines:
             return None
-        return self._quickest(lambda r: bool(r.lines & lines or r.functions & callers))
+        found = self._quickest(lambda r: bool(r.lines & lines or r.functions & callers))
+        return found or self._calling(mutant, loaded)
 
-    def _verdict(self, mutant: Mutant, loaded: Loaded, items: dict[str, pytest.Item]) -> Verdict:
+    def _calling(self, mutant: Mutant, loaded: Loaded) -> list[str]:
+        """Tests whose modules call kernels with the mutant in them, which isn't seen either."""
+        return [
+            test
+            for test, item in self._items.items()
+            if loaded.hold(item.getparent(pytest.Module).obj, mutant)
+        ]
+
+    def _verdict(self, mutant: Mutant, loaded: Loaded) -> Verdict:
         tests = self._tests(mutant, loaded)
         if tests is None:
             return self._verdict_of_cold(mutant)
@@ -156,7 +166,7 @@ class Warm:
         limits = [
             _Limit.of(self._reached[test], _COMPILING_S if callers else 0.0) for test in tests
         ]
-        chosen = [items[test] for test in tests]
+        chosen = [self._items[test] for test in tests]
         by = forked(lambda: _killed_by(mutant, loaded, chosen, limits))
         shutil.rmtree(os.environ["HYPOTHESIS_STORAGE_DIRECTORY"], ignore_errors=True)
         if by is None:
