@@ -149,7 +149,7 @@ def spark_home() -> str:
         return os.environ["SPARK_HOME"]
     own = _pyspark()
     workers = shutil.which(os.environ.get("PYSPARK_PYTHON") or sys.executable)
-    if os.path.dirname(workers or "") != os.path.dirname(sys.executable):
+    if _environment(workers or "") != _environment(sys.executable):
         return str(own)
     home = cache_folder().absolute() / f"spark-{version('pyspark')}-{_place()}"
     try:
@@ -161,6 +161,11 @@ def spark_home() -> str:
     except OSError:  # a cache that can't be written
         return str(own)
     return str(home)
+
+
+def _environment(python: str) -> str:
+    """The folder of an interpreter, by whatever links it is named; its file is one to another's."""
+    return os.path.realpath(os.path.dirname(python))
 
 
 def _place() -> str:

@@ -4,6 +4,7 @@ and whose gtid_mode is switched while it is followed. Applied without Spark."""
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -152,9 +153,10 @@ def test_transaction_that_is_rolled_back(make_server: MakeServer, tmp_path: Path
 
 def test_file_of_the_same_name_is_another_one(make_server: MakeServer, tmp_path: Path) -> None:
     """Behind RESET the source's files have the old names: what was received before is not gone on
-    with."""
+    with. A file is known by the second in which it was begun."""
     source = Followed(make_server(*_OFF), tmp_path)
     source.receive()
+    time.sleep(1.1)
     (before,) = source.server.query("SHOW BINARY LOG STATUS")
     source.server.query("RESET BINARY LOGS AND GTIDS")
     while source.server.query("SHOW BINARY LOG STATUS")[0][0] < before[0]:

@@ -237,9 +237,8 @@ def test_purged_and_copied_anew(
     config = config_for(server, tmp_path, on_purged="snapshot")
     with Load(server, 1):
         server.query("CREATE TABLE t.gone (id INT PRIMARY KEY)", "INSERT INTO t.gone VALUES (1)")
-    run = Run(config, tmp_path)
-    run.wait_for(server.executed)
-    run.stop()
+    _copy(spark, config)
+    _catch_up(spark, config, server.executed)
     check_tables(config, server, ["t.a", "t.b", "t.gone"])
     with Load(server, 1, seed=5):
         server.query("DROP TABLE t.gone", "CREATE TABLE t.new (id INT PRIMARY KEY, n INT)")

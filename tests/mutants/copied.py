@@ -36,7 +36,7 @@ def copied() -> Iterator[Path]:
 
 def passes(copy: Path, tests: list[str]) -> bool:
     """Whether all of the tests pass; the first that fails is enough, and so is one that doesn't
-    end. Raises RuntimeError when pytest itself could not run."""
+    end, or a package that does not import. Raises RuntimeError when pytest itself could not run."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not soak"]
     environment = {
         **os.environ,
@@ -50,6 +50,8 @@ def passes(copy: Path, tests: list[str]) -> bool:
             cwd=copy, env=environment, capture_output=True, timeout=_TIMEOUT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
+        return False
+    if b"ImportError while loading conftest" in done.stderr:
         return False
     if done.returncode > 2:
         raise RuntimeError(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])

@@ -14,8 +14,11 @@ from tests.applier.test_cascades import LAST, TABLES, History, go_on
 from tests.spark.lab import run
 from tests.support.local_delta import rows
 
+# Where only public APIs are known, rows are merged too.
+_EACH = ["direct", "public", pytest.param("merge", marks=pytest.mark.soak)]
 
-@pytest.mark.parametrize("writer", ["direct", "merge", "public"])
+
+@pytest.mark.parametrize("writer", _EACH)
 def test_each_writer(
     spark: SparkSession, tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

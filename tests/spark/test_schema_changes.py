@@ -15,6 +15,9 @@ from spark_repl.errors import StatementError
 from tests.spark.lab import cuts, run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
+# Where only public APIs are known, rows are merged too.
+_MERGE = pytest.param("merge", marks=pytest.mark.soak)
+_EACH = ["direct", "public", _MERGE]
 A, OTHER = Table("a"), Table("o")
 WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
 REAL = Table("b", (("n", "double"), ("id", "int")), (1,))
@@ -42,7 +45,7 @@ def shown(spark: SparkSession, target: Path, number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("writer", ["direct", "merge", "public"])
+@pytest.mark.parametrize("writer", _EACH)
 def test_tables_change(
     spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +69,7 @@ def test_tables_change(
     assert shown(spark, target, 11)["t.a"] == (["n", "id"], rows), "nothing is done twice"
 
 
-@pytest.mark.parametrize("writer", ["direct", "merge"])
+@pytest.mark.parametrize("writer", ["direct", _MERGE])
 def test_what_a_policy_keeps(
     spark: SparkSession, log: LogWriter, target: Path, writer: str
 ) -> None:
@@ -90,7 +93,7 @@ def test_what_a_policy_keeps(
     }
 
 
-@pytest.mark.parametrize("writer", ["direct", "merge", "public"])
+@pytest.mark.parametrize("writer", _EACH)
 def test_partitions_go(
     spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

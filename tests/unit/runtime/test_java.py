@@ -52,6 +52,16 @@ def test_another_python_may_have_no_pyspark(
     assert spark_home() == str(OWN)
 
 
+def test_the_same_environment_by_another_path(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, tmp_path: Path
+) -> None:
+    """Else Java's class archive, which is another home's, would not fit."""
+    link = tmp_path / "environment"
+    link.symlink_to(os.path.dirname(os.path.dirname(sys.executable)))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(link / "bin" / os.path.basename(sys.executable)))
+    assert Path(spark_home()).parent == cache
+
+
 def test_a_cache_that_cant_be_written(cache: Path) -> None:
     cache.write_text("in the way")
     assert spark_home() == str(OWN)
