@@ -56,7 +56,7 @@ test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak" -n 2 --dist worksteal --durations=10
+	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak" -n 3 --dist worksteal --durations=10
 
 package: setup
 	rm -rf dist

@@ -33,7 +33,7 @@ TABLES = ("bank.account", "bank.till", "bank.transfer")
 
 
 @pytest.mark.parametrize(
-    ("kills", "cluster"), [(3, 0), pytest.param(290, 10, marks=pytest.mark.soak)]
+    ("kills", "cluster"), [(2, 0), pytest.param(290, 10, marks=pytest.mark.soak)]
 )
 def test_killed_at_random(
     make_server: Callable[..., Server],

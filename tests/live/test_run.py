@@ -195,7 +195,7 @@ def _rotating(server: Server, config: Config) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize(("kills", "cuts"), [(3, 4), pytest.param(50, 100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("kills", "cuts"), [(2, 3), pytest.param(50, 100, marks=pytest.mark.soak)])
 def test_storm(make_server: Callable[..., Server], tmp_path: Path, kills: int, cuts: int) -> None:
     """The source has purged how its tables began, too: they are copied while they change."""
     server = make_server()

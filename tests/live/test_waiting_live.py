@@ -133,6 +133,7 @@ def test_tables_are_copied_by_themselves(
     _all_equal(run, server)
 
 
+@pytest.mark.soak
 def test_statements_while_a_table_is_copied(
     make_server: Callable[..., Server], tmp_path: Path
 ) -> None:

@@ -120,7 +120,8 @@ def _forget(config: Config, server: Server) -> bool:
     return bool(orphans)
 
 
-@pytest.mark.parametrize("stages", [_STAGES[:1], pytest.param(_STAGES[1:], marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("stages", [_STAGES[:1], _STAGES[1:]])
 def test_killed_at_every_stage(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     stages: tuple[str, ...],

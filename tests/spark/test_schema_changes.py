@@ -93,7 +93,7 @@ def test_what_a_policy_keeps(
     }
 
 
-@pytest.mark.parametrize("writer", _EACH)
+@pytest.mark.parametrize("writer", ["direct", "merge"])
 def test_partitions_go(
     spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
