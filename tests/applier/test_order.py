@@ -56,6 +56,20 @@ def test_error_while_the_coordinator_waits(log, target, bound):
     assert len(rows(target, A)) == 7
 
 
+def test_an_error_that_a_later_change_of_its_row_had_hidden(log, target):
+    """The group's net change of row 5 is none; what stands before the first fault shows it."""
+    log.transaction(insert(A, (2, "x"), (5, "x")))
+    run(log.folder, target)
+    log.transaction(update(A, ((2, "x"), (2, "y"))))
+    log.transaction(insert(A, (5, "again")))
+    log.transaction(delete(A, (77, "no such")))
+    log.transaction(delete(A, (5, "again")))
+    error = stopped(log.folder, target)
+    assert (error.number, error.gtid) == (1062, log.gtid(5))
+    assert rows(target, A) == [(2, "y"), (5, "x")]
+    assert last_gno(cuts(target)[-1]) == 5
+
+
 def test_error_and_stop_at_once(log, target):
     """Scenario 5: a worker's error and STOP REPLICA while the coordinator waits: it ends, and the
     error is not hidden by the stop."""

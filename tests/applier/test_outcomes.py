@@ -12,6 +12,7 @@ import pytest
 
 from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import RowError
+from spark_repl.observe.status import status
 from spark_repl.runtime.retry import Retries
 from spark_repl.write import direct_writer
 from spark_repl.write.discard import discard
@@ -160,6 +161,25 @@ def test_answer_lost_and_looks_fail(log, target, monkeypatch, looks):
     assert run(log.folder, target)
     assert left == [0]
     assert rows(target, A) == [(key, "b" if key == 1 else "a") for key in range(50)]
+
+
+def test_a_table_that_a_group_leaves_as_it_is_has_no_part_in_it(log, target, monkeypatch):
+    """The answer is lost; the table that changes has the group: nothing is tried again."""
+    log.transaction(insert(A, (1, "a")), insert(B, (1, "b")), delete(B, (1, "b")))
+    commit, lost = LocalDelta.commit, list[str]()
+
+    def lose(self: Any, *args: Any) -> int:
+        done = commit(self, *args)
+        if not lost:
+            lost.append("answer")
+            raise broken()
+        return done
+
+    monkeypatch.setattr(LocalDelta, "commit", lose)
+    assert run(log.folder, target)
+    (applier,) = status(str(target))["replication_applier_status"]
+    assert (lost, applier["COUNT_TRANSACTIONS_RETRIES"]) == (["answer"], 0)
+    assert (rows(target, A), rows(target, B)) == ([(1, "a")], [])
 
 
 def test_commit_comes_after_it_was_looked_for(log, target, monkeypatch):

@@ -146,7 +146,7 @@ class Warm:
         if lines & self._imported.lines:
             return None
         found = self._quickest(lambda r: bool(r.lines & lines or r.functions & callers))
-        return found or self._calling(mutant, loaded)
+        return list(dict.fromkeys([*found, *self._calling(mutant, loaded)]))
 
     def _calling(self, mutant: Mutant, loaded: Loaded) -> list[str]:
         """Tests whose modules call kernels with the mutant in them, which isn't seen either."""

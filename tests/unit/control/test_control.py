@@ -260,3 +260,12 @@ def test_what_was_read_is_read_again_once_there_is_more(tmp_path, monkeypatch):
     for commit in (tmp_path / "_delta_log").glob("0*.json"):
         commit.unlink()
     assert [row["position"] for row in reader.rows("test")] == [1, 2, 3]
+
+
+def test_rows_that_are_held_back_are_written_once(control):
+    control.hold_back(replace(CUT, position=8))
+    assert positions(control) == []
+    control.publish(replace(CUT, position=9))
+    control.write_held_back()
+    control.publish(replace(CUT, position=10))
+    assert positions(control) == [8, 9, 10]

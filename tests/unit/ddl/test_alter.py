@@ -136,6 +136,17 @@ def test_the_key_afterwards(elements: str, actions: str, want: tuple[int, ...]) 
     assert not any(after.columns[i].nullable for i in want)
 
 
+def test_a_default_behind_another_action() -> None:
+    made = altered("ADD x INT, ALTER c SET DEFAULT 7, ALTER a SET INVISIBLE").definition
+    assert [(c.name, c.default) for c in made.columns if c.name == "c"] == [("c", "7")]
+
+
+def test_a_name_is_no_text_that_reads_the_same() -> None:
+    before = table(f"{BASE}, d INT, g INT AS (a = 'd') STORED")
+    kept, anew = (altered(f"MODIFY g INT AS (a = {one}) STORED", before) for one in ("'d'", "d"))
+    assert type(kept.origins[-1]) is not type(anew.origins[-1])
+
+
 def test_names_of_indexes_are_the_servers() -> None:
     before = table("a INT, b INT, KEY (a), UNIQUE (a), UNIQUE (b)")
     assert [i.name for i in before.unique or ()] == ["a_2", "b"]

@@ -182,3 +182,16 @@ def test_rows_that_keep_an_id_are_not_moved(
     table.snapshot.has = lambda name: bool(tracked) and name == "delta.enableRowTracking"
     made.upkeep._tend(table)
     assert len(done) == compacts
+
+
+@pytest.mark.parametrize(("compaction", "compacts"), [(True, 1), (False, 0)])
+def test_a_writer_without_compaction_of_its_own_has_none(
+    made: Any, monkeypatch: pytest.MonkeyPatch, compaction: bool, compacts: int
+) -> None:
+    done = list[Any]()
+    monkeypatch.setattr(Upkeep, "_compact", lambda self, table: done.append(table))
+    made.target.compact_files = 4
+    table = made.tracking.tables["t.a"]
+    table.snapshot.has = lambda name: False
+    Upkeep(made.tracking, MagicMock(), made.target, compaction=compaction)._tend(table)
+    assert len(done) == compacts

@@ -1,0 +1,32 @@
+"""What images leave out: which columns they hold, and diffs of documents that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_repl.write import missing_values as module
+from spark_repl.write.missing_values import MissingValues, bits
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 9, 16, 17])
+def test_which_columns_an_image_holds(columns: int) -> None:
+    want = np.random.default_rng(columns).random((3, columns)) < 0.5
+    maps = [np.packbits(row, bitorder="little").tobytes() for row in want]
+    held = pa.array([maps[0], None, maps[2]], pa.binary())
+    want[1] = False
+    assert bits(held, columns).tolist() == want.tolist()
+
+
+def test_a_document_that_its_diffs_do_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows 0 and 2 have diffs, of which the second's do not fit."""
+    monkeypatch.setattr(module, "_patched", lambda documents, diffs: ["[1, 2]", None])
+    missing = MissingValues({}, np.zeros(3, np.int64), {1: {2: b"q", 0: b"p"}})
+    rows = pa.table({"0": [1, 2, 3], "1": ["[1]", "[2]", "[3]"]})
+    definition: Any = None
+    patched, bad = missing.patch(rows, definition)
+    assert bad == [2]
+    assert patched.column("1").to_pylist() == ["[1, 2]", "[2]", None]
