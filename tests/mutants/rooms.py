@@ -57,7 +57,7 @@ ROOMS: dict[str, Room] = {
          "observe/worker_status.py", "schedule/stops.py"),
         ("unit/runtime/test_retry.py", "unit/schedule/test_stops.py", "applier/test_retries.py",
          "applier/test_order.py", "applier/test_outcomes.py", "applier/test_slots.py",
-         "unit/apply/test_restaging.py"),
+         "unit/apply/test_restaging.py", "unit/apply/test_reading_errors.py"),
     ),
     "positions": Room(
         ("position.py", "gtid.py", "write/missing_values.py", "control/owner.py",
@@ -140,7 +140,8 @@ ROOMS: dict[str, Room] = {
          "ddl/expressions/evaluation.py", "ddl/expressions/functions.py",
          "ddl/expressions/reader.py", "ddl/expressions/resolution.py",
          "ddl/expressions/rounding.py", "ddl/expressions/texts.py", "ddl/conversion.py"),
-        ("unit/ddl/test_expressions.py", "unit/ddl/test_conversion.py", "unit/ddl/test_alter.py",
+        ("unit/ddl/test_expressions.py", "unit/ddl/test_recorded_expressions.py",
+         "unit/ddl/test_conversion.py", "unit/ddl/test_alter.py",
          "applier/test_computed_columns.py"),
     ),
     "partitions": Room(

@@ -143,6 +143,26 @@ def test_a_copy_of_all_tables_needs_no_cut(control: Control, done: bool) -> None
     assert (stands.begin, stands.needed, stands.executed) == (None, None, gtids(20))
 
 
+def test_a_copy_of_no_tables_is_shown_by_any_later_cut(control: Control) -> None:
+    """An empty source: nothing of it can be in a cut."""
+    record_copy(control, Copy(gtids(20), {}, {}, until=gtids(20)))
+    assert standing(control).copy is not None
+    cut(control, 5, other="t/other")
+    assert standing(control).copy is None
+
+
+def test_a_copy_that_was_given_up_is_not_shown(control: Control) -> None:
+    copy = Copy(gtids(20), {"t.a": ()}, {"t.a": "t/a@2"}, until=gtids(30))
+    record_copy(control, replace(copy, error="given up"))
+    CatchUp(copy).cut_published(control)
+    found = last_copy(control)
+    assert found is not None and (found.shown, found.error) == (False, "given up")
+    record_copy(control, copy)
+    CatchUp(copy).cut_published(control)
+    found = last_copy(control)
+    assert found is not None and found.shown
+
+
 def test_the_first_cut_of_a_copy_lies_where_the_log_begins(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     log.rotate()

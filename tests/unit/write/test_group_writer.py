@@ -9,6 +9,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap
 
 from spark_repl.binlog.json.diff import CANNOT_APPLY
 from spark_repl.delta.columns import Columns, schema_json
@@ -28,6 +29,12 @@ def test_several_missing_indexes_are_made_by_the_workers(missing: int, here: boo
     (call,) = workers.run.call_args_list
     assert [task.data_file for task in call.args[1]] == names
     assert call.kwargs == {"here": here}
+
+
+def test_rows_of_a_file_that_are_marked() -> None:
+    rows = np.array([0, 5, 9])
+    assert direct._marked(BitMap([5, 7]), rows).tolist() == [False, True, False]
+    assert direct._marked(BitMap(), rows).tolist() == [False] * 3, "a vector of others may be empty"
 
 
 def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there(

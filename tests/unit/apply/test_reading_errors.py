@@ -1,0 +1,43 @@
+"""Of what several workers failed with, which one stops the applier."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from itertools import permutations
+from typing import Any, cast
+
+import pytest
+
+from spark_repl.apply.reading import Completion
+from spark_repl.decode.staged import Staged
+from spark_repl.errors import DecodeError, TargetError
+from spark_repl.runtime.retry import Stopped
+
+_EARLY = DecodeError("damage", position="1:400")
+_LATE = DecodeError("damage", position="2:4")
+_NOWHERE = DecodeError("damage")
+_FULL = TargetError("no space is left")
+_STOPPED = Stopped()
+
+
+@pytest.mark.parametrize(
+    ("failed", "raised"),
+    [
+        ((_LATE, _EARLY), _EARLY),
+        ((_LATE, _NOWHERE), _NOWHERE),
+        ((_EARLY, _FULL, _LATE), _FULL),
+        ((_STOPPED, _LATE), _LATE),
+        ((_STOPPED,), _STOPPED),
+    ],
+)
+def test_what_is_about_no_place_first_then_the_first_place(
+    failed: tuple[Exception, ...], raised: Exception
+) -> None:
+    for order in permutations(failed):
+        parts = list[Future[Staged]]()
+        for error in order:
+            parts.append(Future())
+            parts[-1].set_exception(error)
+        with pytest.raises(type(raised)) as caught:
+            Completion(cast(Any, None), parts).wait()
+        assert caught.value is raised
