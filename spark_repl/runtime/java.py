@@ -149,7 +149,7 @@ def spark_home() -> str:
         return os.environ["SPARK_HOME"]
     own = _pyspark()
     workers = shutil.which(os.environ.get("PYSPARK_PYTHON") or sys.executable)
-    if _environment(workers or "") != _environment(sys.executable):
+    if workers is None or _environment(workers) != _environment(sys.executable):
         return str(own)
     home = cache_folder().absolute() / f"spark-{version('pyspark')}-{_place()}"
     try:
@@ -164,7 +164,8 @@ def spark_home() -> str:
 
 
 def _environment(python: str) -> str:
-    """The folder of an interpreter, by whatever links it is named; its file is one to another's."""
+    """The folder of an interpreter, by whatever links it is named. The interpreter's own link isn't
+    followed: those of all environments may lead to one file."""
     return os.path.realpath(os.path.dirname(python))
 
 

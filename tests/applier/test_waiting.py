@@ -31,7 +31,7 @@ from tests.support.waiting_source import (
 
 AS_C = Table("c", WIDE.columns)
 TABLE_MAP = binlog_writer._table_map
-STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "9"))
+STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "7"))
 """of the steps that are tried; 1 takes minutes"""
 
 

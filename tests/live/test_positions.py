@@ -156,7 +156,7 @@ def test_file_of_the_same_name_is_another_one(make_server: MakeServer, tmp_path:
     with. A file is known by the second in which it was begun."""
     source = Followed(make_server(*_OFF), tmp_path)
     source.receive()
-    time.sleep(1.1)
+    time.sleep(1.1)  # the new file of that name is begun in another second
     (before,) = source.server.query("SHOW BINARY LOG STATUS")
     source.server.query("RESET BINARY LOGS AND GTIDS")
     while source.server.query("SHOW BINARY LOG STATUS")[0][0] < before[0]:

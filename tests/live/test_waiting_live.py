@@ -88,7 +88,7 @@ def _until(run: Run, true: Callable[[], Any], what: str) -> None:
     while not true():
         run.check()
         assert time.monotonic() < until, f"{what}: {status(run.config.target.path)}"
-        time.sleep(0.2)
+        time.sleep(0.2)  # each look reads the status, which takes a core of its own at 0.02
 
 
 def _waiting(config: Config) -> dict[str, Any]:

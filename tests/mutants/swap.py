@@ -12,7 +12,7 @@ import gc
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
 from numba.core.caching import NullCache
@@ -58,21 +58,18 @@ class Loaded:
         for cache in self._caches:
             cache.cache_clear()
 
-    def callers(self, mutant: Mutant) -> set[tuple[str, str]]:
-        """File and name of the functions that call kernels with the mutant in them, as it isn't
-        seen what machine code reaches. Raises NotSwappable."""
-        affected = self._affected(self._pair(mutant)[1])
+    def kernels_of(self, mutant: Mutant) -> list[Any]:
+        """Those with the mutant in them. Raises NotSwappable."""
+        return self._affected(self._pair(mutant)[1])
+
+    def callers(self, kernels: list[Any]) -> set[tuple[str, str]]:
+        """File and name of the functions that call one of the kernels, as it isn't seen what
+        machine code reaches."""
         return {
             (f.__code__.co_filename, f.__code__.co_qualname)
             for f in self._functions
-            if any(_refers(f, kernel) for kernel in affected)
+            if any(_refers(f, kernel) for kernel in kernels)
         }
-
-    def hold(self, module: ModuleType, mutant: Mutant) -> bool:
-        """Whether a test's module calls a kernel with the mutant in it itself. Raises
-        NotSwappable."""
-        affected = self._affected(self._pair(mutant)[1])
-        return any(one is kernel for one in vars(module).values() for kernel in affected)
 
     def _pair(self, mutant: Mutant) -> tuple[CodeType, list[FunctionType]]:
         """The mutant's code, and the functions that are to have it."""

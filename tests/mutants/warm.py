@@ -139,22 +139,27 @@ class Warm:
     def _tests(self, mutant: Mutant, loaded: Loaded) -> list[str] | None:
         """Those that reach it, the quickest first; None: it takes effect at import."""
         try:
-            callers = loaded.callers(mutant)
+            kernels = loaded.kernels_of(mutant)
         except NotSwappable:
             return None
+        callers, calling = loaded.callers(kernels), self._calling(kernels)
         lines = {(str(self._package / mutant.module), line) for line in mutant.lines}
         if lines & self._imported.lines:
             return None
-        found = self._quickest(lambda r: bool(r.lines & lines or r.functions & callers))
-        return list(dict.fromkeys([*found, *self._calling(mutant, loaded)]))
+        return self._quickest(
+            lambda test, r: bool(r.lines & lines or r.functions & callers or test in calling)
+        )
 
-    def _calling(self, mutant: Mutant, loaded: Loaded) -> list[str]:
-        """Tests whose modules call kernels with the mutant in them, which isn't seen either."""
-        return [
+    def _calling(self, kernels: list[Any]) -> set[str]:
+        """Tests whose modules call one of the kernels themselves, which isn't seen either."""
+        if not kernels:
+            return set()
+        modules = {test: item.getparent(pytest.Module).obj for test, item in self._items.items()}
+        return {
             test
-            for test, item in self._items.items()
-            if loaded.hold(item.getparent(pytest.Module).obj, mutant)
-        ]
+            for test, module in modules.items()
+            if any(one is kernel for one in vars(module).values() for kernel in kernels)
+        }
 
     def _verdict(self, mutant: Mutant, loaded: Loaded) -> Verdict:
         tests = self._tests(mutant, loaded)
@@ -162,10 +167,8 @@ class Warm:
             return self._verdict_of_cold(mutant)
         if not tests:
             return Verdict(mutant, "", 0)
-        callers = loaded.callers(mutant)
-        limits = [
-            _Limit.of(self._reached[test], _COMPILING_S if callers else 0.0) for test in tests
-        ]
+        compiling_s = _COMPILING_S if loaded.kernels_of(mutant) else 0.0
+        limits = [_Limit.of(self._reached[test], compiling_s) for test in tests]
         chosen = [self._items[test] for test in tests]
         by = forked(lambda: _killed_by(mutant, loaded, chosen, limits))
         shutil.rmtree(os.environ["HYPOTHESIS_STORAGE_DIRECTORY"], ignore_errors=True)
@@ -176,11 +179,11 @@ class Warm:
     def _verdict_of_cold(self, mutant: Mutant) -> Verdict:
         """Run with the mutant's source, by all tests that reach its module."""
         file = str(self._package / mutant.module)
-        tests = self._quickest(lambda r: any(name == file for name, _ in r.functions))
+        tests = self._quickest(lambda _, r: any(name == file for name, _ in r.functions))
         return Verdict(mutant, self._cold(mutant, tests) if tests else "", len(tests))
 
-    def _quickest(self, reaches: Callable[[Reach], bool]) -> list[str]:
-        found = [test for test, reach in self._reached.items() if reaches(reach)]
+    def _quickest(self, reaches: Callable[[str, Reach], bool]) -> list[str]:
+        found = [test for test, reach in self._reached.items() if reaches(test, reach)]
         return sorted(found, key=lambda test: self._reached[test].seconds)
 
 

@@ -107,7 +107,9 @@ def test_a_mutant_of_no_function_is_not_put_in() -> None:
 
 
 def test_who_calls_a_kernel_reaches_it() -> None:
-    names = {name for _, name in Loaded(PACKAGE).callers(_wave("_place: False -> True"))}
+    loaded = Loaded(PACKAGE)
+    kernels = loaded.kernels_of(_wave("_place: False -> True"))
+    names = {name for _, name in loaded.callers(kernels)}
     assert {"assign", "_assign"} <= names
 
 

@@ -52,6 +52,12 @@ def test_another_python_may_have_no_pyspark(
     assert spark_home() == str(OWN)
 
 
+def test_a_python_that_is_not_there_is_in_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(os.path.dirname(sys.executable))
+    monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
+    assert spark_home() == str(OWN)
+
+
 def test_the_same_environment_by_another_path(
     monkeypatch: pytest.MonkeyPatch, cache: Path, tmp_path: Path
 ) -> None:
