@@ -73,7 +73,9 @@ def check_quarantine(logged: Logged, tracking: Tracking) -> None:
     statement = logged.statement
     names = [name for name in concerned(statement, tracking.tables) if name in still]
     if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
-        names = [name for name in names if tracking.policy(name) is not Policy.APPLY]
+        options = tracking.options
+        policies = options.policies
+        names = [name for name in names if policies.of_table(name) is not Policy.APPLY]
     if names:
         raise StatementError(
             f"{statement.verb} of a table whose changes are in quarantine since"
