@@ -57,7 +57,7 @@ class Alterations:
 
     def __init__(self, tracking: Tracking, changes: TableChanges) -> None:
         self._tracking, self._changes = tracking, changes
-        self._forms = tracking.options.forms
+        self._forms, self._definitions = tracking.forms, tracking.definitions
 
     def apply(self, logged: Logged) -> Way:
         """Changes the table, and returns the way it went. Raises StatementError before anything is
@@ -65,7 +65,7 @@ class Alterations:
         name, alteration = logged.statement.tables[0], logged.statement.alteration
         assert alteration is not None
         table, way = self._tracking.live(name), Way.NOTHING
-        policy = self._policy(name)
+        policy = self._tracking.policy(name)
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
@@ -93,7 +93,7 @@ class Alterations:
 
     def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:
         """Brings a table from what the source had to what ``made`` says that it has."""
-        cut, there, policy = logged.cut, table.at_place, self._policy(table.name)
+        cut, there, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
         before = there.in_log
         made = replace(made, definition=self._forms.apply(made.definition))
         if self._forms.zero_dates == "null":
@@ -137,9 +137,6 @@ class Alterations:
         self._follow_columns(before, source, cut)
         return way
 
-    def _policy(self, name: str) -> Policy:
-        return self._tracking.options.policy(name, folds=self._tracking.names.folds)
-
     def _check_exchanged(self, alteration: Alteration, cut: Cut) -> None:
         """Raises StatementError where EXCHANGE PARTITION brings rows of another table, or takes
         those of one that is not known."""
@@ -149,7 +146,7 @@ class Alterations:
             if table is not None:  # one that has it was found to be empty
                 known = self._tracking.has(table, cut) or self._changes.is_empty(table)
             else:  # no row of it has come yet, or it was there before the log begins
-                made = name in self._tracking.definitions.expected_keys()
+                made = name in self._definitions.expected_keys()
                 known = name not in self._tracking.waiting and (made or not any(tables))
             if not known:
                 raise _exchange_unknown(alteration)
@@ -162,7 +159,7 @@ class Alterations:
         if other is None:
             raise _exchange_unknown(alteration)
         for one in (table, other):
-            policy, there = self._policy(one.name), one.at_place
+            policy, there = self._tracking.policy(one.name), one.at_place
             if policy is Policy.STOP:
                 raise refused_by_policy(logged, one.name)
             if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:
@@ -184,7 +181,8 @@ class Alterations:
     def check_renamed(self, before: str, after: str) -> None:
         """Raises SettingError where a live table may not get that name."""
         if (table := self._tracking.live(before)) is not None:
-            self._tracking.column_rules.check_renamed(table.at_place, after)
+            rules = self._tracking.column_rules
+            rules.check_renamed(table.at_place, after)
 
     def rename(self, before: str, after: str, cut: Cut) -> None:
         """Gives a table another name; foreign keys of others follow."""
@@ -208,9 +206,9 @@ class Alterations:
             keys = definition.foreign_keys
             if keys and (changed := change(keys)) != keys:
                 tracking.define(table, replace(definition, foreign_keys=changed), cut)
-        for name, keys in tracking.definitions.expected_keys().items():
+        for name, keys in self._definitions.expected_keys().items():
             if (changed := change(keys)) != keys:
-                tracking.definitions.expect_keys(name, changed, cut.position)
+                self._definitions.expect_keys(name, changed, cut.position)
 
 
 def _exchange_unknown(alteration: Alteration) -> StatementError:

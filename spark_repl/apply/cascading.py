@@ -55,6 +55,7 @@ class Cascading:
     def __init__(self, stager: Stager, mark: LowWaterMark) -> None:
         self._stager, self._mark = stager, mark
         self._tracking, self._workers = stager.tracking, stager.workers
+        self._commits = stager.tracking.commits
 
     @contextmanager
     def followed(self, staged: StagedGroup) -> Iterator[StagedGroup]:
@@ -79,12 +80,13 @@ class Cascading:
 
     def _followed(self, staged: StagedGroup, folder: str) -> StagedGroup:
         tracking, group = self._tracking, staged.group
+        forms = tracking.forms
         following = plan(
             staged.cascading,
             tracking.foreign_keys(),
             self._definitions(staged),
             group.cascades.harmless,
-            tracking.options.forms.zero_dates,
+            forms.zero_dates,
         )
         self._check(following, group)
         base = self._base(following, group)
@@ -123,7 +125,7 @@ class Cascading:
             key = task.plan.keys[number]
             table = self._tracking.tables[key.child]
             names = [table.columns.physical[i] for i in key.referencing]
-            index = self._tracking.layout.keys(table.path, names)
+            index = self._tracking.key_folder(table, names)
             of = CompactTask.of(table, index, ())
             compared = tuple(task.plan.collation((key.child, i)) for i in key.referencing)
             look = FindTask(of, table.definition, key.referencing, compared, values, task.folder)
@@ -143,7 +145,7 @@ class Cascading:
     def _check(self, following: Plan, group: Group) -> None:
         """Raises DecodeError where tables are not what they were on the source."""
         executed, tracking = group.executed, self._tracking
-        still = tracking.quarantine.of(tracking.tables)
+        still = tracking.quarantines()
         for name in following.definitions:
             table = tracking.tables.get(name)
             if name in still:
@@ -179,7 +181,7 @@ class Cascading:
         tables = {name: self._tracking.tables[name] for name in following.children}
         for table in tables.values():
             with table.lock:
-                self._tracking.commits.refresh(table)
+                self._commits.refresh(table)
         if not any(self._is_ahead(table, group) for table in tables.values()):
             return _Base({name: self._live(table) for name, table in tables.items()}, (group,))
         between = self._mark.behind_cut
@@ -199,7 +201,7 @@ class Cascading:
 
     def _live(self, table: Table) -> tuple[LiveFile, ...]:
         with table.lock:
-            return _seen(table, self._tracking.commits.live(table).adds)
+            return _seen(table, self._commits.live(table).adds)
 
     def _at_cut(self, table: Table) -> tuple[LiveFile, ...]:
         """The files of the table as the last cut shows it; none if it was made behind it."""

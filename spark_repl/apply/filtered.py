@@ -32,12 +32,12 @@ class FilteredStatements:
     """Looks at each statement before all others do. ``copies``: whether somebody copies tables."""
 
     def __init__(self, tracking: Tracking, *, copies: bool) -> None:
-        self._tracking, self._copies = tracking, copies
+        self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
         """LEFT_OUT for a statement that the rules leave out, else None, and what is left of it.
         Raises SettingError, StatementError for what neither holds nor leaves the rest right."""
-        statement, rules = logged.statement, self._tracking.filters.now
+        statement, rules = logged.statement, self._filters.now
         if not rules.any or (statement.effect is Effect.NO_EFFECT and not statement.alteration):
             return None, logged
         if statement.effect is Effect.DROP_DATABASE:

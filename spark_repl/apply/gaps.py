@@ -42,7 +42,7 @@ class Gaps:
         begun = max(mark.position + _BY_HAND, applied.start)
         there = tracking.all_tables()
         ahead = {t.name: t.position for t in there if t.position > begun}
-        held = {t.name: one for t in there if (one := tracking.beyond.of(t.path)) is not None}
+        held = {t.name: one for t in there if (one := tracking.held_by(t)) is not None}
         lacking = {name: one for name, one in held.items() if self._lacks(one)}
         self.tables = sorted({*ahead, *lacking})
         self._last = max(ahead.values(), default=0)

@@ -49,6 +49,7 @@ class LowWaterMark:
     ) -> None:
         self._log, self._tracking, self._store = log, tracking, store
         self._catch_up, self._retries = catch_up, retries
+        self._control, self._settle = tracking.control, tracking.settle
         self.executed, self.position = point.executed, point.position
         self._shown = point.shown
         # Another log may have brought them, also where a cut was published in this one since.
@@ -85,8 +86,7 @@ class LowWaterMark:
         """The position at which the next XA branch that is ended by hand lands. None while a table
         is ahead, so that no place is behind all, and where too many were ended at this place."""
         end = self.position + 1 + self._by_hand
-        ahead = any(table.position > end for table in self._tracking.tables.values())
-        ahead = ahead or self._tracking.beyond.exceeds(self.executed, self.place)
+        ahead = self._tracking.is_ahead(end, self.executed, self.place)
         return None if not self.position or ahead or self._by_hand == _BY_HAND_MAX else end
 
     def has_begun(self, position: int) -> bool:
@@ -121,10 +121,11 @@ class LowWaterMark:
         tables = sorted(dict(self._tracking.tables).items())
         # After a crash a table may be ahead: until the others have caught up there is no cut.
         copied = self._catch_up.active(self.executed)
-        behind = copied or self._tracking.beyond.exceeds(self.executed, SourcePlace.of(cut.source))
+        place = SourcePlace.of(cut.source)
+        behind = copied or self._tracking.is_ahead(group.end, self.executed, place)
         # Nor before the newest cut, where the applier went back: the next start would find that.
         behind = behind or not self._shown.issubset(self.executed)
-        if not still or behind or any(table.position > group.end for _, table in tables):
+        if not still or behind:
             # A copy that catches up may take a million groups.
             kept = None if copied or not still else self.behind_cut
             self.behind_cut = None if kept is None else [*kept, group]
@@ -136,10 +137,10 @@ class LowWaterMark:
         }
         versions = {name: table.version() for name, table in tables}
         waiting = dict(self._tracking.waiting)
-        marks = self._tracking.quarantine.marks(self._tracking.tables)
+        marks = self._tracking.quarantine_marks()
         cut = replace(cut, tables=versions, counts=counts, waiting=waiting, quarantined=marks)
         if more and self._may_hold_back():
-            self._tracking.control.hold_back(cut)
+            self._control.hold_back(cut)
             self._held_back += 1
             self.cut_before, self.behind_cut = cut, []
             return True
@@ -163,7 +164,7 @@ class LowWaterMark:
         if self._held_back:
             reach("before_cut")
             self._log.hold(self.position)
-            self._retries.run(self._tracking.control.write_held_back)
+            self._retries.run(self._control.write_held_back)
             self._held_back, self._published = 0, time.monotonic()
             reach("after_cut")
 
@@ -181,7 +182,7 @@ class LowWaterMark:
     def _forget(self) -> None:
         """Bytes that can't be removed now are removed behind the next cut, or at the next start."""
         try:
-            self._store.forget(self._ended, self._tracking.settle)
+            self._store.forget(self._ended, self._settle)
             self._ended = []
         except OSError as error:
             log.warning("%d XA branches that have ended are kept: %s", len(self._ended), error)
@@ -191,6 +192,6 @@ class LowWaterMark:
             self._store.keep_ended(False)
             self._replayed_to = 0
         self._log.hold(cut.position)
-        self._retries.run(lambda: self._tracking.control.publish(cut), slot=slot)
+        self._retries.run(lambda: self._control.publish(cut), slot=slot)
         self._held_back, self._published = 0, time.monotonic()
-        self._catch_up.cut_published(self._tracking.control)
+        self._catch_up.cut_published(self._control)

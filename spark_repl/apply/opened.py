@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..observe.applier_status import Result
 from ..position import RelayPosition
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Mapping
 
+    from ..control.cut import Waiting
     from ..observe.applier_status import ApplierStatus, Counters
     from ..relay.index import TransactionIndex
     from ..runtime.retry import Retries
@@ -29,6 +31,24 @@ class Opened:
     retries: Retries
     checkpoint: str
     status: ApplierStatus
+
+    @property
+    def position(self) -> int:
+        """Packed end of the last transaction that every table has."""
+        return self.coordinator.position
+
+    @property
+    def waiting(self) -> Mapping[str, Waiting]:
+        """The tables that no cut shows until they are copied."""
+        return self.tracking.waiting
+
+    def source_of(self, position: int) -> dict[str, Any]:
+        """Where the source has what ends at the packed position."""
+        return self.applied.source_of(position)
+
+    def phases(self) -> dict[str, float]:
+        """Seconds that the phases of the work have taken."""
+        return self.coordinator.phases()
 
     def result(self, counters: Counters, seconds: float, stop: threading.Event) -> Result:
         """What stands now. Raises LogError where the log is damaged behind it, unless the applier

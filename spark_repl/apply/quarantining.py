@@ -67,13 +67,14 @@ class Final:
 def check_quarantine(logged: Logged, tracking: Tracking) -> None:
     """Raises StatementError for a statement about a table in quarantine: what is kept of it is of
     the table as it was before. One that removes it ends that, too."""
-    still = tracking.quarantine.of(tracking.tables)
+    still = tracking.quarantines()
     if not still:
         return
     statement = logged.statement
     names = [name for name in concerned(statement, tracking.tables) if name in still]
     if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
-        policies = tracking.options.policies
+        options = tracking.options
+        policies = options.policies
         names = [name for name in names if policies.of_table(name) is not Policy.APPLY]
     if names:
         raise StatementError(
@@ -91,15 +92,16 @@ class Quarantining:
         self, apply: Apply, tracking: Tracking, applied: AppliedLog, catch_up: CatchUp
     ) -> None:
         self._apply, self._tracking, self._applied = apply, tracking, applied
-        self._catch_up, control = catch_up, tracking.control
-        self.store = QuarantineStore(tracking.layout.quarantine, tracking.layout.target)
-        self._final = Final.of(control.last_cut())
+        self._catch_up, self._control, layout = catch_up, tracking.control, tracking.layout
+        self._names, self._tables = tracking.names, tracking.quarantine
+        self.store = QuarantineStore(layout.quarantine, layout.target)
+        self._final = Final.of(self._control.last_cut())
 
     def load(self, fault: SparkReplError | None = None) -> None:
         """Takes up the quarantines that go on, and the one that ``fault`` begins; what is left of
         others goes. Raises OSError, TargetError and FormatError for what can't be read,
         FencedError."""
-        control, tracking = self._tracking.control, self._tracking
+        control, tracking = self._control, self._tracking
         at = {table.path: table for table in tracking.tables.values()}
         recorded = quarantines(control)
         ended = [one.id for one in recorded if one.ended]
@@ -109,7 +111,7 @@ class Quarantining:
             table = at.get(one.path)
             if table is not None and table.position <= one.held_from:
                 self.store.clean(one.id, self._final.position, tracking.settle)
-                tracking.quarantine.add(one, *self.store.kept(one.id))
+                self._tables.add(one, *self.store.kept(one.id))
                 log.warning("%s is in quarantine since %s: %s", one.name, one.since, one.reason)
                 continue
             end(control, one, "its changes are in the table" if table else "another table is there")
@@ -127,17 +129,17 @@ class Quarantining:
             return False
         if isinstance(error, DecodeError) and error.is_of_cascade:
             return False
-        name = self._tracking.names.of(error.table)
+        name = self._names.of(error.table)
         return (
             self._tracking.live(name) is not None
-            and name not in self._tracking.quarantine.of(self._tracking.tables)
+            and name not in self._tracking.quarantines()
             and name not in self._catch_up.copies(executed)
         )
 
     def _begin(self, error: SparkReplError) -> None:
         """Has the table of ``error`` stand still from where its commits say that it is. Raises what
         ``Control.write`` raises."""
-        name = self._tracking.names.of(error.table or "")
+        name = self._names.of(error.table or "")
         table = self._tracking.tables.get(name)
         if table is None:  # it was in no cut: the log makes it again
             log.warning("%s is not there any more: it is made again", name)
@@ -146,7 +148,7 @@ class Quarantining:
             "", name, table.path, table.position, error.message, error.number, error.gtid or "",
             error.position or "",
         )  # fmt: skip
-        self._tracking.quarantine.add(begin(self._tracking.control, one))
+        self._tables.add(begin(self._control, one))
         log.error("%s is in quarantine from here on: %s", name, error)
         reach("quarantine_begun")
 
@@ -159,7 +161,7 @@ class Quarantining:
                 held.setdefault(name, []).append(positions)
         if not held:
             return
-        still = self._tracking.quarantine.of(self._tracking.tables)
+        still = self._tracking.quarantines()
         for name in sorted(held.keys() & still.keys()):
             self._keep(still[name], staged.group, np.unique(np.concatenate(held[name])))
 
@@ -173,7 +175,7 @@ class Quarantining:
         spans = spans_of(self._applied.relay, self._applied.base, records, branches)
         size = sum(int((span.ends - span.starts).sum()) for span in spans)
         self._check_room(one, len(records), max(size, _BLOCK_BYTES))
-        self._tracking.quarantine.count(one.path, self.store.keep(one.id, spans, records))
+        self._tables.count(one.path, self.store.keep(one.id, spans, records))
 
     def _has(self, records: Records) -> np.ndarray:
         executed = self._final.executed
@@ -181,7 +183,7 @@ class Quarantining:
         return shown | (records["end"] <= self._final.position)
 
     def _check_room(self, one: Quarantine, transactions: int, size: int) -> None:
-        had, kept = self._tracking.quarantine.totals
+        had, kept = self._tables.totals
         for what, most, now in (
             ("quarantine_max_bytes", self._apply.quarantine_max_bytes, kept + size),
             ("quarantine_max_transactions", self._apply.quarantine_max_transactions,

@@ -56,6 +56,8 @@ class Repairing:
 
     def __init__(self, stager: Stager, writer: GroupWriter, applied: AppliedLog) -> None:
         self._stager, self._tracking, self._applied = stager, stager.tracking, applied
+        self._control, options = stager.tracking.control, stager.tracking.options
+        self._direct = options.direct
         self._repair_of = RowRepair(stager.tracking, stager.workers, writer.writer)
 
     def carry_out(self, rows: RowsToRepair | None, point: ResumePoint) -> ResumePoint:
@@ -81,20 +83,19 @@ class Repairing:
             raise Again("the tables do not hold what the source had executed when it was read")
         if where := self._touched(rows, table, cut):
             raise Again(where)
-        tracking = self._tracking
         rows.version = self._repair_of.commit(table, rows.parts, cut)
         reach("rows_repaired")
         cut = replace(cut, tables={**cut.tables, rows.table: table.version()})
-        tracking.control.publish(cut)
+        self._control.publish(cut)
         return replace(point, cut=cut)
 
     def _table(self, rows: RowsToRepair) -> Table:
         tracking = self._tracking
-        if not tracking.options.direct:
+        if not self._direct:
             raise Refused('apply.writer is "merge", which repairs no single rows')
         if why := tracking.waiting.get(rows.table):
             raise Refused(f"it waits for a copy: {why.reason}")
-        if rows.table in tracking.quarantine.of(tracking.tables):
+        if rows.table in tracking.quarantines():
             raise Refused("it is in quarantine")
         table = tracking.live(rows.table)
         if table is None or table.path != rows.path:
@@ -108,16 +109,14 @@ class Repairing:
 
     def _cut(self, point: ResumePoint) -> Cut:
         """The cut at which all tables stand."""
-        tracking, cut, newest = self._tracking, point.cut, self._tracking.control.last_cut()
+        cut, newest = point.cut, self._control.last_cut()
         if cut is None or newest is None or point.copy is not None:
             raise Again("a copy is taken in")
         place, executed = SourcePlace.of(cut.source), GtidSet.parse(cut.gtid_executed)
-        ahead = any(table.position > cut.position for table in tracking.tables.values())
         if (
-            ahead
-            or point.by_hand
+            point.by_hand
             or cut.position != newest.position
-            or tracking.beyond.exceeds(executed, place)
+            or self._tracking.is_ahead(cut.position, executed, place)
         ):
             raise Again("tables are ahead of the last cut")
         return cut

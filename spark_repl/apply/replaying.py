@@ -40,6 +40,8 @@ class Replaying:
     def __init__(self, stager: Stager, writer: GroupWriter, apply: Apply) -> None:
         self._stager, self._writer = stager, writer
         self._tracking, self._store = stager.tracking, stager.quarantining.store
+        self._control, self._commits = stager.tracking.control, stager.tracking.commits
+        self._tables = stager.tracking.quarantine
         every = apply.exec_mode == "idempotent"
         self._idempotent: Container[str] = EveryTable(()) if every else ()
 
@@ -47,9 +49,8 @@ class Replaying:
         """The point from which the applier goes on, with a cut that marks no table which is in
         quarantine no more. What can't be replayed stays, and says why. Raises OSError, TargetError,
         FencedError."""
-        tracking, cut = self._tracking, point.cut
-        newest = tracking.control.last_cut()
-        still = tracking.quarantine.of(tracking.tables)
+        cut, newest = point.cut, self._control.last_cut()
+        still = self._tracking.quarantines()
         asked = {name: one for name, one in still.items() if one.asked}
         if cut is None or newest is None or cut.position != newest.position:
             if asked:  # it has to be the newest, behind which nothing is kept
@@ -58,33 +59,31 @@ class Replaying:
         ended = [self._end(cut, point.by_hand, *item) for item in sorted(asked.items())]
         point = self._unmarked(point, cut)
         for one in filter(None, ended):
-            end(tracking.control, one, ENDED[one.asked])
+            end(self._control, one, ENDED[one.asked])
         done = [one.id for one in ended if one]
-        self._store.forget(done, tracking.settle)
+        self._store.forget(done, self._tracking.settle)
         return point
 
     def _end(self, cut: Cut, by_hand: int, name: str, one: Quarantine) -> Quarantine | None:
         """The quarantine, when it has ended."""
-        tracking = self._tracking
-        table = tracking.tables[name]
+        table = self._tracking.tables[name]
         if name != one.name and one.asked == REPLAY:
-            fail(tracking.control, one, f"the table is {name} now, and the log says {one.name}")
+            fail(self._control, one, f"the table is {name} now, and the log says {one.name}")
             return None
         behind = replace(cut, position=cut.position + by_hand, group_gtids="", begin=cut.source)
         if table.position < behind.position:  # else nothing is kept: the log has all
             if one.asked == DROP:
                 self._position(table, behind)
-                tracking.commits.has_other_keys(table, table.snapshot.version)
+                self._commits.has_other_keys(table, table.snapshot.version)
             elif not self._replay(one, table, behind):
                 return None
         reach("quarantine_replayed")
-        tracking.quarantine.drop(one.path)
+        self._tables.drop(one.path)
         log.warning("%s is in quarantine no more: %s", name, ENDED[one.asked])
         return one
 
     def _replay(self, one: Quarantine, table: Table, cut: Cut) -> bool:
         """Whether all that was kept of the table is in it."""
-        tracking = self._tracking
         try:
             kept = self._store.kept(one.id)
             spans = [span for each in kept for span, _ in each.spans(self._stager.here(each.path))]
@@ -95,8 +94,8 @@ class Replaying:
                 self._stager.drop(staged)
         except (RowError, DecodeError, SchemaError) as error:
             log.error("%s stays in quarantine: %s", one.name, error)
-            failed = fail(tracking.control, one, str(error))
-            tracking.quarantine.add(failed, *self._store.kept(one.id))
+            failed = fail(self._control, one, str(error))
+            self._tables.add(failed, *self._store.kept(one.id))
             return False
         self._position(table, cut)  # where the changes leave no row another
         return True
@@ -111,7 +110,7 @@ class Replaying:
 
     def _position(self, table: Table, cut: Cut) -> None:
         """Commits a position alone, where the table is not there yet."""
-        commits = self._tracking.commits
+        commits = self._commits
         with table.lock:
             commits.refresh(table)
             if table.position < cut.position:
@@ -123,7 +122,7 @@ class Replaying:
         """Publishes the cut anew, where it marks tables that are in quarantine no more: they are
         there as the source had them at it."""
         tracking = self._tracking
-        marked = cut.quarantined.keys() - tracking.quarantine.of(tracking.tables).keys()
+        marked = cut.quarantined.keys() - tracking.quarantines().keys()
         there = {name: tracking.tables[name] for name in marked if name in tracking.tables}
         last = cut.position + point.by_hand
         mended = {
@@ -135,7 +134,7 @@ class Replaying:
             return point
         marks = {name: why for name, why in cut.quarantined.items() if name not in mended}
         cut = replace(cut, tables={**cut.tables, **mended}, quarantined=marks)
-        tracking.control.publish(cut)
+        self._control.publish(cut)
         return replace(point, cut=cut)
 
 

@@ -83,22 +83,22 @@ def resume(
 
     Raises LogError, HistoryError, TargetError, SchemaError; FencedError when it doesn't.
     """
-    control, folder = tracking.control, tracking.layout.index
+    control, layout, names = tracking.control, tracking.layout, tracking.names
     note_shown(control)
-    stands = standing(control)
+    stands, last = standing(control), control.last_cut()
     cut, copy = stands.begin, stands.copy
-    last = control.last_cut()
     _mend(tracking, [shown for shown in (cut, last) if shown])
     tracking.load(cut)
     highest = max(tracking.highest, last.position if last else 0)
     relay, (history, index) = look(
-        relay_path, lambda files: indexed(files, resolve(control, files, cut, highest), folder)
+        relay_path,
+        lambda files: indexed(files, resolve(control, files, cut, highest), layout.index),
     )
-    applied = AppliedLog(relay_path, folder, control, LogView(relay, history, index))
+    applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
     begin = _begin(applied, cut, copied=copy is not None)
     executed, begun = begin.executed, begin.position
     record(control, history)
-    if copy is not None and give_up_stale(copy, applied, tracking, copies=copies):
+    if copy is not None and give_up_stale(copy, applied, control, names, copies=copies):
         return resume(tracking, relay_path, copies=copies)
     if history.renewed and (cut is not None or copy is None):
         tracking.find_ahead(cut, applied.start, begin.place, by_place=begin.by_place)
@@ -106,9 +106,9 @@ def resume(
         check_log(copy, executed, relay_path)
         executed = copy.start
         history = replace(history, renewed=True)  # what it holds goes by GTID
-        applied = AppliedLog(relay_path, folder, control, LogView(relay, history, index))
+        applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
         if copies:
-            for name, why in changed_meanwhile(copy, applied, tracking).items():
+            for name, why in changed_meanwhile(copy, applied, control, names).items():
                 log.warning("%s waits for a new copy: %s", name, why.reason)
                 tracking.wait(name, why)
     elif cut is None and executed:
@@ -133,8 +133,9 @@ def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
     shown: dict[str, int] = {}
     for one in (one for cut in cuts for one in cut.tables.values()):
         shown[one.path] = max(one.version, shown.get(one.path, -1))
+    layout = tracking.layout
     for path in sorted(used_paths(tracking.control)):
-        remove_empty_commits(tracking.layout.table(path), shown.get(path, -1))
+        remove_empty_commits(layout.table(path), shown.get(path, -1))
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,8 @@ def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> No
     versions = {name: table.version() for name, table in tracking.tables.items()}
     shown = point.cut or first_cut(applied.relay, applied.history, point.executed, versions)
     waiting, tables = dict(tracking.waiting), dict(sorted(versions.items()))
-    marks = tracking.quarantine.marks(tracking.tables)
+    marks = tracking.quarantine_marks()
     shown = replace(shown, tables=tables, waiting=waiting, quarantined=marks)
-    tracking.control.publish(shown)
-    catch_up.cut_published(tracking.control)
+    control = tracking.control
+    control.publish(shown)
+    catch_up.cut_published(control)

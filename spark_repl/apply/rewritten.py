@@ -29,12 +29,12 @@ class RewrittenStatements:
     source share one in the target; what shows that is refused before anything is done."""
 
     def __init__(self, tracking: Tracking) -> None:
-        self._tracking, self._origins = tracking, tracking.filters.origins
+        self._tracking, self._filters = tracking, tracking.filters
 
     def take(self, statement: Statement, query: Query, cut: Cut) -> tuple[Statement, Query]:
         """The statement, and its query, whose database the rules of filters are asked about. Raises
         SchemaError, SettingError."""
-        rewrites = self._tracking.filters.now.rewrites
+        rewrites = self._filters.now.rewrites
         if not rewrites.pairs:
             return statement, query
         own = rewrites.statement(statement)
@@ -43,7 +43,7 @@ class RewrittenStatements:
             self._dropped(statement.database, rewrites)
         elif statement.effect is not Effect.NO_EFFECT or statement.alteration:
             logged = dict(zip(own.tables, statement.tables, strict=True))
-            if any(map(self._tracking.filters.now.keeps, own.tables)):
+            if any(map(self._filters.now.keeps, own.tables)):
                 self._claim(own, logged, query, cut)
         return own, query
 
@@ -64,27 +64,27 @@ class RewrittenStatements:
 
     def _claim(self, own: Statement, logged: dict[str, str], query: Query, cut: Cut) -> None:
         for name in own.tables:
-            if (other := self._origins.get(name, logged[name])) != logged[name]:
+            if (other := self._filters.origins.get(name, logged[name])) != logged[name]:
                 claim({name: other}, name, logged[name])
         if own.effect in _CREATES and not own.made_nothing(query):
             name = own.tables[0]
             known = self._tracking.live(name)
-            unclaimed = name not in self._origins and not own.if_not_exists
+            unclaimed = name not in self._filters.origins and not own.if_not_exists
             if known is not None and known.position < cut.position and unclaimed:
                 raise SchemaError(
                     f"Table '{name}' already exists, as a table of the source's {logged[name]} or"
                     " of another name",
                     table=name, number=1050, hint=SHARED,
                 )  # fmt: skip
-            self._origins[name] = logged[name]
+            self._filters.origins[name] = logged[name]
         if own.effect is Effect.DROP_TABLE:
             for name in own.tables:
-                self._origins.pop(name, None)
+                self._filters.origins.pop(name, None)
         gone = {old for old, _ in own.renames}
         for old, new in own.renames:
             there = self._tracking.live(new)
             if there is not None and new not in gone and there.position < cut.position:
                 claim({new: "of that name"}, new, logged[new])
-            self._origins.pop(old, None)
+            self._filters.origins.pop(old, None)
         for _, new in own.renames:
-            self._origins[new] = logged[new]
+            self._filters.origins[new] = logged[new]

@@ -73,7 +73,8 @@ class Stager:
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
         self._numbers = itertools.count(1)
-        self._folder = tracking.layout.staging(tracking.control.epoch)
+        control, layout, self._filters = tracking.control, tracking.layout, tracking.filters
+        self._folder = layout.staging(control.epoch)
         self.clean()
         succeed(self._folder, inherit=False)
 
@@ -120,9 +121,9 @@ class Stager:
     def _tasks(
         self, group: Group, skip: dict[str, Mask], shards: int, folder: str | None
     ) -> list[StageTask]:
-        still = self.tracking.quarantine.of(self.tracking.tables)
+        still = self.tracking.quarantines()
         left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
-        unapplied = Unapplied(frozenset(left_out), self.tracking.filters.now)
+        unapplied = Unapplied(frozenset(left_out), self._filters.now)
         known = {**self.tracking.logged_definitions(), **left_out}
         return stage_tasks(
             self._log.relay,
@@ -133,7 +134,7 @@ class Stager:
             folder=folder,
             idempotent=group.idempotent,
             cascades=group.cascades,
-            forms=self.tracking.options.forms,
+            forms=self.tracking.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
             known=KnownTables(known, unapplied, group.cascades.keys),
             wider=self.tracking.wider_definitions(),
@@ -157,13 +158,13 @@ class Stager:
         """What some transactions have of one table alone, as a group of their own.
         Raises LogError, DecodeError, OSError."""
         folder, known = self._folder_name(), self.tracking.logged_definitions()
-        rewrites = self.tracking.filters.now.rewrites
+        rewrites = self._filters.now.rewrites
         shares = np.array_split(np.arange(len(spans)), self.workers.count)
         tasks = [
             StageTask(
                 number, tuple(spans[i] for i in share), self.workers.count, folder,
                 idempotent=group.idempotent,
-                forms=self.tracking.options.forms,
+                forms=self.tracking.forms,
                 known=Alone(name, known.get(name), rewrites),
                 wider=self.tracking.wider_definitions(),
                 leftover=self.tracking.leftover(),

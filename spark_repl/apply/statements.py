@@ -75,7 +75,9 @@ class Statements:
         """``copies``: whether somebody copies the tables that wait for it."""
         self._tracking, self._log, self._changes = tracking, applied, changes
         self._catch_up, self._copies = catch_up, copies
-        self._forms = tracking.options.forms
+        self._forms, self._options = tracking.forms, tracking.options
+        self._control, self._names = tracking.control, tracking.names
+        self._definitions = tracking.definitions
         self._alterations = Alterations(tracking, changes)
         self._tools = ToolTables(tracking, self._alterations)
         self._filtered = FilteredStatements(tracking, copies=copies)
@@ -97,7 +99,7 @@ class Statements:
             return Done(Way.NOTHING, shortened(query.text))
         statement, query = self._rewritten.take(statement, query, cut)
         names = [*self._tracking.tables, *self._tracking.waiting]
-        statement = self._tracking.names.statement(statement, names)
+        statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
         logged = Logged(statement, query, cut, source, session)
         way, left = self._filtered.take(logged)
@@ -110,7 +112,7 @@ class Statements:
         """The session of a statement; what SYSTEM is on the source is asked where it counts."""
         if query.time_zone != "SYSTEM":
             return Session.of(query)
-        zone = self._tracking.options.system_time_zone or recorded(self._tracking.control)
+        zone = self._options.system_time_zone or recorded(self._control)
         return Session.of(query, zone)
 
     def _way(self, logged: Logged) -> Way:
@@ -125,7 +127,8 @@ class Statements:
         except StatementError as error:
             if not self._copies or not logged.statement.tables:
                 raise
-            if any(self._policy(name) is not Policy.APPLY for name in logged.statement.tables):
+            policies = map(self._tracking.policy, logged.statement.tables)
+            if any(policy is not Policy.APPLY for policy in policies):
                 raise  # what the policy keeps, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")
             return Way.COPY
@@ -166,7 +169,7 @@ class Statements:
             known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
             names = [name for name in known if database_of(name) == logged.statement.database]
         there = [table for table in map(self._tracking.live, names) if table is not None]
-        policies = {table.name: self._policy(table.name) for table in there}
+        policies = {table.name: self._tracking.policy(table.name) for table in there}
         for name, policy in policies.items():
             if policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
@@ -183,7 +186,7 @@ class Statements:
 
     def _truncate(self, logged: Logged) -> Way:
         name, cut = logged.statement.tables[0], logged.cut
-        table, policy = self._tracking.live(name), self._policy(name)
+        table, policy = self._tracking.live(name), self._tracking.policy(name)
         if table is None:
             return Way.NOTHING
         if policy is Policy.STOP:
@@ -209,16 +212,13 @@ class Statements:
             names[new] = first
             if self._tracking.live(first) is not None:
                 there = True
-                if self._policy(first) is Policy.STOP:
+                if self._tracking.policy(first) is Policy.STOP:
                     raise refused_by_policy(logged, first)
         for new, first in names.items():
             self._alterations.check_renamed(first, new)
         for old, new in logged.statement.renames:
             self._alterations.rename(old, new, logged.cut)
         return Way.NAMES if there else Way.NOTHING
-
-    def _policy(self, name: str) -> Policy:
-        return self._tracking.options.policy(name, folds=self._tracking.names.folds)
 
     def _check_copied(self, logged: Logged) -> None:
         """Raises StatementError for what changes a table that is catching up with its copy: it was
@@ -230,10 +230,10 @@ class Statements:
         if not changed:
             return
         reason = f"{logged.statement.verb} while the table's copy catches up"
-        copy = last_copy(self._tracking.control)
+        copy = last_copy(self._control)
         if copy is not None and copy.behind is not None:
             why = Waiting(reason, logged.name)
-            give_up(self._tracking.control, copy, changed[0], why, copies=self._copies)
+            give_up(self._control, copy, changed[0], why, copies=self._copies)
             raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(changed))
         if not self._copies:
             if copy is not None and _ends_rows(logged) and copy.exact.keys().isdisjoint(changed):
@@ -280,7 +280,7 @@ class Statements:
         elif wanted is None:
             log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
             if keys is not None:
-                self._tracking.definitions.expect_keys(name, keys, cut.position)
+                self._definitions.expect_keys(name, keys, cut.position)
         else:
             if statement.effect == Effect.CREATE_SELECT:  # its rows come behind it
                 cut = before(cut)

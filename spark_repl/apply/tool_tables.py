@@ -43,7 +43,8 @@ class ToolTables:
 
     def __init__(self, tracking: Tracking, alterations: Alterations) -> None:
         self._tracking, self._alterations = tracking, alterations
-        self._left, self._forms = tracking.left, tracking.options.forms
+        self._left, self._forms, options = tracking.left, tracking.forms, tracking.options
+        self._folds = options.online_tools == "fold"
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
         """The way that a statement of a tool's tables goes, None for what is to be carried out as
@@ -82,7 +83,7 @@ class ToolTables:
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
         tool = tool_table(name)
-        if tracking.options.online_tools != "fold" or tool is None:
+        if not self._folds or tool is None:
             return False
         table = tracking.live(tool.of)
         if table is None or tracking.live(name) is not None:
@@ -121,7 +122,7 @@ class ToolTables:
             self._left.put(replace(known, definition=made.definition), logged.cut)
             return Way.LEFT_OUT
         table = self._tracking.live(known.of)
-        if self._tracking.options.online_tools != "fold" and not known.altered:
+        if not self._folds and not known.altered:
             self._make(known.definition, logged)
             return None
         made = self._alterations.made(logged, known.definition)

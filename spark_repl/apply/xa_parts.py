@@ -62,8 +62,8 @@ class XaParts:
         """The branches that the cut names, with their bytes and what was decided about them.
         Raises TargetError when bytes are gone, FencedError when another one owns the target now,
         OSError when what shows that others have ended can't be made durable."""
-        control, layout = tracking.control, tracking.layout
-        plain = not tracking.column_rules.any
+        control, layout, rules = tracking.control, tracking.layout, tracking.column_rules
+        plain = not rules.any
         store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all, plain=plain)
         prepared = [
             Branch.of_json(branch, store.path(branch["position"]))

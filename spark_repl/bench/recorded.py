@@ -144,9 +144,9 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
             began = time.perf_counter()
             with Replica(spark, config) as replica:
                 started = time.perf_counter() - began
-                begin = replica.coordinator.position
+                begin = replica.opened.position
                 result = replica.apply()
-            applied = replica.index.slice(begin, replica.coordinator.position)
+            applied = replica.index.slice(begin, replica.opened.position)
             size = int(applied["length"].sum())
             figures = {
                 "rows": result.counters.row_changes,
@@ -155,7 +155,7 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
                 "seconds": round(result.seconds, 3),
                 "groups": result.counters.groups,
                 "waves": result.counters.waves,
-                "phases": {"start_s": round(started, 3), **replica.coordinator.phases()},
+                "phases": {"start_s": round(started, 3), **replica.opened.phases()},
                 "peak_pss_mib": memory.peak_mib,
             }
             shutil.rmtree(target)

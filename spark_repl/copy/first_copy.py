@@ -110,9 +110,10 @@ class FirstCopy:
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config)
-        delta, self.config = open_table_log(spark, config)
+        self._delta, self.config = open_table_log(spark, config)
+        self._mask_key = options.columns.key
         self._filters = ReplicationFilters.of(config.filters)
-        self.tracking = Tracking(self.layout, self.control, delta, options)
+        self.tracking = Tracking(self.layout, self.control, self._delta, options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0
         self._counting = threading.Lock()
@@ -231,20 +232,19 @@ class FirstCopy:
             copy.paths[name],
             self.tracking.stamp(behind) if behind else Stamp(self.tracking.app, 0, "{}"),
         )
-        made = self.tracking.options.forms.apply(source.definition)
-        if table.definition != self.tracking.column_rules.shaped(made):
+        if table.definition != self.tracking.shaped(source.definition):
             raise _ChangedError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
                 " json_as, geometry_as), was changed during the copy", table=name,
                 hint="begin again with an empty target",
             )  # fmt: skip
-        return table, self.tracking.delta.last_txn(table.snapshot, self._app) or 0
+        return table, self._delta.last_txn(table.snapshot, self._app) or 0
 
     def _task(self, table: Table, where: str) -> CopyTask:
         config = self.config
         return CopyTask(
             config.source, table.definition, table.columns, table.folder, where,
-            config.target.zero_dates, self.tracking.options.columns.key,
+            config.target.zero_dates, self._mask_key,
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
@@ -339,9 +339,8 @@ class FirstCopy:
     def _commit(self, table: Table, copied: list[Copied], stamp: Stamp) -> None:
         check_files(table, [add["path"] for part in copied for add in part.adds])
         actions: list[dict[str, Any]] = [{"add": add} for part in copied for add in part.adds]
-        delta = self.tracking.delta
-        version = delta.commit(table.snapshot, actions, stamp)
-        table.look_at(delta.advance(table.snapshot, version))
+        version = self._delta.commit(table.snapshot, actions, stamp)
+        table.look_at(self._delta.advance(table.snapshot, version))
         with self._counting:
             self.rows += sum(part.rows for part in copied)
             self._told(self.rows, max(self._expected, self.rows))

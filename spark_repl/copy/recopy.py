@@ -149,7 +149,7 @@ class Recopier(Companion):
         try:
             if self._repairer.waits() and standing(self.applier.control).copy is None:
                 self._repair()
-            if self._more or self._queue.requests() or self.applier.tracking.waiting:
+            if self._more or self._queue.requests() or self.applier.opened.waiting:
                 self._more = self._one()
         except FencedError:  # the applier has ended, and gave the target back
             return False

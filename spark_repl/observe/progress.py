@@ -73,13 +73,14 @@ class Progress:
     def begin(self, replica: Replica) -> None:
         self._replica = replica
         self._began = time.perf_counter()
-        left = len(replica.index.slice(replica.coordinator.position, replica.index.end))
+        left = len(replica.index.slice(replica.opened.position, replica.index.end))
         self._bar.update(self._task, total=left, said=f"{left} transactions to apply")
 
     def group(self, counters: Counters, position: int) -> None:
         seconds = max(1e-3, time.perf_counter() - self._began)
-        end = self._replica.index.end if self._replica else position
-        source = self._replica.opened.applied.source_of(position) if self._replica else {}
+        replica = self._replica
+        end = replica.index.end if replica else position
+        source = replica.opened.source_of(position) if replica else {}
         of_source = f", source {source['file']}:{source['position']}" if source.get("file") else ""
         text = (
             f"{counters.transactions} transactions,"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..delta.table_log import Snapshot
 
 DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
+COPIED = "copied"
+"""``COMPLETE`` of a copy's table: from the first cut on that shows the copy"""
 _DEFINITION_FORMAT = _COMMIT_FORMAT = 1
 
 

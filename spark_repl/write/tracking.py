@@ -8,52 +8,48 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import LEFT_OUT
-from ..control.by_hand import makes_rows_differ
-from ..control.copies import consistent_paths
 from ..control.definitions import Definitions
 from ..control.filter_rules import FilterRules
-from ..control.foreign_changes import foreign_changes
 from ..control.left_out import LeftOut
 from ..control.name_case import NameCase
 from ..control.settle import Settle
-from ..control.table_paths import MADE_BY_ROWS, announce, made_behind, shown_paths
+from ..control.table_paths import MADE_BY_ROWS, made_behind, shown_paths
 from ..ddl.lower_names import fold, folded_definition
-from ..ddl.renamed import rename
-from ..ddl.row_filters import check_row_filter
-from ..delta import features
-from ..delta.columns import Columns
 from ..delta.stamp import Stamp
 from ..errors import TargetError
-from ..gtid import GtidSet
 from .ahead import TablesAhead
 from .key_index import KeyIndex
 from .logged_shape import check_columns
-from .new_paths import NewPaths
-from .own_metadata import COMPLETE, DEFINITION, created, held_gtids, own_properties, user_metadata
+from .new_tables import NewTables
+from .own_metadata import user_metadata
 from .quarantined_tables import QuarantinedTables
-from .table import Table
 from .table_commits import TableCommits
+from .table_reader import TableReader
 from .waiting_tables import WaitingTables
 
 if TYPE_CHECKING:
     from ..binlog.definition import ForeignKey, TableDefinition
+    from ..binlog.types.forms import Forms
     from ..control.control import Control
-    from ..control.cut import Cut, Waiting
+    from ..control.cut import Cut, InQuarantine, Waiting
     from ..control.layout import Layout
+    from ..control.quarantine import Quarantine
     from ..ddl.column_rules import ColumnRules
-    from ..delta.table_log import NewTable, Snapshot, TableLog
+    from ..ddl.policy import Policy
+    from ..delta.table_log import TableLog
+    from ..gtid import GtidSet
     from ..relay.source_place import SourcePlace
     from .ahead import Held
+    from .table import Table
     from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
 
-_COPIED = "copied"  # complete from the first cut on that shows the copy
 _READ_AT_ONCE = 4  # tables
 
 
@@ -73,24 +69,23 @@ class Tracking:
         self.waiting, self.quarantine = WaitingTables(), QuarantinedTables()
         self._begun: dict[tuple[str, str], Table] = {}
         """tables that statements behind the cut have made: by name and statement"""
-        self._consistent: frozenset[str] = frozenset()
-        self._decided = False  # then any table may have keys that no log holds
-        self.beyond = TablesAhead()
-        self._paths = NewPaths(control, layout)
+        self._beyond = TablesAhead()
+        self._new = NewTables(layout, control, delta, options, self.names)
+        self._reader = TableReader(
+            control, delta, self.definitions, self.names, self.app, direct=options.direct
+        )
         self.settle = Settle(control, layout)
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one."""
-        self.tables, self._begun, self.beyond = {}, {}, TablesAhead()
+        self.tables, self._begun, self._beyond = {}, {}, TablesAhead()
         self.definitions.load()
         self.left.load(cut)
         self.names.load()
         self.filters.load()
-        self._paths.load()
+        self._new.load()
+        self._reader.load()
         own = self.names.of
-        changed = {own(change.name) for change in foreign_changes(self.control)}
-        self._consistent = consistent_paths(self.control)
-        self._decided = makes_rows_differ(self.control)
         shown = {own(name): path for name, path in shown_paths(self.control, cut).items()}
         self.waiting.load(cut, shown)
         places = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
@@ -111,8 +106,7 @@ class Tracking:
                         hint="restore it, or start again with an empty target",
                     )  # fmt: skip
                 continue  # the applier died between the announcement and the creation
-            table = self._loaded(name, path, snapshot, cut)
-            table.complete &= name not in changed
+            table = self._reader.at(name, path, snapshot, cut)
             check_columns(table, self.column_rules)
             if made_by == MADE_BY_ROWS:
                 self.tables[table.name] = table
@@ -127,22 +121,18 @@ class Tracking:
         self.waiting.drop(gone)
         self.tables = {name: table for name, table in self.tables.items() if name not in gone}
 
-    def _loaded(self, name: str, path: str, snapshot: Snapshot, cut: Cut | None) -> Table:
-        """A table as it is, and, where it is ahead of the cut, as the log has it at the cut."""
-        table = self._table(name, path, snapshot)
-        executed = GtidSet.parse(cut.gtid_executed) if cut else GtidSet()
-        at_cut = self.definitions.at(path, cut.position if cut else -1, executed)
-        table.definition = self._named(name, at_cut or created(snapshot))
-        if self.definitions.has(path) and (not cut or table.position > cut.position):
-            held = executed.union(held_gtids(snapshot, self.app) or GtidSet())
-            table.logged = table.definition
-            now = self.definitions.at(path, table.position, held)
-            table.definition = self._named(name, now or created(snapshot))
-        return table
-
     @property
     def column_rules(self) -> ColumnRules:
         return self.options.columns_of(folds=self.names.folds)
+
+    @property
+    def forms(self) -> Forms:
+        """How values are kept that Delta has no type for."""
+        return self.options.forms
+
+    def policy(self, name: str) -> Policy:
+        """What statements may do to the table."""
+        return self.options.policy(name, folds=self.names.folds)
 
     def all_tables(self) -> list[Table]:
         """Also those that no statement has made again yet."""
@@ -254,46 +244,34 @@ class Tracking:
     ) -> None:
         """Finds what tables hold beyond the cut, for a log that is not the cut's and begins at
         ``lowest``; see ``TablesAhead.find``."""
-        self.beyond.find(self.all_tables(), self.app, cut, lowest, since, by_place=by_place)
+        self._beyond.find(self.all_tables(), self.app, cut, lowest, since, by_place=by_place)
+
+    def held_by(self, table: Table) -> Held | None:
+        """What the table holds beyond the cut, where such a log was given."""
+        return self._beyond.of(table.path)
 
     def ahead(self) -> dict[str, Held]:
         """The same by the tables' names."""
         tables = list(self.tables.values())
-        return {t.name: held for t in tables if (held := self.beyond.of(t.path)) is not None}
+        return {t.name: held for t in tables if (held := self.held_by(t)) is not None}
+
+    def is_ahead(self, position: int, executed: GtidSet, place: SourcePlace | None) -> bool:
+        """Whether a table has more than what ends at the packed ``position``, or, of another log,
+        more than ``executed`` or than what is before ``place``."""
+        beyond = any(table.position > position for table in list(self.tables.values()))
+        return beyond or self._beyond.exceeds(executed, place)
+
+    def quarantines(self) -> dict[str, Quarantine]:
+        """The tables in quarantine that are there, by name."""
+        return self.quarantine.of(self.tables)
+
+    def quarantine_marks(self) -> dict[str, InQuarantine]:
+        """What a cut says of them."""
+        return self.quarantine.marks(self.tables)
 
     def has(self, table: Table, cut: Cut) -> bool:
         """Whether the table has already what the statement before ``cut`` makes of it."""
-        return self.beyond.has(table.path, cut) or table.position >= cut.position
-
-    def _table(self, name: str, path: str, snapshot: Snapshot) -> Table:
-        """A table as it was created."""
-        properties, position = snapshot.configuration, self.delta.last_txn(snapshot, self.app)
-        if DEFINITION not in properties or position is None:
-            raise TargetError(
-                "the Delta table at this path was not made by this channel",
-                table=name, file=snapshot.folder, hint="move it away, or use another target",
-            )  # fmt: skip
-        features.check(snapshot, direct=self.options.direct, table=name)
-        return Table(
-            name,
-            path,
-            snapshot.folder,
-            self._named(name, created(snapshot)),
-            not self._decided
-            and (
-                properties.get(COMPLETE) == "true"
-                or (properties.get(COMPLETE) == _COPIED and path in self._consistent)
-            ),
-            snapshot,
-            position,
-            Columns.of(snapshot.schema_string, snapshot.partition_columns),
-        )
-
-    def _named(self, name: str, definition: TableDefinition) -> TableDefinition:
-        """The definition under the name that the table has now."""
-        if definition.name != name and not self.names.folds:
-            return rename(definition, name)
-        return folded_definition(definition) if self.names.folds else definition
+        return self._beyond.has(table.path, cut) or table.position >= cut.position
 
     def create(
         self, definition: TableDefinition, stamp: Stamp, made_by: str = MADE_BY_ROWS
@@ -301,50 +279,42 @@ class Tracking:
         """Makes the table, position in the same commit, or finds what was made of it before a
         crash. ``made_by``: its CREATE TABLE, without which it isn't complete. Raises
         TargetError."""
-        definition = self._shaped(definition)
-        self._set_aside(definition.name)
-        begun = self._begun.pop((definition.name, made_by), None)
+        shaped = self._new.shaped(definition)
+        self._set_aside(shaped.name)
+        begun = self._begun.pop((shaped.name, made_by), None)
         if begun is None:
-            path = self._paths.new(definition, self.delta)
-            announce(self.control, definition.name, path, stamp.position, made_by)
-            complete = str(made_by != MADE_BY_ROWS).lower()
-            self.delta.create(self.layout.table(path), self._new(definition, complete), stamp)
-            begun = self._opened(definition.name, path)
-        self.tables = {**self.tables, definition.name: begun}
+            path = self._new.make(shaped, stamp, made_by)
+            begun = self._opened(shaped.name, path)
+        self.tables = {**self.tables, shaped.name: begun}
         return begun
 
     def create_copy(self, definition: TableDefinition, path: str, stamp: Stamp) -> Table:
         """Makes the table of a copy, whose path the control table names already."""
-        definition = self._shaped(definition)
-        if self.delta.snapshot(self.layout.table(path)) is None:
-            self.delta.create(self.layout.table(path), self._new(definition, _COPIED), stamp)
-        table = self._opened(definition.name, path)
-        self.tables = {**self.tables, definition.name: table}
+        shaped = self._new.shaped(definition)
+        self._new.make_copy(shaped, path, stamp)
+        table = self._opened(shaped.name, path)
+        self.tables = {**self.tables, shaped.name: table}
         return table
 
-    def _shaped(self, definition: TableDefinition) -> TableDefinition:
-        """The target's table of the source's. Raises SettingError."""
-        shaped = self.column_rules.shaped(self.options.forms.apply(definition))
-        check_row_filter(shaped, self.column_rules)
-        return shaped
+    def shaped(self, definition: TableDefinition) -> TableDefinition:
+        """The target's table of the source's, without what its rules leave out. Raises
+        SettingError."""
+        return self._new.shaped(definition)
 
     def stamp(self, cut: Cut) -> Stamp:
         """What a commit of the channel bears that takes a table up to ``cut``."""
         return Stamp(self.app, cut.position, user_metadata(cut, self.control.channel))
 
-    def _new(self, definition: TableDefinition, complete: str) -> NewTable:
-        return self.options.new_table(definition, own_properties(definition, complete))
-
     def _opened(self, name: str, path: str) -> Table:
         snapshot = self.delta.snapshot(self.layout.table(path))
         assert snapshot is not None
-        return self._table(name, path, snapshot)
+        return self._reader.made(name, path, snapshot)
 
     def key_index(self, table: Table) -> KeyIndex:
         schema, physical = table.definition.arrow_schema(), table.columns.physical
         types = [schema.types[physical.index(name)] for name in table.key_columns]
         return KeyIndex(self.key_folder(table), table.folder, list(table.key_columns), types)
 
-    def key_folder(self, table: Table) -> str:
-        """Folder of the index of the table's key, as it is now."""
-        return self.layout.keys(table.path, table.key_columns)
+    def key_folder(self, table: Table, columns: Sequence[str] = ()) -> str:
+        """Folder of the index of the table's key, as it is now, or of these physical columns."""
+        return self.layout.keys(table.path, columns or table.key_columns)

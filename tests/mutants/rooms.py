@@ -61,8 +61,8 @@ ROOMS: dict[str, Room] = {
     ),
     "positions": Room(
         ("position.py", "gtid.py", "write/missing_values.py", "control/owner.py",
-         "control/fence.py", "write/tracking.py", "write/ahead.py", "apply/gaps.py",
-         "relay/source_place.py", "relay/source_places.py"),
+         "control/fence.py", "write/tracking.py", "write/table_reader.py", "write/ahead.py",
+         "apply/gaps.py", "relay/source_place.py", "relay/source_places.py"),
         ("unit/test_gtid.py", "property/test_gtid.py", "unit/control/test_owner.py",
          "unit/control/test_control.py", "applier/test_others.py", "applier/test_restarts.py",
          "applier/test_formats.py", "applier/test_sleeper.py", "applier/test_idempotent.py",

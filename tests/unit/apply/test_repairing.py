@@ -34,10 +34,10 @@ class Opened:
         self.table.columns.fits.return_value = True
         self.tracking = tracking = self.stager.tracking
         tracking.options.direct, tracking.waiting = True, {}
-        tracking.quarantine.of.return_value = {}
+        tracking.quarantines.return_value = {}
         tracking.tables = {"t.a": self.table}
         tracking.live.return_value = self.table
-        tracking.beyond.exceeds.return_value = False
+        tracking.is_ahead.return_value = False
         tracking.control.last_cut.return_value = CUT
         self.point.cut, self.point.copy, self.point.by_hand = CUT, None, 0
         keys = np.zeros(1, np.uint64)
@@ -63,7 +63,7 @@ class Opened:
         (lambda o: setattr(o.point, "copy", MagicMock()), "a copy is taken in", True),
         (lambda o: setattr(o.point, "cut", None), "a copy is taken in", True),
         (lambda o: setattr(o.point, "by_hand", 1), "ahead", True),
-        (lambda o: setattr(o.tracking.beyond.exceeds, "return_value", True), "ahead", True),
+        (lambda o: setattr(o.tracking.is_ahead, "return_value", True), "ahead", True),
         (lambda o: setattr(o.tracking.control.last_cut, "return_value", Cut(200, "", "log", {},
             {}, group_gtids="")), "ahead", True),
         (lambda o: setattr(o.rows, "behind", Cut(50, f"{SET}2", "other", {}, {}, group_gtids="")),

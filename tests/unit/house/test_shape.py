@@ -15,6 +15,10 @@ from tests.support.sources import tree
 
 CHAIN_MAX = 14
 PARAMETERS_MAX, PARAMETERS_P90 = 8, 3
+WITH_PARTS = {"tracking": "write", "applier": "apply", "replica": "apply", "opened": "apply"}
+"""what is made of parts -> its room, in which they are known"""
+HANDED_OUT = {"tables", "waiting", "index", "config", "opened"}
+"""values, which whoever has them may read"""
 
 
 @cache
@@ -54,6 +58,35 @@ def test_names_with_an_underscore_stay_in_their_room() -> None:
             if target.startswith(f"{PACKAGE}.") and private and room != name.split(".")[0]:
                 wrong.append(f"{name}: {target}")
     assert wrong == []
+
+
+def reached_into(source: ast.AST, names: frozenset[str]) -> Iterator[str]:
+    """What is read of a part of one of ``names``: ``tracking.control.epoch``."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.Attribute) and isinstance(part := node.value, ast.Attribute):
+            whole = part.value
+            name = getattr(whole, "attr", getattr(whole, "id", ""))
+            if name.lstrip("_") in names and part.attr not in HANDED_OUT:
+                yield ast.unparse(node)
+
+
+def test_no_part_of_another_rooms_part_is_asked() -> None:
+    """It is asked itself, or hands the part out: to who keeps it."""
+    wrong = []
+    for name, path in modules().items():
+        room = name.split(".")[0]
+        asked = frozenset(what for what, owner in WITH_PARTS.items() if owner != room)
+        wrong += [f"{name}: {chain}" for chain in reached_into(tree(path), asked)]
+    assert wrong == []
+
+
+def test_the_rule_of_parts_bites() -> None:
+    source = ast.parse("a = self._tracking.control.epoch\nb = tracking.tables.values()\n")
+    assert list(reached_into(source, frozenset(WITH_PARTS))) == ["self._tracking.control.epoch"]
+    source = ast.parse("c = tracking.control\nd = self.applier.opened.status.copies(1)\n")
+    assert list(reached_into(source, frozenset(WITH_PARTS))) == [
+        "self.applier.opened.status.copies"
+    ]
 
 
 def classes() -> dict[str, list[str]]:
