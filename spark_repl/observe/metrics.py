@@ -67,10 +67,13 @@ def _families(status: dict[str, Any]) -> Iterator[Metric]:
         version.add_metric([channel, _label(name)], table["version"])
         if table["row_changes"]:
             changes.add_metric([channel, _label(name)], table["row_changes"])
+    left_out = _counter("row_filter_left_out", "Row changes that row_filter has left out", "table")
+    for name, count in status["row_filters"].items():
+        left_out.add_metric([channel, _label(name)], count)
     ways = _gauge("statements", "Statements of the last run, by the way they were taken", "way")
     for way, count in status["statements"]["counts"].items():
         ways.add_metric([channel, way], count)
-    yield from (version, changes, ways)
+    yield from (version, changes, left_out, ways)
     for name, text in _COUNTERS.items():
         counter = _counter(name, text)
         counter.add_metric([channel], status["counters"].get(name.removesuffix("_published"), 0))

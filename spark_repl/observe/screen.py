@@ -239,3 +239,5 @@ def _tables(status: Status) -> Iterator[str]:
     if rows:
         yield ""
         yield from columns(_TABLES, rows)
+    for name, count in status["row_filters"].items():
+        yield f"left out by row_filter of {name}: {count:,} row changes"

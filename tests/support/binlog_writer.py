@@ -1,9 +1,9 @@
 """Writes small, valid MySQL binary logs, so that odd histories can be made without a server.
 
 Files as a 9.x server with binlog_row_metadata=FULL and CRC32 writes them; columns are INT
-(``int``), DOUBLE (``double``), VARCHAR in utf8mb4 (``varchar(N)``) or cp932 (``varchar(N) CHARACTER
-SET cp932``, its values as bytes) or JSON (``json``, its values in binary). Every call appends to
-the current file at once.
+(``int``), DOUBLE (``double``), VARCHAR in utf8mb4 (``varchar(N)``, or ``varchar(N) COLLATE
+utf8mb4_bin``) or cp932 (``varchar(N) CHARACTER SET cp932``, its values as bytes) or JSON (``json``,
+its values in binary). Every call appends to the current file at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ Xid = tuple[bytes, bytes, int]
 """gtrid, bqual, format id."""
 
 SERVER = "9.7.0"
-_UTF8MB4, _CP932 = 255, 95
+_UTF8MB4 = 255
+_COLLATIONS = {"cp932": 95, "utf8mb4_bin": 46}
+"""by the last word of a column's type"""
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
 _WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38
 _ROWS_QUERY, _PAYLOAD, _ANONYMOUS = 29, 40, 34
@@ -294,7 +296,8 @@ def _table_map(table: Table) -> bytes:
     if numbers:
         fields.append((1, bytes((numbers + 7) // 8)))
     if texts:
-        other = b"".join(bytes([i, _CP932]) for i, k in enumerate(texts) if k.endswith("cp932"))
+        said = [_COLLATIONS.get(kind.split(" ")[-1]) for kind in texts]
+        other = b"".join(bytes([i, number]) for i, number in enumerate(said) if number)
         fields.append((2, b"\xfc" + struct.pack("<H", _UTF8MB4) + other))
     if table.key:
         fields.append((8, bytes(table.key)))

@@ -63,6 +63,8 @@ NAMES = {
     224: "utf8mb4_unicode_ci", 246: "utf8mb4_unicode_520_ci", 255: "utf8mb4_0900_ai_ci",
     278: "utf8mb4_0900_as_cs", 305: "utf8mb4_0900_as_ci", 309: "utf8mb4_0900_bin",
 }  # fmt: skip
+ORDERED = frozenset((46, 65, 83, 309))
+"""the collations of texts whose order is known here: that of their code points"""
 _NUMBERS = {name: number for number, name in NAMES.items()}
 # What a character set means without a collation; of utf8mb4 that depends on the server.
 _DEFAULTS = {"latin1": 8, "ascii": 11, "utf8mb3": 33, "binary": 63}

@@ -1,10 +1,13 @@
-"""Which values of character columns a collation takes for one: as far as it is known here."""
+"""Which values of character columns a collation takes for one, and how it orders them: as far as it
+is known here."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DecodeError
@@ -20,19 +23,59 @@ _BYTES = frozenset((63, 309))
 _OTHER = "[^ -~]"
 
 
+def tells_all_letters(collation: int) -> bool:
+    """Whether it compares code points, so that it is known of all characters which are one."""
+    return collation in _BINARY or collation in _BYTES
+
+
 def comparable(values: Any, collation: int) -> Any:
     """Array [n] in which two of the ``values`` are equal where the server takes them for one.
     Raises DecodeError, without a place, for a character of which that is not known: of collations
     that are not binary those from space to tilde are."""
     if collation == EXACT or collation in _BYTES:
         return values
-    if collation not in _BINARY:
-        odd = pc.fill_null(pc.match_substring_regex(values, _OTHER), False)
-        if pc.any(odd).as_py():
-            text = values[int(np.argmax(np.asarray(odd)))].as_py()
-            raise DecodeError(f"how {NAMES[collation]} compares {text!r} is not known here")
-    if collation not in _NO_PAD:
-        values = pc.utf8_rtrim(values, " ")
-    if collation not in _BINARY | _CASE_SENSITIVE:
-        values = pc.ascii_lower(values)
-    return values
+    values = letters(values, collation)
+    return values if collation in _NO_PAD else pc.utf8_rtrim(values, " ")
+
+
+def letters(values: Any, collation: int) -> Any:
+    """Array [n] of the ``values`` with one character for all that the server takes for one, spaces
+    at the end included. Raises DecodeError as ``comparable`` does."""
+    if tells_all_letters(collation):
+        return values
+    odd = pc.fill_null(pc.match_substring_regex(values, _OTHER), False)
+    if pc.any(odd).as_py():
+        text = values[int(np.argmax(np.asarray(odd)))].as_py()
+        raise DecodeError(f"how {NAMES[collation]} compares {text!r} is not known here")
+    return values if collation in _CASE_SENSITIVE else pc.ascii_lower(values)
+
+
+def order(values: Any, literal: str, collation: int) -> npt.NDArray[np.int8]:
+    """[n]: -1, 0, 1 as the text is before, equal to, behind ``literal`` by one of
+    ``charset.ORDERED``; 0 for NULL. All but utf8mb4_0900_bin compare as if the shorter one went on
+    with spaces."""
+    if collation in _BYTES:
+        return _sign(values, literal)
+    literal = literal.rstrip(" ")
+    length = len(literal)
+    if not length:
+        return _beside_spaces(values)
+    head = pc.utf8_rpad(pc.utf8_slice_codeunits(values, 0, length), length, " ")
+    signs = _sign(head, literal)
+    rest = _beside_spaces(pc.utf8_slice_codeunits(values, length))
+    return np.where(signs != 0, signs, rest)
+
+
+def _beside_spaces(values: Any) -> npt.NDArray[np.int8]:
+    return _sign(pc.utf8_ltrim(values, " "), " ", where_empty=0)
+
+
+def _sign(values: Any, literal: str, where_empty: int = -1) -> npt.NDArray[np.int8]:
+    scalar = pa.scalar(literal, values.type)
+    behind, before = (
+        np.asarray(pc.fill_null(kernel(values, scalar), False)).astype(np.int8)
+        for kernel in (pc.greater, pc.less)
+    )
+    if where_empty == 0:
+        before &= ~np.asarray(pc.fill_null(pc.equal(values, ""), False))
+    return behind - before

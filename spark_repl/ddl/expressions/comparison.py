@@ -2,7 +2,8 @@
 
 Text is compared by a collation that mostly nobody knows here: two values are equal where they are
 the same letter by letter, and different where no collation could take them for equal; all else is
-refused. Where it is known (``ValueType.collation``), as far as that is known.
+refused. Where it is known (``ValueType.collation``), as far as that is known. Which is less is
+told of collations whose order is known (``collations``).
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.charsets import comparing
-from ...binlog.charsets.charset import NAMES
 from ...errors import DecodeError
 from .coercions import as_bytes, exact, real, truth
+from .collations import check_ordered, known_collation
 from .literals import moment_of, number, time_of
 from .syntax import NotComputed
 from .uncertainty import uncertain
@@ -28,6 +30,7 @@ _KERNELS = {
     "=": pc.equal, "<=>": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal,
     ">": pc.greater, ">=": pc.greater_equal,
 }  # fmt: skip
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ARROW_DIGITS, _TWO_DIGITS = 76, 100
 _PRINTABLE = re.compile(r"[ -~]*")
 _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
@@ -50,7 +53,9 @@ def comparable(inputs: Sequence[Node], *, equality: bool) -> list[Node]:
         return _typed(inputs, max(there, key=lambda one: one.value))
     if there == {ResultType.BYTES}:
         return _typed(inputs, ResultType.BYTES)
-    if there == {ResultType.TEXT} and equality:
+    if there == {ResultType.TEXT}:
+        if not equality:
+            check_ordered(inputs)
         return _typed(inputs, ResultType.TEXT)
     names = " and ".join(sorted(one.name for one in there))
     raise NotComputed(f"a comparison of {names} is not computed here")
@@ -122,9 +127,11 @@ def compute_comparison(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
         by_letters = "JSON" in [one.type.source for one in node.inputs] and all(
             one.type.source == "JSON" or one.is_literal for one in node.inputs
         )
+        if node.operator in _MIRRORED:
+            return _compute_order(node, left, right)
         if by_letters:
             same = _same_letters_each(left, right)
-        elif collation := _collation(node):
+        elif collation := known_collation(node.inputs):
             same = _same_by(collation, left, right)
         else:
             same = _same_texts(node, left, right)
@@ -135,6 +142,18 @@ def compute_comparison(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
         return truths
     missing = pc.and_(left.is_null(), right.is_null())
     return pc.or_(pc.fill_null(truths, False), missing)
+
+
+def _compute_order(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
+    """<, <=, > and >= of texts that are ``check_ordered``."""
+    first, second = node.inputs
+    texts, literal, text = (right, first, second) if first.is_literal else (left, second, first)
+    if literal.detail is None:
+        return pa.nulls(len(texts), pa.bool_())
+    operator = _MIRRORED[node.operator] if first.is_literal else node.operator
+    signs = comparing.order(texts, literal.detail, text.type.collation)
+    signs = pa.array(signs, pa.int8(), mask=np.asarray(texts.is_null()))
+    return _KERNELS[operator](signs, pa.scalar(0, pa.int8()))
 
 
 def _alike(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -148,15 +167,6 @@ def _alike(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _same_letters_each(left: pa.Array, right: pa.Array) -> pa.Array:
     """By utf8mb4_bin, which pads with spaces."""
     return pc.equal(*(pc.utf8_rtrim(one, " ") for one in (left, right)))
-
-
-def _collation(node: Node) -> int:
-    """By which texts of one column are compared with literals, or with those of another, where that
-    is known; else 0."""
-    told = {one.type.collation for one in node.inputs if not one.is_literal}
-    plain = all(not one.type.charset for one in node.inputs if one.is_literal)
-    number = told.pop() if len(told) == 1 and plain else 0
-    return number if number in NAMES else 0
 
 
 def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:

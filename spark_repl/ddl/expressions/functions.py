@@ -14,6 +14,7 @@ from . import (
     comparison,
     encoding,
     json_paths,
+    patterns,
     rounding,
     text_changes,
     texts,
@@ -36,6 +37,7 @@ _BUILT: dict[str, Build] = {
     **calendar.BUILT,
     **rounding.BUILT,
     **json_paths.BUILT,
+    **patterns.BUILT,
 }
 COMPUTED: dict[str, Callable[..., pa.Array]] = {
     **dict.fromkeys(("+", "-", "*"), arithmetic.compute_sum),
@@ -51,6 +53,7 @@ COMPUTED: dict[str, Callable[..., pa.Array]] = {
     **rounding.COMPUTED,
     **casts.COMPUTED,
     **json_paths.COMPUTED,
+    **patterns.COMPUTED,
 }
 LAZY = choice.LAZY
 _SIDES = {"LTRIM": "LEADING", "RTRIM": "TRAILING"}

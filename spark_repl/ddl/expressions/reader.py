@@ -120,7 +120,11 @@ class _Reader:
             low = self._bits(0)
             cursor.expect("AND")
             syntax = Syntax("BETWEEN", (syntax, low, self._predicate()))
-        elif negated or cursor.at("LIKE", "REGEXP", "RLIKE", "MEMBER", "SOUNDS"):
+        elif cursor.word("LIKE"):
+            pattern = self._unary()
+            escape = (self._unary(),) if cursor.word("ESCAPE") else ()
+            syntax = Syntax("LIKE", (syntax, pattern, *escape))
+        elif negated or cursor.at("REGEXP", "RLIKE", "MEMBER", "SOUNDS"):
             raise NotComputed(f"{cursor.rest().split()[0]} is not computed here")
         return Syntax("NOT", (syntax,)) if negated else syntax
 

@@ -68,3 +68,20 @@ def test_restart_with_other_bounds(engine, log, target):
     run(engine, log.folder, target, group_max_transactions=1)
     assert_rows(engine, target, A, [(i, "b") for i in range(29)] + [(29, "a")])
     assert_applied_once(target)
+
+
+def test_rows_that_a_filter_leaves_out(each_engine, log, target):
+    """In one group and in many: a row that begins to pass comes, one that stops to goes."""
+    table = Table("f", (("id", "int"), ("s", "varchar(40) COLLATE utf8mb4_bin")))
+    log.ddl(table.create)
+    log.transaction(insert(table, (1, "eu-1"), (2, "uk-2"), (3, "eu-3"), (4, "zz"), (5, "a")))
+    log.transaction(update(table, ((2, "uk-2"), (2, "eu-2")), ((3, "eu-3"), (3, "uk"))))
+    log.transaction(update(table, ((4, "zz"), (14, "zz")), ((5, "a"), (15, "a"))))
+    log.transaction(delete(table, (1, "eu-1")), insert(table, (1, "x"), (6, "eu-6")))
+    log.transaction(update(table, ((6, "eu-6"), (6, "eu-66")), ((1, "x"), (1, "eu"))))
+    keys = {"tables": [{"match": "t.f", "row_filter": "s LIKE 'eu-_%' OR s > 'y'"}]}
+    want = [(2, "eu-2"), (6, "eu-66"), (14, "zz")]
+    for number, most in enumerate((1, 100)):
+        lake = target / str(number)
+        run(each_engine, log.folder, lake, keys=keys, group_max_transactions=most)
+        assert_rows(each_engine, lake, table, want)

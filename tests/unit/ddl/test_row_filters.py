@@ -17,7 +17,8 @@ from spark_repl.errors import Unconvertible
 
 CREATE = (
     "CREATE TABLE t.a (id INT, d DECIMAL(6, 2), ts TIMESTAMP NULL, s VARCHAR(9),"
-    " b VARCHAR(9) COLLATE utf8mb4_bin, j JSON, g POINT)"
+    " b VARCHAR(9) COLLATE utf8mb4_bin, j JSON, g POINT, h VARBINARY(9),"
+    " z VARCHAR(9) COLLATE latin2_bin, a VARCHAR(9) COLLATE ascii_bin)"
     " DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci"
 )
 
@@ -57,6 +58,34 @@ def test_texts_by_their_columns_collations(table: TableDefinition) -> None:
         passing(unknown, "s = 'Ab'", s=values)
 
 
+def test_patterns(table: TableDefinition) -> None:
+    values = ["ab", "Ab ", "a%", "b", None]
+    assert passing(table, "s LIKE 'A_'", s=values) == [True, False, True, False, False]
+    assert passing(table, "b LIKE 'A%'", b=values) == [False, True, False, False, False]
+    assert passing(table, r"s LIKE 'a\%'", s=values) == [False, False, True, False, False]
+    assert passing(table, "NOT s LIKE '%b'", s=values) == [False, True, True, False, False]
+    assert passing(table, "s NOT LIKE '%b%'", s=values) == [False, False, True, False, False]
+    assert passing(table, "b LIKE 'é_'", b=["é\n", "éé", "é"]) == [True, True, False]
+    assert passing(table, "h LIKE 'a_'", h=[b"a\xff", "é".encode(), None]) == [True, False, False]
+    with pytest.raises(Unconvertible, match="how utf8mb4_0900_ai_ci compares 'é'"):
+        passing(table, "s LIKE 'a%'", s=["é"])
+
+
+def test_the_order_of_texts(table: TableDefinition) -> None:
+    values = ["a", "a \t", "a\t", "ab", "A", "é", "", None]
+    less = [False, True, True, False, True, False, True, False]
+    assert passing(table, "b < 'a '", b=values) == less
+    assert passing(table, "'a' > b", b=values) == less
+    within = [True, False, False, True, False, False, False, False]
+    assert passing(table, "b BETWEEN 'a' AND 'ab'", b=values) == within
+    assert passing(table, "b < NULL OR b > ''", b=["", "  ", "\t", "a"]) == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
 @pytest.mark.parametrize("row", [0, 1, 4, 6])
 def test_the_first_row_of_which_nobody_knows(table: TableDefinition, row: int) -> None:
     values = ["ab"] * 7
@@ -74,7 +103,21 @@ def test_the_first_row_of_which_nobody_knows(table: TableDefinition, row: int) -
         ("d / 3 > 1", "rounds a quotient"),
         ("g IS NULL", "expressions of GEOMETRY are not computed here"),
         ("j", "JSON as a number is not computed here"),
-        ("s < 'b'", "a comparison of TEXT is not computed here"),
+        ("s < 'b'", "an order of TEXT by utf8mb4_0900_ai_ci is not computed here"),
+        ("s BETWEEN 'a' AND 'b'", "an order of TEXT by utf8mb4_0900_ai_ci"),
+        ("b < s", "not between a column and a literal"),
+        ("z < 'a'", "an order of TEXT of text whose collation is not known"),
+        ("a < 'é'", "an order of TEXT of ascii beside 'é' is not computed here"),
+        ("z LIKE 'a'", "LIKE of text whose collation is not known is not computed here"),
+        ("s LIKE 'é'", "LIKE: how utf8mb4_0900_ai_ci compares 'é' is not known here"),
+        ("s LIKE b", "LIKE with a pattern that is no literal"),
+        ("s LIKE 'a' ESCAPE b", "LIKE with a pattern that is no literal"),
+        ("s LIKE NULL", "LIKE beside NULL is never true"),
+        ("s LIKE 'a' ESCAPE ''", "ESCAPE of anything but one ASCII character"),
+        ("s LIKE 'a' ESCAPE '%'", "ESCAPE of anything but one ASCII character"),
+        ("s LIKE 'a|' ESCAPE '|'", "a pattern that ends with its escape '|'"),
+        ("id LIKE '1'", "LIKE of INTEGER is not computed here"),
+        ("h LIKE 'é'", "LIKE 'é' beside bytes is not computed here"),
         ("idd > 1", "there is no column idd; the nearest is id"),
         ("CONCAT(id", "ends too early"),
     ],
