@@ -240,6 +240,24 @@ def test_disconnect_leaves_the_branch_prepared(log, target):
 # Around it.
 
 
+def test_prepared_branches_are_named_at_each_start(log, target, caplog):
+    """Scenario 64: "Found 1 prepared XA transaction(s)", and nothing where there are none."""
+
+    def said() -> list[str]:
+        caplog.clear()
+        with applier(log.folder, target):
+            return [text for text in caplog.messages if "prepared XA" in text]
+
+    run(log.folder, target)
+    assert said() == []
+    log.xa_prepare(ONE, insert(A, (10, "one")))
+    run(log.folder, target)
+    assert said() == said() == ["Found 1 prepared XA transactions: X'6f6e65',X'',1"]
+    log.xa_end("COMMIT", ONE)
+    run(log.folder, target)
+    assert said() == []
+
+
 def test_old_branches_are_said_to_be_old(log, target, capsys):
     """A warning beyond ``xa_age_limit_s``, once; in the status as text, JSON and metrics."""
     log.xa_prepare(ONE, insert(A, (10, "one")))

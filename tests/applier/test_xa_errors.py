@@ -157,6 +157,7 @@ def test_commit_by_hand_cut_off_between_tables(log, target, changed, killed):
     run(log.folder, target)
     want = [(1, "one"), (2, "two")] if how[1] == b"one" else [(2, "two")]
     assert rows(target, A) == rows(target, B) == want
+    assert cuts(target)[-1].counts["by_hand"] == len(want), "places behind the cut's position"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""When the relay log's writer ends a file, syncs it, and where it says that the source is."""
+"""When the relay log's writer ends a file, syncs it, what number the next one gets, and where it
+says that the source is."""
 
 from __future__ import annotations
 
@@ -6,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.gtid import GtidSet
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.relay.file_list import FileList, write_list
+from spark_repl.relay.log import open_log
+from spark_repl.relay.published import NAME
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, feed, packets, receive
 
@@ -58,3 +63,17 @@ def test_a_sync_beside_follows_one_that_is_done(log: LogWriter, tmp_path: Path) 
         first.result()
         relay.sync_beside()
         assert relay._syncing is not first
+
+
+def test_a_number_that_the_list_alone_names_is_not_used_again(
+    log: LogWriter, tmp_path: Path
+) -> None:
+    """Its positions may stand in a target."""
+    folder = tmp_path / "relay"
+    with opened(folder) as relay:
+        receive(relay, [log.path])
+        write_list(folder, FileList(relay.log_id, (1, 7)))
+        (folder / NAME).unlink()
+        relay.renew(GtidSet())
+        receive(relay, [log.path])
+    assert [file.number for file in open_log(str(folder)).files] == [8]

@@ -28,6 +28,7 @@ WAIT_S = 10
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """``upkeep`` of the tables t.a and t.b, and ``seen``: those that it looked after."""
     monkeypatch.setattr(module.checkpoint, "write_if_due", lambda *_: None)
+    clean_log = Upkeep._clean_log
     monkeypatch.setattr(Upkeep, "_clean_log", lambda *_: None)
     tracking, seen = MagicMock(), list[str]()
     tracking.layout = Layout(str(tmp_path))
@@ -39,7 +40,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}
     target: Any = SimpleNamespace(**asdict(Target()) | keys)
     upkeep = Upkeep(tracking, MagicMock(), target, compaction=False)
-    return SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target, seen=seen)
+    return SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target, seen=seen,
+                           clean_log=clean_log)  # fmt: skip
 
 
 def test_vacuum_comes_behind_a_sync(made: Any) -> None:
@@ -195,3 +197,22 @@ def test_a_writer_without_compaction_of_its_own_has_none(
     table.snapshot.has = lambda name: False
     Upkeep(made.tracking, MagicMock(), made.target, compaction=compaction)._tend(table)
     assert len(done) == compacts
+
+
+def test_commits_are_removed_each_time_so_many_have_come(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed = list[tuple[str, float]]()
+    monkeypatch.setattr(Upkeep, "_clean_log", made.clean_log)
+    monkeypatch.setattr(
+        module, "remove_commits", lambda folder, *_, before, **__: removed.append((folder, before))
+    )
+    table, due = made.tracking.tables["t.a"], list[int]()
+    for version in (499, 500, 999, 1000):
+        table.snapshot.version = version
+        made.upkeep._tend(table)
+        due.append(len(removed))
+    assert due == [0, 1, 1, 2]
+    hours = made.target.commit_retention_hours
+    assert {folder for folder, _ in removed} == {table.folder}
+    assert removed[-1][1] == pytest.approx(time.time() - 3600 * max(hours, 1), abs=60)
