@@ -131,7 +131,9 @@ class _Walk:
         start, end = self._span(node)
         old = " ".join(self.source[start:end].decode().split())
         line = self.source.count(b"\n", 0, start) + 1
-        within = min((s for s in self._statements if line in s), key=len)
+        # A later case of ``match`` is of no statement's own lines.
+        own = (lines for lines in self._statements if line in lines)
+        within = min(own, key=len, default=range(line, line + 1))
         return Mutant(self.module, name, line, old, " ".join(new.split()), start, end, within)
 
     def _span(self, node: ast.AST) -> tuple[int, int]:

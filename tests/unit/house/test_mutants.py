@@ -68,6 +68,13 @@ def test_a_mutant_knows_the_lines_of_its_statement() -> None:
     assert found == {"a < 7": range(2, 5), "7": range(2, 5), "max": range(5, 7), "3": range(5, 7)}
 
 
+def test_the_guard_of_a_later_case_is_of_its_own_line() -> None:
+    cases = b"        case None: return a\n        case one if a < one: return one\n"
+    source = b"def f(a):\n    match a:\n" + cases
+    found = {mutant.key: mutant.lines for mutant in mutants("m.py", source)}
+    assert found == {"m.py f: a < one -> a <= one": range(4, 5)}
+
+
 def _wave(text: str) -> Mutant:
     source = (PACKAGE / "schedule/waves.py").read_bytes()
     return next(m for m in mutants("schedule/waves.py", source) if text in m.key)
