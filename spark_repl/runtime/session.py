@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from . import file_system
 from .java import archive, check_java, class_path, delta_jars, s3_jars, spark_home
 from .object_store import canonical, is_remote, spark_settings
 
@@ -85,6 +86,7 @@ def build_session(
         signal.signal(signal.SIGINT, interrupted)  # a new SparkContext took it for itself
     session.sparkContext.setLogLevel("ERROR")
     _end_quietly(session.sparkContext)
+    file_system.install(session.sparkContext)
     return session
 
 

@@ -1,0 +1,31 @@
+"""Log store: how Delta lists a table's log on a local disk, or a mounted one, and adds to it.
+
+Its own asks for the status of every file of the folder, 20 us each, at each start and for each
+reader; ours for that of the files that were asked for. Its own looks whether a version is there
+before it renames its file to it, with four processes in between, and so overwrites what another
+process has written meanwhile; ours gives the name by a hard link, which one writer alone can.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime import java_classes
+
+PACKAGE = "io.delta.storage"
+STORE, STATUSES = f"{PACKAGE}.SparkReplLogStore", f"{PACKAGE}.SparkReplStatuses"
+_BESIDE = f"{PACKAGE}.HDFSLogStore"
+"""Delta's class in whose package and class loader ours are: whoever finds it finds them"""
+_OF_ALL, _OF_FILES = "spark.delta.logStore.class", "spark.delta.logStore.file.impl"
+
+
+def install(jvm: Any) -> bool:
+    """Has Delta open logs of local disks by our log store from now on, in all sessions of this JVM;
+    not where somebody has chosen one. Returns whether it does."""
+    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    if conf.contains(_OF_ALL) or conf.contains(_OF_FILES):
+        return bool(conf.get(_OF_FILES, "") == STORE)
+    if not java_classes.ensure(jvm, _BESIDE, STATUSES, STORE):
+        return False
+    conf.set(_OF_FILES, STORE)
+    return True

@@ -1,0 +1,30 @@
+"""Hadoop's local file system: files' modes are set by system calls.
+
+Without libhadoop, which no pip brings, Hadoop starts a process (``chmod``) for each file that it
+makes, 5 to 10 ms each: one for each commit's checksum and two for each batch of a stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark import SparkContext
+
+from . import java_classes
+
+RAW = "org.apache.hadoop.fs.RawLocalFileSystem"
+OURS = "org.apache.hadoop.fs.SparkReplFileSystem"
+_SETTING = "fs.file.impl"
+
+
+def install(context: SparkContext) -> bool:
+    """Has the session's JVM open local files by our file system from now on, where it was to do so
+    by Hadoop's raw one; not where somebody has chosen another. Returns whether it does."""
+    jvm: Any = context._jvm
+    conf: Any = context._jsc.hadoopConfiguration()
+    if conf.get(_SETTING) != RAW or not java_classes.ensure(jvm, RAW, OURS):
+        return bool(conf.get(_SETTING) == OURS)
+    # Hadoop keeps one for all; closed it is forgotten, and whoever holds it goes on.
+    jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), conf).close()
+    conf.set(_SETTING, OURS)
+    return True

@@ -1,0 +1,173 @@
+package io.delta.storage;
+
+import java.io.BufferedOutputStream;
+import java.io.File;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumFileSystem;
+import org.apache.hadoop.fs.FileContext;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.LocalFileSystem;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.permission.FsPermission;
+
+/**
+ * Delta's log store of local disks, but for its listing: Hadoop's asks for the status of each file
+ * of the folder before it leaves out those that nobody has asked for, and a log keeps its commits for
+ * a day. Here names are left out, and a file's status is asked for when its turn comes.
+ *
+ * What is written is written by Delta's own. Compiled by Janino, which Spark brings: no lambdas, no
+ * generic types.
+ */
+public class SparkReplLogStore extends HDFSLogStore {
+    public SparkReplLogStore(Configuration configuration) {
+        super(configuration);
+    }
+
+    public Iterator listFrom(Path path, Configuration configuration) throws IOException {
+        FileSystem files = path.getFileSystem(configuration);
+        Path folder = path.getParent();
+        File local = localFile(files, folder);
+        String[] names = local == null ? null : local.list();
+        if (names == null) { // another file system, no folder, or one that can't be read
+            return super.listFrom(path, configuration);
+        }
+        String first = path.getName();
+        int count = 0;
+        for (int i = 0; i < names.length; i++) {
+            if (names[i].compareTo(first) >= 0) {
+                names[count++] = names[i];
+            }
+        }
+        Arrays.sort(names, 0, count);
+        return new SparkReplStatuses(files, folder, names, count);
+    }
+
+    public void write(
+            Path path, Iterator<String> actions, Boolean overwrite, Configuration configuration)
+            throws IOException {
+        File file = localFile(path.getFileSystem(configuration), path);
+        if (file == null || overwrite) {
+            super.write(path, actions, overwrite, configuration);
+            return;
+        }
+        String name = "." + path.getName() + "." + UUID.randomUUID() + ".tmp"; // as Hadoop's are
+        Path whole = new Path(path.getParent(), new Path(null, null, name));
+        File written = new File(file.getParentFile(), name);
+        try {
+            writeLines(written.toPath(), actions, configuration);
+            try {
+                link(file.toPath(), written.toPath());
+            } catch (java.nio.file.FileAlreadyExistsException error) {
+                if (!Files.isSameFile(file.toPath(), written.toPath())) { // a mount asked twice
+                    throw new java.nio.file.FileAlreadyExistsException(path.toString());
+                }
+            } catch (UnsupportedOperationException error) {
+                rename(whole, path, configuration);
+            } catch (FileSystemException error) { // a disk without hard links
+                rename(whole, path, configuration);
+            }
+        } finally {
+            written.delete(); // what is not removed does not make a commit fail that is there
+        }
+    }
+
+    void link(java.nio.file.Path name, java.nio.file.Path file) throws IOException {
+        Files.createLink(name, file);
+    }
+
+    private static void writeLines(
+            java.nio.file.Path file, Iterator<String> lines, Configuration configuration)
+            throws IOException {
+        OpenOption[] options = {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE};
+        OutputStream out = new BufferedOutputStream(Files.newOutputStream(file, options));
+        try {
+            while (lines.hasNext()) {
+                out.write(((String) lines.next()).getBytes(StandardCharsets.UTF_8));
+                out.write('\n');
+            }
+        } finally {
+            out.close();
+        }
+        FsPermission mode = FsPermission.getFileDefault();
+        mode = mode.applyUMask(FsPermission.getUMask(configuration));
+        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(mode.toString()));
+    }
+
+    private static void rename(Path from, Path to, Configuration configuration) throws IOException {
+        FileContext files = FileContext.getFileContext(to.toUri(), configuration);
+        try {
+            files.rename(from, to, new Options.Rename[0]);
+        } catch (org.apache.hadoop.fs.FileAlreadyExistsException error) {
+            throw new java.nio.file.FileAlreadyExistsException(to.toString());
+        }
+    }
+
+    private static File localFile(FileSystem files, Path path) {
+        if (files instanceof LocalFileSystem) {
+            return ((LocalFileSystem) files).pathToFile(path);
+        }
+        if (files instanceof RawLocalFileSystem) {
+            return ((RawLocalFileSystem) files).pathToFile(path);
+        }
+        return null;
+    }
+}
+
+/** The statuses of the first of some files, in their order, as far as the files are there. */
+final class SparkReplStatuses implements Iterator {
+    private final FileSystem files;
+    private final Path folder;
+    private final String[] names;
+    private final int count;
+    private int at = 0;
+    private FileStatus ahead = null;
+
+    SparkReplStatuses(FileSystem files, Path folder, String[] names, int count) {
+        this.files = files;
+        this.folder = folder;
+        this.names = names;
+        this.count = count;
+    }
+
+    public boolean hasNext() {
+        while (this.ahead == null && this.at < this.count) {
+            Path path = new Path(this.folder, new Path(null, null, this.names[this.at++]));
+            if (this.files instanceof LocalFileSystem && ChecksumFileSystem.isChecksumFile(path)) {
+                continue; // as in its own listing
+            }
+            try {
+                this.ahead = this.files.getFileStatus(path);
+            } catch (FileNotFoundException removed) { // since its name was read
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        }
+        return this.ahead != null;
+    }
+
+    public Object next() {
+        if (!this.hasNext()) {
+            throw new NoSuchElementException();
+        }
+        FileStatus status = this.ahead;
+        this.ahead = null;
+        return status;
+    }
+}

@@ -1,0 +1,58 @@
+"""Java classes: the few of ours that Spark's JVM needs, beside those that they stand in for.
+
+Their sources and what Janino has made of them lie in ``java/`` (``python -m
+tests.support.java_source`` makes them anew, a test compares): no JDK is needed, no jar, and no
+setting before the JVM starts, so they are there in a session that somebody else has started too.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+log = logging.getLogger(__name__)
+
+FOLDER = Path(__file__).with_name("java")
+
+
+def ensure(jvm: Any, beside: str, *names: str) -> bool:
+    """Has classes of ours in the package and the class loader of the one ``beside`` them, each
+    behind those that it extends or makes; there already or now. False: it can't be done in this
+    JVM, which works on without them."""
+    try:
+        if not is_defined(jvm, beside, names[-1]):
+            define(jvm, beside, *(compiled(name) for name in names))
+        return is_defined(jvm, beside, names[-1])
+    except (Py4JError, TypeError, OSError) as error:  # another Java, or a client without a JVM
+        log.info("%s is done without: %s", names[-1], error)
+        return False
+
+
+def compiled(name: str) -> bytes:
+    """A class of ours, as Java loads it. Raises OSError."""
+    return (FOLDER / f"{name.rpartition('.')[2]}.class").read_bytes()
+
+
+def is_defined(jvm: Any, beside: str, name: str) -> bool:
+    """Whether there is such a class in the class loader of the other. Raises Py4JError."""
+    loader = _class(jvm, beside).getClassLoader()
+    try:
+        return jvm.java.lang.Class.forName(name, True, loader) is not None
+    except Py4JError:
+        return False
+
+
+def define(jvm: Any, beside: str, *classes: bytes) -> None:
+    """Raises Py4JError."""
+    handles = jvm.java.lang.invoke.MethodHandles
+    lookup = handles.privateLookupIn(_class(jvm, beside), handles.lookup())
+    for code in classes:
+        lookup.defineClass(code)
+
+
+def _class(jvm: Any, name: str) -> Any:
+    """Spark's and Delta's jars may be known to the thread's class loader alone."""
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
