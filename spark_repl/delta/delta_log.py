@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ..errors import ConcurrentChangeError, SetupError, TargetError, UnknownDeltaError
 from ..runtime.object_store import is_remote
-from . import checkpoint, log_replay, s3a
+from . import checkpoint, log_replay, log_store, s3a
 from .java_calls import JavaCalls
 from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
 
@@ -62,6 +62,7 @@ class DeltaLog(TableLog):
         self._jvm = jvm
         self._package = jvm.org.apache.spark.sql.delta
         _check_release(jvm)
+        log_store.install(jvm)
         self._ready = False  # for object stores
         self._none = jvm.scala.Option.empty()
         self._classes: dict[str, Any] = {}  # Java's, of each kind of action
