@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -21,12 +20,11 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from ..control.control import Control
-from ..control.cut_reader import find_cut
 from ..control.layout import Layout
 from ..control.retention import Retention
 from ..delta.delta_table import opened
 from ..delta.log_replay import commit_path, live_files, read_commit
-from ..observe.status import status
+from .looks import looks
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -34,13 +32,11 @@ if TYPE_CHECKING:
     from ..schedule.stops import Until
     from .recorded import Recording
 
-_LOOKS = 5
-
 
 def bench_endurance(recording: Recording, hours: int, rate: float) -> dict[str, Any]:
-    """Applies a recording behind what is prepared to a target that is new, and to one of
-    ``hours``, in turns of one session; ``rate``: commits of each table in a second. Times of a
-    group are from its reading to its cut, in seconds."""
+    """Looks at a target that is new and one of ``hours``, and applies a recording behind what is
+    prepared to each, in turns of one session; ``rate``: commits of each table in a second. Times
+    are in seconds, of a group from its reading to its cut."""
     from ..runtime.session import build_session
 
     base = recording.config()
@@ -58,8 +54,8 @@ def bench_endurance(recording: Recording, hours: int, rate: float) -> dict[str, 
     return figures
 
 
-def _apply(spark: Any, config: Config, until: Until | None = None) -> tuple[list[float], float]:
-    """(seconds from cut to cut, seconds until the first group)."""
+def _apply(spark: Any, config: Config, until: Until | None = None) -> list[float]:
+    """Seconds until the first group is shown, the stream's start with it, then from cut to cut."""
     from ..apply.replica import Replica
 
     times = list[float]()
@@ -67,30 +63,18 @@ def _apply(spark: Any, config: Config, until: Until | None = None) -> tuple[list
     def on_group(*_: Any) -> None:
         times.append(time.perf_counter())
 
-    began = time.perf_counter()
     with Replica(spark, config, on_group, until=until) as replica:
-        started = time.perf_counter() - began
+        times.append(time.perf_counter())
         replica.apply()
-    return np.diff(times).tolist(), started
+    return np.diff(times).tolist()
 
 
 def _measured(spark: Any, config: Config) -> dict[str, float]:
-    groups, started = _apply(spark, config)
-    control = Control(Layout(config.target.path).control)
-    looks: dict[str, Callable[[], object]] = {
-        "status": lambda: status(config.target.path),
-        "cut": lambda: find_cut(control, "latest"),
-    }
-    seconds = {"start_s": started}
-    seconds |= {f"group_p{share}_s": float(np.percentile(groups, share)) for share in (50, 99)}
-    for name, look in looks.items():
-        best = float("inf")
-        for _ in range(_LOOKS):
-            began = time.perf_counter()
-            look()
-            best = min(best, time.perf_counter() - began)
-        seconds[f"{name}_s"] = best
-    return {name: round(value, 4) for name, value in seconds.items()}
+    seconds = looks(spark, config)
+    first, *groups = _apply(spark, config)
+    seconds |= {"first_group": first}
+    seconds |= {f"group_p{share}": float(np.percentile(groups, share)) for share in (50, 99)}
+    return {f"{name}_s": round(value, 4) for name, value in seconds.items()}
 
 
 def _make_old(config: Config, hours: int, rate: float) -> int:

@@ -155,6 +155,8 @@ class Control:
                 if not self.exists():  # else somebody else was first
                     raise
         self._handle = self._open()
+        # Each commit since it was pruned last is a file: a start alone is no reason to prune.
+        self._pruned = self._handle.version() - len(self._handle.file_uris())
         owner = self.owner()
         if not take_over:
             check_free(self.path, owner[1] if owner else None)

@@ -140,6 +140,11 @@ class Layout:
         """A file whose time is that of the table's last VACUUM."""
         return os.path.join(self.state, "vacuumed", path)
 
+    @property
+    def durable(self) -> str:
+        """Folder of notes, by the table's path: up to which version it has been synced."""
+        return os.path.join(self.state, "durable")
+
     def replaced(self, path: str) -> str:
         """A file whose time is when it was first seen that nothing names the table."""
         return os.path.join(self.state, "replaced", path)

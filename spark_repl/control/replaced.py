@@ -61,7 +61,8 @@ def remove_replaced(
 def _forget(layout: Layout, path: str) -> None:
     """Removes what the working state has of a table that is gone."""
     shutil.rmtree(layout.keys(path), ignore_errors=True)
-    for note in (layout.vacuumed(path), layout.replaced(path)):
+    synced = os.path.join(layout.durable, path)
+    for note in (layout.vacuumed(path), layout.replaced(path), synced):
         storage.remove_if_there(note)
 
 

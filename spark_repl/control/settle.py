@@ -18,7 +18,7 @@ class Settle:
 
     def __init__(self, control: Control, layout: Layout) -> None:
         self._control, self._layout = control, layout
-        self.durable = Durable(layout.target)
+        self.durable = Durable(layout.target, layout.durable)
 
     def __call__(self, *, checkpoint: bool = False) -> None:
         """Tables first, and of the control table no more than there was before: a cut that is on

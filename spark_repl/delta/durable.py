@@ -9,15 +9,17 @@ store keeps what it has taken: there nothing is done.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ..runtime.object_store import is_remote
+from ..runtime.private_files import make_folder, opener
 from .deletion_vector import path_of
 from .log_replay import Action, commit_path, read_commit
 from .storage import data_file
@@ -26,6 +28,10 @@ _AT_ONCE = 8  # files: a journal takes several in one turn
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.|/_sidecars/")
 _LAST = "_last_checkpoint"
+_FORMAT = 1
+"""the number of a note's format"""
+
+_Identity = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -33,18 +39,19 @@ class _Upto:
     """The newest version that is durable, and the identity of its file."""
 
     version: int
-    file: tuple[int, int]
+    file: _Identity
 
 
 class Durable:
-    """What this process has synced of the tables below ``root``. Safe from any thread.
+    """What has been synced of the tables below ``root``, by this process or, as it is noted below
+    ``notes``, by one before. Safe from any thread.
 
     A sync that failed fails for good: the system says once that it has lost what was written, and
     takes it for written from then on.
     """
 
-    def __init__(self, root: str) -> None:
-        self._root = root
+    def __init__(self, root: str, notes: str = "") -> None:
+        self._root, self._notes = root, notes
         self._upto: dict[str, _Upto] = {}  # by folder
         self._failed: OSError | None = None
         self._lock = threading.Lock()
@@ -63,8 +70,8 @@ class Durable:
 
     def sync(self, folder: str, upto: int | None = None) -> None:
         """Makes a table durable: what its versions up to ``upto`` (None: the newest) name, then
-        these, then the folders above. Its first time in this process it takes all files there are.
-        Raises OSError."""
+        these, then the folders above. Where nothing is noted it takes all files there are. Raises
+        OSError."""
         if is_remote(folder) or not os.path.isdir(_log(folder)):
             return
         with self._for_good():
@@ -78,6 +85,7 @@ class Durable:
                 return
             if (file := _identity(folder, upto)) is not None:
                 self._upto[folder] = _Upto(upto, file)
+                self._note(folder)
 
     def sync_checkpoint(self, folder: str) -> None:
         """Makes a table durable, and its checkpoints, which may be all that stays of old commits.
@@ -106,8 +114,31 @@ class Durable:
 
     def _known(self, folder: str) -> _Upto | None:
         """None: another table may lie there now."""
-        known = self._upto.get(folder)
+        known = self._upto.get(folder) or self._noted(folder)
         return known if known and _identity(folder, known.version) == known.file else None
+
+    def _note(self, folder: str) -> None:
+        """For the next process; without it, that one syncs what this one has."""
+        if self._notes:
+            path, known = self._note_of(folder), self._upto[folder]
+            with suppress(OSError):
+                make_folder(os.path.dirname(path))
+                with open(path, "w", encoding="ascii", opener=opener) as file:
+                    json.dump([_FORMAT, known.version, *known.file], file)
+
+    def _noted(self, folder: str) -> _Upto | None:
+        """What a process before has noted; None: nothing that can be read."""
+        if not self._notes:
+            return None
+        with suppress(OSError, TypeError, ValueError):
+            with open(self._note_of(folder), encoding="ascii") as file:
+                number, version, device, node, at = json.load(file)
+            if number == _FORMAT:
+                return _Upto(version, (device, node, at))
+        return None
+
+    def _note_of(self, folder: str) -> str:
+        return os.path.join(self._notes, os.path.relpath(folder, self._root))
 
     def _sync_all(self, folder: str, upto: int) -> None:
         log = _log(folder)
@@ -194,12 +225,12 @@ def _log(folder: str) -> str:
     return os.path.join(folder, "_delta_log")
 
 
-def _identity(folder: str, version: int) -> tuple[int, int] | None:
+def _identity(folder: str, version: int) -> _Identity | None:
     try:
         stat = os.stat(commit_path(folder, version))
     except FileNotFoundError:
         return None
-    return stat.st_ino, stat.st_mtime_ns
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns
 
 
 def _commits(folder: str) -> list[tuple[int, str]]:

@@ -15,6 +15,7 @@ import time
 
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
+from .checkpoint import last
 from .log_replay import commit_path
 from .storage import names, remove_if_there
 
@@ -31,7 +32,7 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
     Raises TargetError for one that a cut or a checkpoint stands on, and for one so young that
     somebody may be writing it."""
     logged = os.path.join(folder, "_delta_log")
-    if is_remote(folder) or not os.path.isdir(logged):
+    if is_remote(folder) or not os.path.isdir(logged) or _ends_well(folder, shown):
         return []
     matches = [match for match in map(_NAME.fullmatch, names(logged)) if match]
     versions = sorted((int(match[1]) for match in matches if match[2] == "json"), reverse=True)
@@ -48,6 +49,16 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
             "%s was empty, as power failures leave files, and no cut shows it: removed", path
         )
     return removed
+
+
+def _ends_well(folder: str, shown: int) -> bool:
+    """Whether the newest commit is no empty file, as far as that is told without listing the log,
+    which takes the longer the more is kept: from a version that a cut names, or a checkpoint, one
+    is looked for after the other."""
+    version, newest = max(shown, last(folder)), None
+    while os.path.exists(path := commit_path(folder, version)):
+        version, newest = version + 1, path
+    return newest is not None and os.path.getsize(newest) > 0
 
 
 def _check(path: str, version: int, needed: int) -> None:

@@ -12,52 +12,67 @@ import os
 import re
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from .checkpoint import last
 from .delta_rs import delta_rs
 from .delta_table import opened
-from .storage import modified, remove_if_there
+from .storage import listed, modified, remove_if_there
 
 if TYPE_CHECKING:
     from .durable import Durable
 
-_NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\.parquet)")
 _APART = 500
 _OPENED_S = 3600
 """a reader that has opened the table needs what it has found there no longer than that"""
 _PART = re.compile(r"\..+\.tmp(\.crc)?|.+#\d+|_commit_.+\.json\.tmp")
 """what a commit of Hadoop's or delta-rs' is written to first"""
 _DEAD_S = 24 * 3600
-_KINDS = ("json", "crc", "checkpoint.parquet")
+_COMMIT, _CHECKSUM, _CHECKPOINT = "json", "crc", "checkpoint.parquet"
+_KINDS = (_COMMIT, _CHECKSUM, _CHECKPOINT)
+_DIGITS = 20
 
 
-@dataclass(frozen=True)
 class _Log:
-    """Versions whose files are there, with the times at which they were written, in seconds:
-    commits, checksums, and checkpoints of one file."""
+    """What lies in a table's log: versions by kind (commits, checksums, and checkpoints of one
+    file), ascending, and names of parts. When a file was written is asked of few: the names of a
+    day's commits are read in 0.1 s, their times in ten times as long."""
 
-    folder: str
-    commits: dict[int, float]
-    checksums: dict[int, float]
-    checkpoints: dict[int, float]
-    parts: dict[str, float]
-    """by their names"""
-
-    @classmethod
-    def of(cls, folder: str) -> _Log:
-        times: dict[str, dict[int, float]] = {kind: {} for kind in _KINDS}
-        begun: dict[str, float] = {}
-        for name, at in modified(os.path.join(folder, "_delta_log")).items():
-            if parts := _NAME.fullmatch(name):
-                times[parts[2]][int(parts[1])] = at
-            elif _PART.fullmatch(name):
-                begun[name] = at
-        return cls(folder, times["json"], times["crc"], times["checkpoint.parquet"], begun)
+    def __init__(self, folder: str) -> None:
+        self.folder, self._path = folder, os.path.join(folder, "_delta_log")
+        self._times = listed(self._path)
+        numbers: dict[str, list[int]] = {kind: [] for kind in _KINDS}
+        for name in self._times:
+            number, kind = name[:_DIGITS], name[_DIGITS + 1 :]
+            if kind in numbers and len(number) == _DIGITS and number.isdigit():
+                numbers[kind].append(int(number))
+        self.versions = {kind: sorted(found) for kind, found in numbers.items()}
 
     def path(self, version: int, kind: str) -> str:
-        return os.path.join(self.folder, "_delta_log", f"{version:020d}.{kind}")
+        return os.path.join(self._path, _name(version, kind))
+
+    def parts(self, before: float) -> list[str]:
+        """Where parts lie that were last written to before a time, in seconds."""
+        names = [name for name in self._times if _PART.fullmatch(name)]
+        return [os.path.join(self._path, name) for name in names if self._at(name) < before]
+
+    def is_older(self, version: int, kind: str, than: float) -> bool:
+        """Whether a file was written before a time, in seconds. Raises OSError."""
+        return self._at(_name(version, kind)) < than
+
+    def older(self, kind: str, than: float) -> list[int]:
+        """The versions of a kind up to the first one that was not written before a time: they are
+        written in their order."""
+        return list(takewhile(lambda v: self.is_older(v, kind, than), self.versions[kind]))
+
+    def _at(self, name: str) -> float:
+        at = self._times[name]
+        return modified(os.path.join(self._path, name)) if at is None else at
+
+
+def _name(version: int, kind: str) -> str:
+    return f"{version:0{_DIGITS}d}.{kind}"
 
 
 def remove_commits(
@@ -72,15 +87,16 @@ def remove_commits(
     that younger versions stand on, those from ``begin`` on, and versions to ``keep``, which get
     checkpoints of their own; when what stays is ``durable``. Returns how many. Raises what storage
     and delta-rs raise: what is left then is removed the next time."""
-    log = _Log.of(folder)
-    if not log.commits:
+    log = _Log(folder)
+    commits, all_checkpoints = log.versions[_COMMIT], log.versions[_CHECKPOINT]
+    if not commits:
         return 0
-    young = [version for version, at in log.commits.items() if at >= before]
-    needed = min([*young, max(log.commits), *([] if begin is None else [begin])])
-    base = max((v for v in log.checkpoints if v <= needed), default=0)
-    old = [version for version in log.commits if version < base]
-    promised = {version for version in keep if version < base and version in log.commits}
-    for version in sorted(promised - log.checkpoints.keys()):
+    young = commits[len(log.older(_COMMIT, before)) :]
+    needed = min([*young[:1], commits[-1], *([] if begin is None else [begin])])
+    base = max((v for v in all_checkpoints if v <= needed), default=0)
+    old = [version for version in commits if version < base]
+    promised = set(keep).intersection(old)
+    for version in sorted(promised.difference(all_checkpoints)):
         with delta_rs("write a checkpoint", folder), opened(folder, version) as table:
             table.create_checkpoint()
     if last(folder) < base:  # the hint that delta-rs has just written, or somebody before
@@ -91,14 +107,14 @@ def remove_commits(
         durable.sync_checkpoint(folder)
     # Checkpoints last: whoever is cut off here finds each promised version whole.
     for version in sorted(set(old) - promised):
-        remove_if_there(log.path(version, "json"))
+        remove_if_there(log.path(version, _COMMIT))
     now = time.time()
-    for version in sorted(v for v, at in log.checksums.items() if at < now - _OPENED_S):
-        remove_if_there(log.path(version, "crc"))
+    for version in log.older(_CHECKSUM, now - _OPENED_S):
+        remove_if_there(log.path(version, _CHECKSUM))
     for version in checkpoints:
-        remove_if_there(log.path(version, "checkpoint.parquet"))
-    for name in (name for name, at in log.parts.items() if at < now - _DEAD_S):
-        remove_if_there(os.path.join(folder, "_delta_log", name))
+        remove_if_there(log.path(version, _CHECKPOINT))
+    for path in log.parts(now - _DEAD_S):
+        remove_if_there(path)
     return len(old) - len(promised)
 
 
@@ -106,16 +122,17 @@ def _needless(log: _Log, base: int, promised: Collection[int]) -> list[int]:
     """Checkpoints before ``base`` but for promised versions', and of those behind it what lies so
     close to the one before that a reader has few commits to go through without it; never that which
     ``_last_checkpoint`` names: where somebody was cut off it may be an older one."""
-    named = last(log.folder)
+    named, checkpoints = last(log.folder), log.versions[_CHECKPOINT]
     needless = [
         version
-        for version in log.checkpoints
+        for version in checkpoints
         if version < base and version not in promised and version != named
     ]
-    kept, newest = base, max(log.checkpoints, default=0)
-    for version, at in sorted(log.checkpoints.items()):
+    kept, newest = base, max(checkpoints, default=0)
+    opened_since = time.time() - _OPENED_S
+    for version in checkpoints:
         if version - kept >= _APART or version in (newest, named):
             kept = version
-        elif version > base and at < time.time() - _OPENED_S:
+        elif version > base and log.is_older(version, _CHECKPOINT, opened_since):
             needless.append(version)
     return sorted(needless)

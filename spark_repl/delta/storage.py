@@ -102,14 +102,19 @@ def names(folder: str) -> list[str]:
     return [info.base_name for info in file_system().get_file_info(chosen)]
 
 
-def modified(folder: str) -> dict[str, float]:
-    """The files of a folder, with the times of their last change, in seconds since 1970."""
+def listed(folder: str) -> dict[str, float | None]:
+    """The files of a folder, with the times of their last change where the listing says them, in
+    seconds since 1970; of a local file ``modified`` does."""
     if not is_remote(folder):
-        with os.scandir(folder) as entries:
-            return {entry.name: entry.stat().st_mtime for entry in entries}
+        return dict.fromkeys(os.listdir(folder))
     chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
     infos = file_system().get_file_info(chosen)
     return {info.base_name: info.mtime_ns / 1e9 for info in infos}
+
+
+def modified(path: str) -> float:
+    """When a local file was last changed, in seconds since 1970. Raises FileNotFoundError."""
+    return os.path.getmtime(path)
 
 
 def make_folder(path: str) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_READ_AGAIN_S = 60
 _CLEAN_EVERY = 500
 """commits of a table after which its log is looked at: to list it takes the longer the larger it
 is"""
@@ -58,6 +59,7 @@ class Upkeep:
         self._changed: set[str] = set()
         self._working = self._closed = False
         self._cleaned: dict[str, int] = {}  # path -> version
+        self._read: tuple[float, Promised] | None = None  # when, and what
 
     def look(self, tables: Iterable[str]) -> None:
         """Takes in which tables a group has just changed; returns at once."""
@@ -114,7 +116,7 @@ class Upkeep:
         version = table.snapshot.version
         if version - self._cleaned.get(table.path, 0) < _CLEAN_EVERY:
             return
-        promised = Promised(self.tracking.control)
+        promised = self._promised()
         self.tracking.control.check_owner()  # else another one publishes cuts that these are not
         hours = max(self.target.commit_retention_hours, self._retention.every)
         removed = remove_commits(
@@ -126,6 +128,15 @@ class Upkeep:
         )
         self._cleaned[table.path] = version
         log.info("%s: %d commits were removed from its log", table.name, removed)
+
+    def _promised(self) -> Promised:
+        """What was promised a minute ago or later: thousands of cuts are read for it, and a later
+        cut names no version that an earlier one's table has left behind."""
+        read_at, promised = self._read or (0.0, None)
+        if promised is None or time.monotonic() - read_at > _READ_AGAIN_S:
+            read_at, promised = time.monotonic(), Promised(self.tracking.control)
+            self._read = read_at, promised
+        return promised
 
     def _compact(self, table: Table) -> None:
         with table.lock:

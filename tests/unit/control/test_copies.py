@@ -231,13 +231,15 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     assert control.prune(Retention(0, 0, 0), Settle(control, layout))
     assert replaced_paths(control) == {"t/a", "t/a@2"}
     assert removed() == [] and removed(1.9) == []
+    cut(control, 7, a="t/a@3", b="t/b")
     with pytest.raises(OSError), monkeypatch.context() as patched:
         patched.setattr(os, "fsync", broken)  # the cuts that don't name it are not on the disk
         removed(2.1)
     assert (tmp_path / "t/a").exists()
-    notes = [tmp_path / "_repl" / kind / "t/a" for kind in ("vacuumed", "replaced")]
-    notes[0].parent.mkdir(parents=True, exist_ok=True)
-    notes[0].touch()
+    notes = [tmp_path / "_repl" / kind / "t/a" for kind in ("vacuumed", "durable", "replaced")]
+    for note in notes[:2]:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
     with pytest.raises(_KilledError), listening(_killed):
         removed(2.1)  # ended right behind the removal of the folder
     assert not (tmp_path / "t/a").exists() and all(note.exists() for note in notes)

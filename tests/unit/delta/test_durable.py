@@ -91,6 +91,33 @@ def test_no_later_version_than_asked_for(
     assert log(2) in synced()
 
 
+def test_what_a_process_before_has_noted(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    """A start on an old table syncs what came since, and no file of the days before; a note that
+    was cut off, or is of another table, says nothing."""
+    for version in range(1, 30):
+        commit(table, version)
+    notes = tmp_path / "notes"
+    Durable(str(tmp_path / "lake"), str(notes)).sync(str(table))
+    commit(table, 30)
+    synced()
+    durable = Durable(str(tmp_path / "lake"), str(notes))
+    assert durable.newest(str(table)) == 30
+    durable.sync(str(table))
+    found = ["lake/t/a/30.parquet", "lake/t/a", log(30), "lake/t/a/_delta_log"]
+    assert synced() == found
+    note = notes / "t/a"
+    text = note.read_text()
+    for damaged in ("", text[:-4], text[: len(text) // 2], "7", text.replace("[1,", "[2,")):
+        note.write_text(damaged)
+        Durable(str(tmp_path / "lake"), str(notes)).sync(str(table))
+        assert log(0) in synced() and note.read_text() == text
+    Path(tmp_path / "lake" / "t/a/_delta_log" / f"{30:020d}.json").touch()  # it was put back
+    Durable(str(tmp_path / "lake"), str(notes)).sync(str(table))
+    assert log(0) in synced()
+
+
 def test_another_table_in_its_place(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.delta import empty_commits
 from spark_repl.delta.empty_commits import remove_empty_commits
 from spark_repl.delta.log_replay import commit_path
 from spark_repl.errors import TargetError
@@ -55,6 +56,27 @@ def test_one_that_somebody_may_be_writing_is_refused(tmp_path):
     with pytest.raises(TargetError, match="may be writing"):
         remove_empty_commits(_table(tmp_path, "{}", "", age_s=1), 0)
     assert len(_left(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(("shown", "checkpoint"), [(95, 0), (-1, 95), (4, 95), (95, 4)])
+def test_an_old_log_is_not_listed(tmp_path, monkeypatch, shown, checkpoint):
+    """From the cut, or the last checkpoint, on a few names are asked for."""
+    table, asked = _table(tmp_path, *["{}"] * 100), []
+    if checkpoint:
+        (tmp_path / "_delta_log" / "_last_checkpoint").write_text(f'{{"version": {checkpoint}}}')
+    true = os.path.exists
+    monkeypatch.setattr(empty_commits, "names", lambda folder: pytest.fail("the log is listed"))
+    monkeypatch.setattr(os.path, "exists", lambda path: asked.append(path) or true(path))
+    assert remove_empty_commits(table, shown) == []
+    assert len(asked) == 6
+
+
+def test_the_last_one_is_found_without_a_place_to_begin_at(tmp_path):
+    """The commits that a cut names were removed by somebody, or the hint is wrong."""
+    table = _table(tmp_path, "{}", "{}", "")
+    os.remove(commit_path(table, 0))
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version": 7}')
+    assert remove_empty_commits(table, -1) == [2]
 
 
 def test_a_folder_without_a_log(tmp_path):

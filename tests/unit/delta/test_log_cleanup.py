@@ -119,6 +119,22 @@ def test_checksums_of_old_versions_go(folder: str) -> None:
     assert names(folder, "crc") == [27, 28, 29]
 
 
+def test_few_files_are_asked_when_they_were_written(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One behind those that go, not all that stay."""
+    for number in range(NEWEST + 1):
+        Path(folder, "_delta_log", f"{number:020d}.crc").touch()
+    asked = list[str]()
+    true = log_cleanup.modified
+    monkeypatch.setattr(log_cleanup, "modified", lambda path: asked.append(path) or true(path))
+    assert clean(folder) == 12
+    assert len(asked) == 20 + 1 + 1, "commits up to the first young one, and a checksum"
+    asked.clear()
+    assert clean(folder) == 0
+    assert len(asked) == 8 + 1 + 1
+
+
 def test_what_killed_commits_have_left_goes(folder: str) -> None:
     log = Path(folder, "_delta_log")
     names = [".1.json.ab.tmp", "..1.json.ab.tmp.crc", f"{30:020d}.json#1", "_commit_ab.json.tmp"]
