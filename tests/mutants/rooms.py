@@ -174,11 +174,11 @@ ROOMS: dict[str, Room] = {
     "retention": Room(
         ("control/retention.py", "control/pins.py", "write/promised.py"),
         ("unit/control/test_retention.py", "unit/control/test_control.py",
-         "unit/write/test_upkeep.py", "applier/test_restarts.py"),
+         "unit/write/test_upkeep.py", "applier/test_restarts.py", "applier/test_files.py"),
     ),
     "log clean-up": Room(
         ("delta/log_cleanup.py", "control/settle.py"),
         ("unit/delta/test_log_cleanup.py", "unit/control/test_control.py",
-         "unit/delta/test_log_replay.py"),
+         "unit/control/test_retention.py", "unit/delta/test_log_replay.py"),
     ),
 }  # fmt: skip
