@@ -161,7 +161,8 @@ ROOMS: dict[str, Room] = {
         ("apply/cascading.py", "decode/cascade_events.py", "decode/cascade_plan.py",
          "decode/cascade_rows.py", "decode/cascades.py", "write/cascade_task.py",
          "write/emulated.py", "write/referencing.py"),
-        ("unit/decode/test_cascades.py", "applier/test_cascades.py"),
+        ("unit/decode/test_cascades.py", "applier/test_cascades.py",
+         "property/test_cascades.py"),
     ),
     "waiting tables": Room(
         ("write/waiting_tables.py", "apply/copy_check.py", "control/cut.py"),
