@@ -161,7 +161,8 @@ ROOMS: dict[str, Room] = {
         ("apply/cascading.py", "decode/cascade_events.py", "decode/cascade_plan.py",
          "decode/cascade_rows.py", "decode/cascades.py", "write/cascade_task.py",
          "write/emulated.py", "write/referencing.py"),
-        ("unit/decode/test_cascades.py", "applier/test_cascades.py"),
+        ("unit/decode/test_cascades.py", "applier/test_cascades.py",
+         "property/test_cascades.py"),
     ),
     "waiting tables": Room(
         ("write/waiting_tables.py", "apply/copy_check.py", "control/cut.py"),
@@ -174,11 +175,11 @@ ROOMS: dict[str, Room] = {
     "retention": Room(
         ("control/retention.py", "control/pins.py", "write/promised.py"),
         ("unit/control/test_retention.py", "unit/control/test_control.py",
-         "unit/write/test_upkeep.py", "applier/test_restarts.py"),
+         "unit/write/test_upkeep.py", "applier/test_restarts.py", "applier/test_files.py"),
     ),
     "log clean-up": Room(
         ("delta/log_cleanup.py", "control/settle.py"),
         ("unit/delta/test_log_cleanup.py", "unit/control/test_control.py",
-         "unit/delta/test_log_replay.py"),
+         "unit/control/test_retention.py", "unit/delta/test_log_replay.py"),
     ),
 }  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
 from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
+from spark_repl.control.cut import Cut, TableVersion, Waiting
 from spark_repl.control.cut_reader import CutReader, find_cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.pins import pin
@@ -50,6 +51,19 @@ def test_no_cut_holds_it(control: Control) -> None:
     with pytest.raises(TargetError, match="no cut holds all") as found:
         find_cut(control, f"{UUID}:1-9")
     assert f"{UUID}:1-8" in (found.value.hint or "")
+
+
+def test_a_cut_is_read_as_it_was_published(tmp_path: Path) -> None:
+    found = Control(str(tmp_path / "control"))
+    found.claim()
+    branch = {"gtrid": "6f", "position": 7}
+    cut = replace(CUTS[0], source={"file": "bin.1", "position": 9}, prepared=(branch,),
+                  counts={"transactions": 4, "waves": 2}, waiting={"t.b": Waiting("why", "1.2")},
+                  )  # fmt: skip
+    found.publish(cut)
+    (read,) = Control(found.path).cuts()
+    assert read.at is not None
+    assert replace(read, at=None) == cut
 
 
 @pytest.mark.parametrize("at", ["latest", f"{UUID}:1"])

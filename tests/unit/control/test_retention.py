@@ -16,13 +16,14 @@ from deltalake import write_deltalake
 from spark_repl.config import Target
 from spark_repl.control import control as module
 from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
+from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
 from spark_repl.control.pins import pin, pins, unpin
-from spark_repl.control.retention import Retention, recorded
+from spark_repl.control.retention import Retention, needed, recorded
 from spark_repl.control.row_schema import SCHEMA
 from spark_repl.control.settle import Settle
 from spark_repl.errors import ConfigError, TargetError
+from spark_repl.write.promised import Promised
 
 NOW = datetime(2026, 1, 10, 12, 0, 30, tzinfo=UTC)
 TIERS = Retention(1, 24, 168)
@@ -55,6 +56,18 @@ def test_the_last_of_each_hour_of_a_week() -> None:
     assert kept(*ages) == [False, True, True]
     week = timedelta(hours=168)
     assert kept(week + timedelta(seconds=1), week - timedelta(seconds=1)) == [False, True]
+
+
+def test_a_promise_ends_with_its_hours() -> None:
+    ages = [timedelta(hours=168), timedelta(hours=168) - timedelta(microseconds=1), timedelta()]
+    detail = CUT.to_detail()
+    rows = [
+        {"kind": "cut", "epoch": 1, "position": position, "detail": detail, "at": NOW - age,
+         "gtid_executed": ""}
+        for position, age in enumerate(ages, 1)
+    ]  # fmt: skip
+    left = needed(pa.Table.from_pylist(rows, SCHEMA), 1, TIERS, NOW)
+    assert left.column("position").to_pylist() == [2, 3]
 
 
 def test_a_minute_that_has_not_ended_promises_no_more() -> None:
@@ -133,10 +146,20 @@ def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
     assert control.prune(TIERS, settle_of(control)) and positions(control) == [1, 3]
     assert len(control.rows("pin")) == 1
     unpin(Control(control.path), "again")
+    pin(Control(control.path), first, "again")
+    assert len(control.rows("pin")) == 3
+    control.release()
+    control.claim()
+    assert control.prune(TIERS, settle_of(control)) and positions(control) == [1, 3]
+    assert len(control.rows("pin")) == 1, "the last that was said of a name"
+    unpin(Control(control.path), "again")
     control.release()
     control.claim()
     assert control.prune(TIERS, settle_of(control)) and positions(control) == [3]
     assert control.rows("pin") == []
+    with pytest.raises(TargetError) as caught:
+        unpin(Control(control.path), "again")
+    assert caught.value.hint == "pinned are: none"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1st", "latest:1-2", "x" * 65])
@@ -190,3 +213,31 @@ def test_what_is_promised_is_on_record(control: Control) -> None:
     assert [json.loads(row["detail"]) for row in control.rows("retention")] == [
         {"every": 2, "minute": 3, "hour": 4}
     ]
+
+
+def test_versions_that_are_promised(control: Control) -> None:
+    """Of each cut; of those that are pinned; and behind which a start looks at every commit."""
+
+    def at(path: str, version: int) -> TableVersion:
+        return TableVersion(path, version, "m", 1)
+
+    versions = [{"t.a": at("t/a", 3), "t.b": at("t/b", 1)}, {"t.a": at("t/a", 4)},
+                {"t.a": at("t/a@2", 0)}]  # fmt: skip
+    for position, tables in enumerate(versions, 1):
+        control.publish(replace(CUT, position=position, tables=tables))
+    pin(Control(control.path), control.cuts()[0], "first")
+    promised = Promised(Control(control.path))
+    assert promised.kept == {"t/a": {3, 4}, "t/b": {1}, "t/a@2": {0}}
+    assert promised.pinned == {"t/a": {3}, "t/b": {1}}
+    assert promised.begin == {"t/a@2": 0}
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_the_control_tables_checkpoint_is_settled_when_it_is_asked_for(
+    control: Control, monkeypatch: pytest.MonkeyPatch, checkpoint: bool
+) -> None:
+    synced = list[str]()
+    settle = settle_of(control)
+    monkeypatch.setattr(settle.durable, "sync_checkpoint", synced.append)
+    settle(checkpoint=checkpoint)
+    assert synced == [control.path] * checkpoint
