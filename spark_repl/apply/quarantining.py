@@ -29,7 +29,6 @@ from ..errors import (
     StatementError,
 )
 from ..gtid import GtidSet
-from ..schedule.tasks import spans_of
 from .read_logged import concerned
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class Quarantining:
             return
         records, commits = group.records[chosen], group.xa.commits
         branches = {i: commits[at] for i, at in enumerate(chosen.tolist()) if at in commits}
-        spans = spans_of(self._applied.relay, self._applied.base, records, branches)
+        spans = self._applied.spans(records, branches)
         size = sum(int((span.ends - span.starts).sum()) for span in spans)
         self._check_room(one, len(records), max(size, _BLOCK_BYTES))
         self._tables.count(one.path, self.store.keep(one.id, spans, records))

@@ -233,6 +233,7 @@ def test_a_drop_ends_it_as_the_tables_policy_says(
     how: dict[str, Any] = {**KEEP, "ddl": {"policy": policy}, "tables": rules}
     if goes:
         assert run(log.folder, target, **how)
+        assert run(log.folder, target, **how)
         assert "t.a" not in cuts(target)[-1].tables and not status(str(target))["quarantined"]
     else:
         error = stopped(log.folder, target, **how)
