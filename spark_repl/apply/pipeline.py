@@ -23,15 +23,14 @@ from ..errors import (
     RowError,
     SparkReplError,
     StatementError,
+    Stopped,
     TargetError,
 )
 from ..gtid import GtidSet
 from ..observe.worker_status import STAGING
 from ..position import RelayPosition
 from ..relay.record import gtid_name, holding
-from ..runtime.retry import Stopped
 from ..schedule.group import XA_PARTS, Group, Records
-from ..write.row_fault import RowFault
 from .bringing import Bringing
 from .commit_order import CommitOrder, turned_away
 from .in_order import InOrder
@@ -235,7 +234,7 @@ class Pipeline:
         single = len(group.records) == 1 or error.position is not None
         if isinstance(error, GivenUpError):
             workers = self._given_up(error, group)
-        elif isinstance(error, (RowFault, LogError, StatementError)) and single:
+        elif isinstance(error, (RowError, LogError, StatementError)) and single:
             at = holding(group.records, error.position)
             self._applied.placed(error, group.records[at])
             workers = [int(group.worker[at])]
