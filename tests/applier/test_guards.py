@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.pipeline import Pipeline
+from spark_repl.apply.failures import Failures
 from spark_repl.errors import DecodeError, HistoryError, LogError, RowError, TargetError
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.worker_status import APPLYING, STAGING
@@ -128,11 +128,12 @@ def test_an_error_names_a_transaction_only_if_it_is_known_which(count, position)
     records["end"] = records["position"] + 100
     shares = {0: 1, 1: 1}
     one: Any = SimpleNamespace(slot=0, records=records, worker=np.arange(count), shares=shares)
-    self: Any = MagicMock()
-    self._control.named = lambda error: error
-    self._applied.placed = lambda error, record: setattr(error, "gtid", "known")
+    applied, control = MagicMock(), MagicMock()
+    control.named = lambda error: error
+    applied.placed = lambda error, record: setattr(error, "gtid", "known")
+    failures = Failures(applied, control, MagicMock(), MagicMock())
     for error in (DecodeError("damage", position=position), LogError("damage", position=position)):
-        found = Pipeline._named(self, error, one)
+        found = failures.named(error, one)
         assert (found.gtid == "known") == (count == 1 or position is not None)
-    other = Pipeline._named(self, TargetError("storage", position=position), one)
+    other = failures.named(TargetError("storage", position=position), one)
     assert other.gtid is None

@@ -43,7 +43,8 @@ ROOMS: dict[str, Room] = {
     ),
     "commit order": Room(
         ("apply/commit_order.py", "apply/landing.py", "apply/low_water_mark.py", "apply/lanes.py",
-         "apply/in_order.py", "apply/bringing.py", "apply/pipeline.py", "apply/staging.py"),
+         "apply/in_order.py", "apply/bringing.py", "apply/pipeline.py", "apply/failures.py",
+         "apply/staging.py"),
         ("unit/apply/test_commit_order.py", "unit/apply/test_lanes.py",
          "unit/apply/test_table_order.py", "applier/test_whole.py",
          "applier/test_guards.py", "applier/test_order.py", "applier/test_restarts.py",
