@@ -107,7 +107,7 @@ def test_insert_between_plan_and_commit(spark, log, target, key):
     log.transaction(insert(A, (5, "a")))
     parts = at_the_first_commit(lambda: sql(f"INSERT INTO TABLE VALUES ({key}, 'mine')"))
     if key == 5:
-        assert refused(spark, log.folder, target).number == 1062
+        assert refused(spark, log.folder, target, parts=parts).number == 1062
         assert_rows(spark, target, A, [(1, "a"), (5, "mine")])
     else:
         assert run(spark, log.folder, target, parts=parts).counters.retries == 1
