@@ -139,6 +139,10 @@ class TargetError(SparkReplError):
     """A target table was changed, restored or removed by somebody else, or can't be written."""
 
 
+class ChangedTableError(TargetError):
+    """A statement has changed a table while it was copied: what was begun is another table."""
+
+
 class GivenUpError(TargetError):
     """A temporary error that came once more than it is tried again; its number is that error's."""
 
@@ -188,6 +192,34 @@ class UnknownDeltaError(SetupError):
 
 class DemoError(SparkReplError):
     """The demo found something that must never be."""
+
+
+class Signal(Exception):
+    """No error: what ends work that is under way, and is met by who began it. Its text says why."""
+
+
+class Stopped(Signal):
+    """stop() came while something was waited for."""
+
+
+class StoppedBetweenGroups(Signal):
+    """A batch of the stream ends between two groups, because stop() came."""
+
+
+class Withdrawn(Signal):
+    """A part of a group fits, and is not committed because another one doesn't."""
+
+
+class NotComputed(Signal):
+    """What of an expression is not computed here."""
+
+
+class RowsRefused(Signal):
+    """Why rows that were read can't be brought into their table."""
+
+
+class RowsOutdated(RowsRefused):
+    """Why not as they are; rows that are read anew may be."""
 
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark", "delta": "spark", "delta-spark": "spark"}

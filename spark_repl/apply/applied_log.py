@@ -14,12 +14,18 @@ from ..relay.lease import Lease
 from ..relay.look import look
 from ..relay.record import gtid_name
 from ..relay.source_places import SourcePlaces
+from ..schedule.tasks import spans_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..control.control import Control
+    from ..decode.staged import Span
     from ..relay.index import TransactionIndex
     from ..relay.log import RelayLog
     from ..relay.source_place import SourcePlace
+    from ..schedule.branches import Branch
+    from ..schedule.group import Records
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,10 @@ class AppliedLog:
             return Ahead()
         count, first = index.count_behind(position)
         return Ahead(count, _seconds(first), _seconds(newest), view.at)
+
+    def spans(self, records: Records, branches: Mapping[int, Branch] = {}) -> tuple[Span, ...]:
+        """Where transactions lie that follow each other; ``branches``: see ``spans_of``."""
+        return spans_of(self.relay, self.base, records, branches)
 
     def placed(self, error: SparkReplError, transaction: Any) -> SparkReplError:
         """The error with the file, position and GTID of an index record's transaction."""

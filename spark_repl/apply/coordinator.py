@@ -15,9 +15,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
-from ..errors import CommitOrderError
+from ..errors import CommitOrderError, Stopped
 from ..observe.applier_status import DELAYED, PACED, WAITING_FOR_WORK, ApplierStatus
-from ..runtime.retry import Stopped
 from ..schedule.due import due_in, left_out
 from ..schedule.planner import Planner
 from .pace import Pace

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 from ..crash_points import reach
 from ..ddl.way import Way
-from ..errors import LogError, SparkReplError
+from ..errors import LogError, RowError, SparkReplError
 from ..observe.statement_status import StatementRow
 from ..observe.worker_status import APPLYING, STAGING
 from ..relay.record import Kind
-from ..write.row_fault import RowFault
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -94,7 +93,7 @@ class Landing:
     def land(self, dispatched: Dispatched) -> None:
         """A group's commits and its cut, in its turn.
 
-        Raises CommitOrderError when one before it failed, RowFault, DecodeError, LogError and
+        Raises CommitOrderError when one before it failed, RowError, DecodeError, LogError and
         StatementError for what can't be applied, TargetError when all attempts were in vain. What
         stands before the transaction that failed has landed then.
         """
@@ -134,7 +133,7 @@ class Landing:
                 self._bring(dispatched, staged)
             finally:
                 self._bringing.drop(staged)
-        except (RowFault, LogError) as fault:
+        except (RowError, LogError) as fault:
             self._order.wait(group.slot)
             self._land_prefix(group, fault)
             raise
@@ -160,7 +159,7 @@ class Landing:
         part = group.first(count, xa)
         try:
             written = self._bringing.write(part)
-        except RowFault as earlier:  # one that the later change of its row had hidden
+        except RowError as earlier:  # one that the later change of its row had hidden
             self._land_prefix(group, earlier)
             raise
         self._bringing.count(written)
@@ -168,7 +167,7 @@ class Landing:
 
     def end_by_hand(self, group: Group, position: int) -> None:
         """Commits or rolls back the branch of a group that is in no log: its rows land behind the
-        cut at ``position``. Nothing else may be under way. Raises RowFault."""
+        cut at ``position``. Nothing else may be under way. Raises RowError."""
         if group.xa.commits:
             self._bringing.count(self._bringing.write(group))
         cut = replace(self._mark.cut(group), position=position)

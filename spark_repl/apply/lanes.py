@@ -28,16 +28,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import CommitOrderError, SparkReplError, TargetError
+from ..errors import CommitOrderError, RowError, SparkReplError, TargetError, Withdrawn
 from ..position import RelayPosition
-from ..write.row_fault import RowFault
 
 if TYPE_CHECKING:
     from ..schedule.group import Group, StagedGroup
-
-
-class Withdrawn(CommitOrderError):
-    """A part that fits, of a group that is not committed because another one doesn't."""
 
 
 class Meeting:
@@ -115,7 +110,7 @@ class Lanes:
         except BaseException as error:
             self._stuck.add(name)
             meeting.breaks()
-            if isinstance(error, RowFault) and meeting.is_held:
+            if isinstance(error, RowError) and meeting.is_held:
                 raise _changed_by_others(error) from error
             raise
         finally:
@@ -134,7 +129,7 @@ class Lanes:
         """Returns when all parts of the group are in their tables.
 
         Raises what failed otherwise, when no part is under way any more. Only if nothing but rows
-        that don't fit failed it is a RowFault, the first one in the log, and no part is committed.
+        that don't fit failed it is a RowError, the first one in the log, and no part is committed.
         """
         parts = self._parts.pop(group.slot)
         errors = [error for part in parts if (error := part.exception()) is not None]
@@ -160,7 +155,7 @@ class Lanes:
 
 def _rank(error: BaseException) -> tuple[int, int]:
     """Which of a group's errors is said: a row that doesn't fit only if that is all."""
-    if isinstance(error, RowFault):
+    if isinstance(error, RowError):
         return 2, RelayPosition.parse(str(error.position)).packed
     return int(isinstance(error, CommitOrderError)), 0
 

@@ -18,22 +18,17 @@ import numpy as np
 from ..decode.changes import EveryTable
 from ..errors import (
     CommitOrderError,
-    GivenUpError,
-    LogError,
     RowError,
     SparkReplError,
-    StatementError,
-    TargetError,
+    Stopped,
 )
 from ..gtid import GtidSet
 from ..observe.worker_status import STAGING
 from ..position import RelayPosition
-from ..relay.record import gtid_name, holding
-from ..runtime.retry import Stopped
 from ..schedule.group import XA_PARTS, Group, Records
-from ..write.row_fault import RowFault
 from .bringing import Bringing
-from .commit_order import CommitOrder, turned_away
+from .commit_order import CommitOrder
+from .failures import Failures
 from .in_order import InOrder
 from .landing import Dispatched, Landing
 from .lanes import Lanes
@@ -98,6 +93,7 @@ class Pipeline:
             status,
             retries,
         )
+        self._failures = Failures(applied, control, self.mark, status)
         self._faults: list[SparkReplError] = []  # what stopped groups of rows
         self.most = self._table_order.groups_max
         self._threads = ThreadPoolExecutor(self.most, thread_name_prefix="land")
@@ -186,7 +182,7 @@ class Pipeline:
             self._order.fail(group.slot)
             self._retries.end(group.slot)
             if isinstance(error, SparkReplError):
-                raise self._named(error, group) from error
+                raise self._failures.named(error, group) from error
             raise
 
     def _idempotent(self, executed: GtidSet) -> Container[str]:
@@ -205,7 +201,7 @@ class Pipeline:
             self._show_before()
             self._faults += [error] if group.with_rows else []
             self._order.fail(group.slot)
-            raise self._named(error, group) from error
+            raise self._failures.named(error, group) from error
         except BaseException as error:
             self._order.fail(group.slot)
             if isinstance(error, Exception) and not isinstance(error, Stopped):
@@ -228,48 +224,6 @@ class Pipeline:
             self.mark.publish_held_back()
         except (SparkReplError, OSError) as unshown:  # the next start does those statements again
             log.warning("no cut behind %s: %s", self.mark.executed, unshown)
-
-    def _named(self, error: SparkReplError, group: Group) -> SparkReplError:
-        """Names the transaction: its GTID, file and position; or the owner that fences us off."""
-        workers = list(group.shares)
-        single = len(group.records) == 1 or error.position is not None
-        if isinstance(error, GivenUpError):
-            workers = self._given_up(error, group)
-        elif isinstance(error, (RowFault, LogError, StatementError)) and single:
-            at = holding(group.records, error.position)
-            self._applied.placed(error, group.records[at])
-            workers = [int(group.worker[at])]
-            behind = {int(worker) for worker in group.worker[at + 1 :]} - {workers[0]}
-            self._status.turned_away(behind, turned_away())
-        if isinstance(error, TargetError):
-            self._tell_ahead(error)
-        error = self._control.named(error)
-        self._status.failed(group.slot, workers, error)
-        return error
-
-    def _given_up(self, error: GivenUpError, group: Group) -> list[int]:
-        """Says what was tried in vain as MySQL does, of the last transaction that the failed worker
-        has of the group; returns whose transactions failed."""
-        workers = [worker for worker in error.workers if worker in group.shares]
-        if not self.mark.ahead():  # nothing of the group is in a table
-            self._status.turned_away(group.shares.keys() - set(workers), turned_away())
-        first = min(workers, default=0)
-        record = group.records[np.flatnonzero(group.worker == first)[-1]]
-        self._applied.placed(error, record)
-        file, _, offset = self._applied.name_of(int(record["end"])).partition(":")
-        error.message = (
-            f"Worker {first + 1} failed executing transaction '{gtid_name(record)}' at relay log"
-            f" {file}, end_log_pos {offset}; {error.message}"
-        )
-        return workers
-
-    def _tell_ahead(self, error: TargetError) -> None:
-        """Delta has no transaction over several tables: what some have got stays there."""
-        if ahead := self.mark.ahead():
-            error.message += (
-                f"; ahead of the last cut: {', '.join(ahead)}: the next start brings all tables"
-                " there, and publishes no cut before"
-            )
 
     def end_by_hand(self) -> None:
         """Ends the XA branches that somebody has decided about, behind all that is in the tables.

@@ -29,7 +29,6 @@ from ..errors import (
     StatementError,
 )
 from ..gtid import GtidSet
-from ..schedule.tasks import spans_of
 from .read_logged import concerned
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ log = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 4096
 """what a file takes at least"""
+_KEEP_TABLES = (Policy.STOP, Policy.IGNORE_DROP)
 _FULL = "raise apply.quarantine_max_bytes or apply.quarantine_max_transactions; or " + CURE
 
 
@@ -66,16 +66,14 @@ class Final:
 
 def check_quarantine(logged: Logged, tracking: Tracking) -> None:
     """Raises StatementError for a statement about a table in quarantine: what is kept of it is of
-    the table as it was before. One that removes it ends that, too."""
+    the table as it was before. One that removes it ends that, too; by its policy it may not."""
     still = tracking.quarantines()
     if not still:
         return
     statement = logged.statement
     names = [name for name in concerned(statement, tracking.tables) if name in still]
     if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
-        options = tracking.options
-        policies = options.policies
-        names = [name for name in names if policies.of_table(name) is not Policy.APPLY]
+        names = [name for name in names if tracking.policy(name) in _KEEP_TABLES]
     if names:
         raise StatementError(
             f"{statement.verb} of a table whose changes are in quarantine since"
@@ -172,7 +170,7 @@ class Quarantining:
             return
         records, commits = group.records[chosen], group.xa.commits
         branches = {i: commits[at] for i, at in enumerate(chosen.tolist()) if at in commits}
-        spans = spans_of(self._applied.relay, self._applied.base, records, branches)
+        spans = self._applied.spans(records, branches)
         size = sum(int((span.ends - span.starts).sum()) for span in spans)
         self._check_room(one, len(records), max(size, _BLOCK_BYTES))
         self._tables.count(one.path, self.store.keep(one.id, spans, records))

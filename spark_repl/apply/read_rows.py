@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,22 +14,14 @@ if TYPE_CHECKING:
     from ..write.staged_rows import Keys
 
 
-class Refused(Exception):
-    """Why the rows can't be brought into the table as it is now."""
-
-
-class Again(Refused):
-    """Why not now: rows that are read anew may be."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class RowsToRepair:
     """What was read of one table. ``keys``: digests, sorted; ``behind``, ``until``: between what
     (``repairing``); ``parts``: the staged rows that go and come, of the ``definition`` that the
     source has; ``path``: the table's, relative to the target.
 
-    ``done`` is set when there is an outcome: ``version`` of the commit, None where the table had
-    the rows already, or what ``refused`` them.
+    ``outcome``: the version of the commit, None where the table had the rows already, or
+    RowsRefused; who takes the rows in sets it, who has read them waits for it.
     """
 
     definition: TableDefinition
@@ -38,10 +30,13 @@ class RowsToRepair:
     behind: Cut
     until: GtidSet
     parts: tuple[Part, ...]
-    done: threading.Event = field(default_factory=threading.Event)
-    version: int | None = None
-    refused: Refused | None = None
+    outcome: Future[int | None] = field(default_factory=Future)
 
     @property
     def table(self) -> str:
         return self.definition.name
+
+    @property
+    def refused(self) -> BaseException | None:
+        """Why they were not taken in; None also while there is no outcome."""
+        return self.outcome.exception() if self.outcome.done() else None

@@ -11,9 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import LogError
+from ..errors import LogError, Stopped
 from ..position import RelayPosition
-from ..runtime.retry import Stopped, disk_full, temporary
+from ..runtime.retry import disk_full, temporary
 from ..runtime.workers import all_of
 from ..schedule.group import Group, StagedGroup
 

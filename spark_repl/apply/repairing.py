@@ -17,16 +17,22 @@ import numpy as np
 from py4j.protocol import Py4JNetworkError
 
 from ..crash_points import reach
-from ..errors import ConcurrentChangeError, FencedError, FormerOwnerError, JvmEndedError
+from ..errors import (
+    ConcurrentChangeError,
+    FencedError,
+    FormerOwnerError,
+    JvmEndedError,
+    RowsOutdated,
+    RowsRefused,
+    Stopped,
+)
 from ..gtid import GtidSet
 from ..relay.record import Kind, gtid_name
 from ..relay.source_place import SourcePlace
-from ..runtime.retry import Stopped, disk_full, first_line, temporary
+from ..runtime.retry import disk_full, first_line, temporary
 from ..schedule.group import WITHOUT_ROWS, Group
-from ..schedule.tasks import spans_of
 from ..write.row_repair import RowRepair
 from ..write.staged_rows import TouchTask, key_of, touches
-from .read_rows import Again, Refused
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -63,62 +69,66 @@ class Repairing:
     def carry_out(self, rows: RowsToRepair | None, point: ResumePoint) -> ResumePoint:
         """The point from which the applier goes on, with a cut that shows the repaired table.
         Raises OSError, TargetError and others that may pass, and FencedError."""
-        if rows is None or rows.done.is_set():
+        if rows is None or rows.outcome.done():
             return point
         try:
-            point = self._repair(rows, point)
-        except Refused as refused:
-            rows.refused = refused
+            version, point = self._repair(rows, point)
+        except RowsRefused as refused:
+            rows.outcome.set_exception(refused)
         except Exception as error:  # whatever it is, the applier does without these rows
             if _passes(error):
                 raise
             log.error("rows of %s: %s", rows.table, error, exc_info=error)
-            rows.refused = Refused(first_line(error))
-        rows.done.set()
+            rows.outcome.set_exception(RowsRefused(first_line(error)))
+        else:
+            rows.outcome.set_result(version)
         return point
 
-    def _repair(self, rows: RowsToRepair, point: ResumePoint) -> ResumePoint:
+    def _repair(self, rows: RowsToRepair, point: ResumePoint) -> tuple[int | None, ResumePoint]:
+        """The version of the commit, None where none was needed; and the point behind it."""
         table, cut = self._table(rows), self._cut(point)
         if not rows.until.issubset(GtidSet.parse(cut.gtid_executed)):
-            raise Again("the tables do not hold what the source had executed when it was read")
+            raise RowsOutdated(
+                "the tables do not hold what the source had executed when it was read"
+            )
         if where := self._touched(rows, table, cut):
-            raise Again(where)
-        rows.version = self._repair_of.commit(table, rows.parts, cut)
+            raise RowsOutdated(where)
+        version = self._repair_of.commit(table, rows.parts, cut)
         reach("rows_repaired")
         cut = replace(cut, tables={**cut.tables, rows.table: table.version()})
         self._control.publish(cut)
-        return replace(point, cut=cut)
+        return version, replace(point, cut=cut)
 
     def _table(self, rows: RowsToRepair) -> Table:
         tracking = self._tracking
         if not self._direct:
-            raise Refused('apply.writer is "merge", which repairs no single rows')
+            raise RowsRefused('apply.writer is "merge", which repairs no single rows')
         if why := tracking.waiting.get(rows.table):
-            raise Refused(f"it waits for a copy: {why.reason}")
+            raise RowsRefused(f"it waits for a copy: {why.reason}")
         if rows.table in tracking.quarantines():
-            raise Refused("it is in quarantine")
+            raise RowsRefused("it is in quarantine")
         table = tracking.live(rows.table)
         if table is None or table.path != rows.path:
-            raise Again("the table was replaced after its rows were read")
+            raise RowsOutdated("the table was replaced after its rows were read")
         read = rows.definition
         if not table.columns.fits(read.arrow_schema()) or key_of(table.definition) != key_of(read):
-            raise Again("the table has other columns than the source")
+            raise RowsOutdated("the table has other columns than the source")
         if table.definition.truncated:
-            raise Refused("it keeps rows that the source has removed by TRUNCATE")
+            raise RowsRefused("it keeps rows that the source has removed by TRUNCATE")
         return table
 
     def _cut(self, point: ResumePoint) -> Cut:
         """The cut at which all tables stand."""
         cut, newest = point.cut, self._control.last_cut()
         if cut is None or newest is None or point.copy is not None:
-            raise Again("a copy is taken in")
+            raise RowsOutdated("a copy is taken in")
         place, executed = SourcePlace.of(cut.source), GtidSet.parse(cut.gtid_executed)
         if (
             point.by_hand
             or cut.position != newest.position
             or self._tracking.is_ahead(cut.position, executed, place)
         ):
-            raise Again("tables are ahead of the last cut")
+            raise RowsOutdated("tables are ahead of the last cut")
         return cut
 
     def _touched(self, rows: RowsToRepair, table: Table, cut: Cut) -> str:
@@ -146,24 +156,26 @@ class Repairing:
         if not meanwhile:
             return applied.index.slice(cut.position, cut.position)
         if behind.log_id != cut.log_id:
-            raise Again("there is another relay log now")
+            raise RowsOutdated("there is another relay log now")
         records = applied.index.slice(behind.position, cut.position)
         there = GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
         if not meanwhile.issubset(there):
-            raise Again("the relay log does not hold what was applied while the rows were read")
+            raise RowsOutdated(
+                "the relay log does not hold what was applied while the rows were read"
+            )
         return records
 
     def _holds_key(self, rows: RowsToRepair, table: Table, records: Records) -> bool:
         stager = self._stager
         group = Group.of(records, np.zeros(len(records), np.int32), len(records))
-        spans = spans_of(self._applied.relay, self._applied.base, records, {})
+        spans = self._applied.spans(records)
         staged = stager.kept(group, rows.table, spans)
         try:
             tasks = []
             for one in staged.by_worker:
                 logged = one.definitions.get(rows.table)
                 if logged is not None and key_of(logged) != key_of(table.definition):
-                    raise Again("the log has another key of the table")
+                    raise RowsOutdated("the log has another key of the table")
                 key = table.definition.primary_key
                 tasks += [TouchTask(part, key, rows.keys) for part in one.parts]
             return any(stager.workers.run(touches, tasks))

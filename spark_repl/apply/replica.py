@@ -8,31 +8,24 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ..control.control import Control
 from ..control.copies import CatchUp
 from ..control.layout import Layout
 from ..control.owner import succeed
 from ..ddl.row_filters import check_row_filters
-from ..decode.cascade_events import read_changes_of
-from ..decode.stage import stage
-from ..delta.delta_log import DeltaLog
 from ..delta.public_log import open_table_log
-from ..errors import FormerOwnerError, SparkReplError, StaleCopyError
-from ..observe.applier_status import ApplierStatus, Counters, Result
+from ..errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
+from ..observe.applier_status import Counters, Result
 from ..observe.endpoint import open_endpoint
 from ..observe.looks import looks
 from ..relay.log import open_log
 from ..runtime.parts import remove_dead_parts
 from ..runtime.private_files import make_folder
-from ..runtime.retry import Retries, Stopped
-from ..runtime.workers import Workers
-from ..write.emulated import emulate
+from ..runtime.retry import Retries
 from ..write.group_writer import GroupWriter
 from ..write.table_changes import TableChanges
 from ..write.table_options import TableOptions
@@ -44,6 +37,7 @@ from .opened import Opened
 from .pipeline import Pipeline
 from .repairing import Repairing
 from .replaying import Replaying
+from .replica_parts import Parts
 from .resume import resume, show_copy
 from .spark_source import MySQLRelaySource
 from .stager import Stager
@@ -53,14 +47,12 @@ from .stream_listener import StreamListener
 
 if TYPE_CHECKING:
     from ..config import Apply, Config
-    from ..decode.staged import Staged, StageTask
-    from ..delta.table_log import TableLog
+    from ..control.control import Control
     from ..gtid import GtidSet
     from ..observe.endpoint import Endpoint
     from ..observe.note import Note
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
-    from ..write.cascade_task import Cascaded, CascadeTask
     from .read_rows import RowsToRepair
 
 log = logging.getLogger(__name__)
@@ -68,19 +60,6 @@ log = logging.getLogger(__name__)
 _NOT_COPIED = "no cut shows the tables until they are copied, by run or by snapshot --table"
 
 OnGroup = Callable[[Counters, int], None]
-_EMULATE = partial(emulate, read_changes_of)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What reaches out of this process; tests without Spark bring their own."""
-
-    workers: Callable[[SparkSession, int], Workers] = Workers
-    delta_log: Callable[[SparkSession], TableLog] = DeltaLog
-    stage: Callable[[StageTask], Staged] = stage
-    """a worker's part of reading a group"""
-    emulate: Callable[[CascadeTask], Cascaded] = _EMULATE
-    """and of following what foreign keys have done with it"""
 
 
 class Replica:
@@ -140,14 +119,18 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
         be served as they are to be.
         """
-        self._endpoint = open_endpoint(self.config.observe, self._notes, serves=self._serves)
+        self._endpoint, missing = open_endpoint(
+            self.config.observe, serves=self._serves, automatic=self._parts.listen
+        )
+        self.note("page", missing)
         relay = open_log(self._relay_path)
         if self._until is not None:
             self._until.check(relay)
         # Spark's first Python data source costs a second or two: meanwhile the tables are read.
         with ThreadPoolExecutor(1) as meanwhile:
             registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
-            self._control = control = Control(self._layout.control, self.config.channel)
+            control = self._parts.control(self._layout.control, self.config.channel)
+            self._control = control
             control.claim(take_over=self._take_over)
             succeed(self._layout.checkpoint(control.epoch), inherit=not control.took_over)
             remove_dead_parts(*self._layout.written_to(control.epoch))
@@ -167,15 +150,16 @@ class Replica:
         applied.hold(point.position)
         if tracking.waiting and not self._copies:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
-        status = ApplierStatus(
+        status = self._parts.status(
             self._layout.status, config, control.epoch, self.counters, self._on_group,
             applied.ahead, self._notes,
         )  # fmt: skip
         status.stands_at(point.position)
         stopping = threading.Event()
-        retries = Retries(config.apply.transaction_retries, stopping, status.transient)
-        workers = self._parts.workers(self.spark, config.apply.workers)
         parts, catch_up = self._parts, CatchUp(point.copy)
+        attempts = config.apply.transaction_retries
+        retries = Retries(attempts, stopping, status.transient, wait=parts.wait)
+        workers = parts.workers(self.spark, config.apply.workers)
         stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
         writer = GroupWriter(tracking, workers, config)
         stager.quarantining.load(self._fault)
@@ -244,8 +228,8 @@ class Replica:
             try:
                 # Not the coordinator's own: it is stopping, for a copy that is to be taken in. No
                 # group is tried again: the log alone says so.
-                attempts = self.config.apply.transaction_retries
-                Retries(attempts, self._stop, lambda retry: None).run(self._go_back)
+                attempts, wait = self.config.apply.transaction_retries, self._parts.wait
+                Retries(attempts, self._stop, lambda retry: None, wait=wait).run(self._go_back)
             except Stopped:
                 late = None
                 break

@@ -30,6 +30,7 @@ class RewrittenStatements:
 
     def __init__(self, tracking: Tracking) -> None:
         self._tracking, self._filters = tracking, tracking.filters
+        self._source_names = self._filters.source_names
 
     def take(self, statement: Statement, query: Query, cut: Cut) -> tuple[Statement, Query]:
         """The statement, and its query, whose database the rules of filters are asked about. Raises
@@ -64,27 +65,26 @@ class RewrittenStatements:
 
     def _claim(self, own: Statement, logged: dict[str, str], query: Query, cut: Cut) -> None:
         for name in own.tables:
-            if (other := self._filters.origins.get(name, logged[name])) != logged[name]:
-                claim({name: other}, name, logged[name])
+            self._source_names.check(name, logged[name])
         if own.effect in _CREATES and not own.made_nothing(query):
             name = own.tables[0]
             known = self._tracking.live(name)
-            unclaimed = name not in self._filters.origins and not own.if_not_exists
+            unclaimed = name not in self._source_names and not own.if_not_exists
             if known is not None and known.position < cut.position and unclaimed:
                 raise SchemaError(
                     f"Table '{name}' already exists, as a table of the source's {logged[name]} or"
                     " of another name",
                     table=name, number=1050, hint=SHARED,
                 )  # fmt: skip
-            self._filters.origins[name] = logged[name]
+            self._source_names.see(name, logged[name])
         if own.effect is Effect.DROP_TABLE:
             for name in own.tables:
-                self._filters.origins.pop(name, None)
+                self._source_names.forget(name)
         gone = {old for old, _ in own.renames}
         for old, new in own.renames:
             there = self._tracking.live(new)
             if there is not None and new not in gone and there.position < cut.position:
                 claim({new: "of that name"}, new, logged[new])
-            self._filters.origins.pop(old, None)
+            self._source_names.forget(old)
         for _, new in own.renames:
-            self._filters.origins[new] = logged[new]
+            self._source_names.see(new, logged[new])

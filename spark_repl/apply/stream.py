@@ -12,10 +12,10 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from ..crash_points import reach
-from ..errors import LogError, SparkReplError
+from ..errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ..position import RelayPosition
 from ..runtime.java import jvm_end
-from ..runtime.retry import Retries, Stopped, temporary
+from ..runtime.retry import Retries, temporary
 from .checkpoint import forget_foreign
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
-
-
-class StoppedBetweenGroups(Exception):
-    """Ends a stream batch that stop() interrupted between two groups."""
 
 
 class RelayStream:

@@ -35,7 +35,7 @@ class TableOrder(Protocol):
         """Returns when the group is in all of its tables and its turn has come: ``turn`` waits for
         that. ``begins`` is called, if at all, when its files begin to be written.
 
-        Raises what ``turn`` does, and what writing does: RowFault where rows don't fit, and then
+        Raises what ``turn`` does, and what writing does: RowError where rows don't fit, and then
         nothing of the group is in a table.
         """
 

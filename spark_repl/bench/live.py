@@ -65,8 +65,8 @@ def bench_receive(
 def _receive(config: Config, readers: int = 0) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, HotReaders(folder, readers, idle=True) as reading:
         executed, purged = present_gtids(config.source)
-        receiver = Receiver(config.override({"relay.path": folder}), purged)
-        receiver.writer.told = reading.published
+        into = config.override({"relay.path": folder})
+        receiver = Receiver(into, purged, told=reading.published)
         done: list[float] = []
         watching = threading.Thread(
             target=_watch, args=(receiver, executed.subtract(purged).count(), done), daemon=True

@@ -8,6 +8,7 @@ import sys
 from ..config import Config, load
 from ..errors import ConfigError, SparkReplError
 from ..service import following
+from ..service.applied_purge import purge_applied
 from . import inspect
 from .configuration import loaded
 
@@ -63,9 +64,7 @@ def purge(options: argparse.Namespace) -> int:
     config = load(options.config) if options.config else Config()
     target = inspect.target_of(options)
     Control.existing(target)
-    purged = following.purge_applied(
-        config.override({"relay.path": options.dir, "target.path": target})
-    )
+    purged = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
     if purged.warning:
         print(f"warning: {purged.warning}", file=sys.stderr)
     fields = {"files": list(purged.files), "bytes": purged.bytes}

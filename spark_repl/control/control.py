@@ -51,10 +51,12 @@ _HINT = "give the folder that apply or run was given as its target"
 class Control:
     """Reads the control table; writes it after ``claim``. Safe to call from several threads.
 
-    ``channel``: the one that the target has to belong to; "": any."""
+    ``channel``: the one that the target has to belong to; "": any. ``append``: delta-rs' own."""
 
-    def __init__(self, path: str, channel: str = "") -> None:
-        self.path, self.channel = path, channel
+    def __init__(
+        self, path: str, channel: str = "", *, append: Callable[..., None] = write_deltalake
+    ) -> None:
+        self.path, self.channel, self._write_rows = path, channel, append
         self._options = storage.options(path)
         self.took_over = False  # from an owner that may be alive
         self._fence = Fence()
@@ -265,7 +267,7 @@ class Control:
             raise FencedError("this process does not own the target", file=self.path)
         mark = self._fence.mark(content)
         try:
-            write_deltalake(
+            self._write_rows(
                 self._handle, rows, mode=mode, commit_properties=self._fence.properties(mark),
                 post_commithook_properties=NO_HOOK,
             )  # fmt: skip
@@ -312,7 +314,7 @@ class Control:
             named: dict[str, Any] = {"commit_properties": once}
             named["post_commithook_properties"] = NO_HOOK
             try:
-                return write_deltalake(seen, rows, mode="append", **named)
+                return self._write_rows(seen, rows, mode="append", **named)
             except (DeltaError, OSError) as error:
                 # Else somebody came first; or it has landed, which ``check`` sees.
                 if self._open().version() == version:

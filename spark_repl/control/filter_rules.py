@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..binlog.table_name import database_of
 from ..ddl.filters import ReplicationFilters
 from ..errors import SettingError
+from .source_names import SourceNames
 from .table_paths import current_paths
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ class FilterRules:
     def __init__(self, control: Control, rules: ReplicationFilters, names: NameCase) -> None:
         self._control, self._rules, self._names = control, rules, names
         self._earlier: tuple[ReplicationFilters, ...] = ()
-        self.origins: dict[str, str] = {}
-        """the source's name of each table that has been seen, where databases are rewritten"""
+        self.source_names = SourceNames()
 
     def load(self) -> None:
         """Takes in the rules of earlier times, and records those of now where they are others."""
@@ -79,7 +79,7 @@ class FilterRules:
         """Takes in whose the rows of a table are that the target has, where the source calls it
         otherwise."""
         if made.source_name:
-            self.origins[made.name] = made.source_name
+            self.source_names.see(made.name, made.source_name)
 
     def ended(self, tables: Iterable[str]) -> list[str]:
         """Which of the target's tables the rules leave out since the last run: they would stay as

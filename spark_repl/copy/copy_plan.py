@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ from .unmet import unmet_on
 if TYPE_CHECKING:
     from ..config import Config
     from ..control.cut import Cut
+
+Asks = Callable[["Config", Control, tuple[str, ...], "Cut | None"], Copy]
 
 log = logging.getLogger(__name__)
 
@@ -106,38 +109,6 @@ def _check_kept(only: tuple[str, ...], filters: ReplicationFilters) -> None:
             )  # fmt: skip
 
 
-def plan_again(
-    config: Config,
-    control: Control,
-    only: tuple[str, ...],
-    asked: str = "",
-    *,
-    waits: bool = False,
-) -> Copy:
-    """Plans a new copy of some tables, beside the others and behind the newest cut. The caller owns
-    the target; ``asked`` names the request that it answers, if there is one; ``waits``: no cut
-    shows the tables until they are copied.
-
-    Raises TargetError while another copy stands, NoTableError when the source has no such table,
-    SourceError when none of that name waits any more.
-    """
-    stands = standing(control)
-    if (stands.copy is not None and not stands.copy.again) or stands.cut is None:
-        raise TargetError(
-            "another copy is not in a cut yet", file=config.target.path,
-            hint="let the applier run until a cut shows it, then ask again",
-        )  # fmt: skip
-    copy = replace(_plan(config, control, only, stands.cut), asked=asked)
-    with deciding(Path(config.relay.path)):
-        # The log behind an older one may have been purged while the source was asked.
-        if (newest := standing(control).cut) is not None:
-            copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
-            if waits and (gone := set(only) - set(newest.waiting)):
-                raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
-        _record(control, copy, ReplicationFilters.of(config.filters))
-    return copy
-
-
 def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut | None) -> Copy:
     layout = Layout(config.target.path)
     connection = DumpConnection(config.source)
@@ -185,3 +156,36 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         lower_case_table_names=lower_case,
         system_time_zone=server.variables.get(system_time_zone.KEY, ""),
     )  # fmt: skip
+
+
+def plan_again(
+    config: Config,
+    control: Control,
+    only: tuple[str, ...],
+    asked: str = "",
+    *,
+    waits: bool = False,
+    asks: Asks = _plan,
+) -> Copy:
+    """Plans a new copy of some tables, beside the others and behind the newest cut. The caller owns
+    the target; ``asked`` names the request that it answers, if there is one; ``waits``: no cut
+    shows the tables until they are copied; ``asks`` the source for what it has.
+
+    Raises TargetError while another copy stands, NoTableError when the source has no such table,
+    SourceError when none of that name waits any more.
+    """
+    stands = standing(control)
+    if (stands.copy is not None and not stands.copy.again) or stands.cut is None:
+        raise TargetError(
+            "another copy is not in a cut yet", file=config.target.path,
+            hint="let the applier run until a cut shows it, then ask again",
+        )  # fmt: skip
+    copy = replace(asks(config, control, only, stands.cut), asked=asked)
+    with deciding(Path(config.relay.path)):
+        # The log behind an older one may have been purged while the source was asked.
+        if (newest := standing(control).cut) is not None:
+            copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
+            if waits and (gone := set(only) - set(newest.waiting)):
+                raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
+        _record(control, copy, ReplicationFilters.of(config.filters))
+    return copy

@@ -26,16 +26,16 @@ from ..delta.log_replay import last_user_metadata
 from ..delta.public_log import open_table_log
 from ..delta.stamp import Stamp
 from ..errors import (
+    ChangedTableError,
     FencedError,
     NoTableError,
     SchemaError,
     SourceError,
     SourceLostError,
     SparkReplError,
-    TargetError,
+    Stopped,
 )
 from ..gtid import GtidSet
-from ..runtime.retry import Stopped
 from ..source.connection import DumpConnection, connect
 from ..write.commit import check_files
 from ..write.table_options import TableOptions
@@ -66,10 +66,6 @@ _LOCK_HINT = (
 )
 
 Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
-
-
-class _ChangedError(TargetError):
-    """The table that is there is not the one that was begun."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +229,7 @@ class FirstCopy:
             self.tracking.stamp(behind) if behind else Stamp(self.tracking.app, 0, "{}"),
         )
         if table.definition != self.tracking.shaped(source.definition):
-            raise _ChangedError(
+            raise ChangedTableError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
                 " json_as, geometry_as), was changed during the copy", table=name,
                 hint="begin again with an empty target",
@@ -261,7 +257,7 @@ class FirstCopy:
         name = source.definition.name
         if not self._lenient or isinstance(error, SourceLostError | FencedError):
             raise error
-        if not isinstance(error, _ChangedError | NoTableError):
+        if not isinstance(error, ChangedTableError | NoTableError):
             try:
                 now = self._asked(lambda one: list_tables(one.rows, (name,), self._filters))
             except (NoTableError, SchemaError):

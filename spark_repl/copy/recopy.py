@@ -31,6 +31,7 @@ from ..errors import (
     NoTableError,
     SourceLostError,
     SparkReplError,
+    Stopped,
     TargetError,
 )
 from ..gtid import GtidSet
@@ -38,7 +39,7 @@ from ..receiver.report import has_received
 from ..relay.file_list import replace_file
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
-from ..runtime.retry import Stopped, disk_full, first_line, temporary
+from ..runtime.retry import disk_full, first_line, temporary
 from ..runtime.workers import Workers
 from .copy_plan import plan_again
 from .first_copy import CopyResult, FirstCopy
@@ -131,11 +132,21 @@ def _copy(
 
 class Recopier(Companion):
     """Carries out requests beside a running applier, one after the other, and copies what waits for
-    it. A copy that is in work when it ends goes on behind its last chunk at the next start."""
+    it. A copy that is in work when it ends goes on behind its last chunk at the next start.
+    ``plan`` and ``copy``: how a copy is planned, and made."""
 
-    def __init__(self, spark: SparkSession, config: Config, applier: Replica) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: Config,
+        applier: Replica,
+        *,
+        plan: Callable[..., Copy] = plan_again,
+        copy: Callable[..., CopyResult] = _copy,
+    ) -> None:
         attempts = config.apply.transaction_retries
         super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
+        self._plan, self._copy = plan, copy
         self.spark, self.config, self.applier = spark, config, applier
         self._queue = Queue(Path(Layout.of(config.target).requests))
         self._repairer = Repairer(spark, config, applier, self.stop)
@@ -191,7 +202,7 @@ class Recopier(Companion):
         log.warning("copying again: %s", ", ".join(copy.bounds))
         told = partial(self.applier.copying, list(copy.bounds))
         try:
-            done = _copy(self.spark, self.config, control, self.stop, lenient=True, told=told)
+            done = self._copy(self.spark, self.config, control, self.stop, lenient=True, told=told)
         except Exception as error:  # whatever makes it fail for good, the applier does without it
             if _not_the_copys(error):
                 raise
@@ -216,7 +227,7 @@ class Recopier(Companion):
         try:
             if request := wanted.request:
                 formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
-            copy = plan_again(self.config, control, wanted.tables, wanted.asked, waits=wanted.waits)
+            copy = self._plan(self.config, control, wanted.tables, wanted.asked, waits=wanted.waits)
             # Once more: the applier may have gone back meanwhile, with branches of its own.
             self.applier.keep_branches(True)
             self._queue.planned()

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..apply.read_rows import Again, Refused, RowsToRepair
+from ..apply.read_rows import RowsToRepair
 from ..binlog.types.forms import Forms
 from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.table_rules import TableRules
+from ..errors import RowsOutdated, RowsRefused
 from ..gtid import GtidSet
 from ..source.account import mask_key
 from ..source.connection import DumpConnection, begin_query, connect
@@ -113,16 +114,16 @@ def stage_gone(task: _Gone) -> Part:
 
 def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> RowsToRepair:
     """Reads what a request asks for, behind a ``cut``; staged files go into ``folder``. Raises
-    Refused, and what the source said."""
+    RowsRefused, and what the source said."""
     wanted = RepairRequest.read(request)
     at = cut.tables.get(wanted.table)
     if at is None:
-        raise Refused("the target has no such table")
+        raise RowsRefused("the target has no such table")
     behind = GtidSet.parse(cut.gtid_executed)
     _wait_for(config, behind)
     definition = _asked(config, partial(_definition, config, wanted.table))
     if key_types(definition) != wanted.key:
-        raise Refused("its key is another one now")
+        raise RowsRefused("its key is another one now")
     keys = wanted.digests
     tasks = [
         _Range(
@@ -146,7 +147,7 @@ def _wait_for(config: Config, behind: GtidSet) -> None:
     last = time.monotonic() + _SHOWS_S
     while not behind.issubset(_asked(config, _executed)):
         if time.monotonic() > last:
-            raise Again("the source does not have all that the tables have")
+            raise RowsOutdated("the source does not have all that the tables have")
         time.sleep(_POLL_S)
 
 

@@ -16,13 +16,21 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ..apply.read_rows import Again, Refused
 from ..control.copies import standing
 from ..control.layout import Layout
 from ..control.repairs import Repair, record
-from ..errors import FormatError, NoTableError, SchemaError, SourceError, SourceLostError
+from ..errors import (
+    FormatError,
+    NoTableError,
+    RowsOutdated,
+    RowsRefused,
+    SchemaError,
+    SourceError,
+    SourceLostError,
+    Stopped,
+)
 from ..runtime.private_files import make_folder
-from ..runtime.retry import Stopped
+from ..runtime.retry import until_stopped
 from ..runtime.workers import Workers
 from .repair_request import RepairRequest, left
 from .repair_rows import read
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     from ..control.control import Control
     from ..control.cut import Cut
     from ..gtid import GtidSet
+    from ..runtime.retry import Wait
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +51,20 @@ _APPLIED_S = 120.0
 
 
 class Repairer:
-    """Requests one after the other. ``stop`` ends it between two steps."""
+    """Requests one after the other. ``stop`` ends it between two steps; ``reads`` rows of the
+    source."""
 
     def __init__(
-        self, spark: SparkSession, config: Config, applier: Replica, stop: threading.Event
+        self,
+        spark: SparkSession,
+        config: Config,
+        applier: Replica,
+        stop: threading.Event,
+        *,
+        reads: Callable[..., RowsToRepair] = read,
+        wait: Wait = until_stopped,
     ) -> None:
+        self._reads, self._pass = reads, wait
         self._config, self._applier, self._stop = config, applier, stop
         self._folder = Path(Layout.of(config.target).requests)
         self._run = Workers(spark, config.apply.workers).run
@@ -71,7 +89,7 @@ class Repairer:
             request.unlink(missing_ok=True)
 
     def _rows(self, request: Path, folder: Path) -> RowsToRepair:
-        """The rows that were taken in. Raises Refused."""
+        """The rows that were taken in. Raises RowsRefused."""
         reason = ""
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -80,44 +98,44 @@ class Repairer:
             try:
                 rows = self._read(request, folder)
                 self._wait_for(rows.until)
-            except Again as again:
+            except RowsOutdated as again:
                 reason = str(again)
                 continue
             self._applier.take_rows(rows)
             self._applier.take_in()
-            while not rows.done.is_set():
+            while not rows.outcome.done():
                 self._pause(_POLL_S)
-            if not isinstance(rows.refused, Again):
+            if not isinstance(rows.refused, RowsOutdated):
                 return rows
             reason = str(rows.refused)
-        raise Refused(f"{reason}, at each of {_ATTEMPTS} attempts")
+        raise RowsRefused(f"{reason}, at each of {_ATTEMPTS} attempts")
 
     def _read(self, request: Path, folder: Path) -> RowsToRepair:
         cut = last_cut(self._applier.control)
         try:
-            return read(self._config, self._run, request, cut, folder)
+            return self._reads(self._config, self._run, request, cut, folder)
         except SourceLostError:
             raise
         except (SchemaError, SourceError, NoTableError) as error:  # a statement changes the table
-            raise Again(str(error)) from error
+            raise RowsOutdated(str(error)) from error
 
     def _wait_for(self, until: GtidSet) -> None:
         last = time.monotonic() + _APPLIED_S
         while not until.issubset(self._applier.executed):
             if time.monotonic() > last:
-                raise Refused(f"the applier was {_APPLIED_S:.0f} s and more behind the source")
+                raise RowsRefused(f"the applier was {_APPLIED_S:.0f} s and more behind the source")
             self._pause(_POLL_S)
 
     def _pause(self, seconds: float) -> None:
-        if self._stop.wait(seconds):
+        if self._pass(self._stop, seconds):
             raise Stopped
 
 
 def last_cut(control: Control) -> Cut:
-    """The cut behind which rows are read. Raises Again while there is none, for a copy."""
+    """The cut behind which rows are read. Raises RowsOutdated while there is none, for a copy."""
     stands = standing(control)
     if stands.copy is not None or stands.cut is None:
-        raise Again("a copy is under way")
+        raise RowsOutdated("a copy is under way")
     return stands.cut
 
 
@@ -130,13 +148,12 @@ def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair
         wanted = RepairRequest.read(request)
         table, keys = wanted.table, len(wanted.digests)
         rows = taken_in(folder)
-        if rows.refused:
-            raise rows.refused
-    except (Refused, FormatError) as refused:
+        version = rows.outcome.result(timeout=0)
+    except (RowsRefused, FormatError) as refused:
         log.warning("%s: its rows are not repaired: %s", table or request.name, refused)
         return Repair(request.name, table, keys, refused=str(refused))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     count = sum(part.rows for part in rows.parts)
     log.warning("%s: %d rows are as the source has them", table, count)
-    return Repair(request.name, table, keys, count, rows.version)
+    return Repair(request.name, table, keys, count, version)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..errors import NotComputed
 from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
 from .columns import same_type, zero_of
 from .default_clause import NOT_KNOWN, constant
 from .expressions.resolution import inputs_of, resolved
-from .expressions.syntax import NotComputed
 from .sql_tokens import NAME, WORD, Cursor, tokens
 
 if TYPE_CHECKING:

@@ -20,7 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import Form
-from ..errors import ConfigError, SchemaError, SettingError, StatementError, Unconvertible
+from ..errors import (
+    ConfigError,
+    NotComputed,
+    SchemaError,
+    SettingError,
+    StatementError,
+    Unconvertible,
+)
 from .alteration import KeptColumn
 from .columns import same_type
 from .conversion import convert
@@ -28,7 +35,6 @@ from .expressions.coercions import truth
 from .expressions.evaluation import InputRows, evaluate
 from .expressions.reader import read
 from .expressions.resolution import inputs_of, row_wise
-from .expressions.syntax import NotComputed, Syntax
 from .session import Session
 from .sql_tokens import WORD, tokens
 
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from ..config.tables import TableRule
     from .alteration import Altered
     from .column_rules import ColumnRules
+    from .expressions.syntax import Syntax
     from .expressions.value_type import Node
 
 Bools = npt.NDArray[np.bool_]

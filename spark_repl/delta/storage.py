@@ -46,7 +46,9 @@ def open_input(path: str) -> BinaryIO:
 
 
 def open_output(path: str) -> BinaryIO:
-    """A new object; it is there when it is closed."""
+    """A new object; it is there when it is closed. Or a file."""
+    if not is_remote(path):
+        return open(path, "wb")
     # Small ones go in one request, and so do larger ones in parts of 10 MB.
     return cast(BinaryIO, file_system().open_output_stream(key_of(path)))
 

@@ -147,20 +147,21 @@ def check_free(observe: Observe) -> None:
         Endpoint(observe).close()
 
 
-def open_endpoint(observe: Observe, notes: dict[str, Note], *, serves: bool) -> Endpoint | None:
-    """The endpoint that is asked for; None: none is. With "auto" it is there where the applier
-    ``serves`` and its port is free; else ``notes`` says why not. Raises ConfigError for an address
-    that was asked for by name."""
+def open_endpoint(
+    observe: Observe, *, serves: bool, automatic: str = LISTEN
+) -> tuple[Endpoint | None, Note | None]:
+    """The endpoint that is asked for; None: none is. With "auto" it listens on ``automatic`` where
+    the applier ``serves`` and that is free; else the note says why not. Raises ConfigError for an
+    address that was asked for by name."""
     if observe.listen != "auto":
-        return Endpoint(observe) if observe.listen else None
+        return (Endpoint(observe) if observe.listen else None), None
     if not serves:
-        return None
+        return None, None
     try:
-        return Endpoint(replace(observe, listen=LISTEN))
+        return Endpoint(replace(observe, listen=automatic)), None
     except ConfigError as error:
         log.warning("there is no page: %s", error)
-        notes["page"] = Note(f"there is no page: {error}", error.hint or "")
-        return None
+        return None, Note(f"there is no page: {error}", error.hint or "")
 
 
 def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:

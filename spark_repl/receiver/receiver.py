@@ -23,11 +23,13 @@ from ..source.connection import DumpConnection, Server
 from ..source.dump import acknowledgement
 from ..source.source_check import check_gtids, check_identity, check_source
 from .intake import Intake
+from .limits import Limits
 from .report import Report
-from .writer import Limits, RelayWriter
+from .writer import RelayWriter
 
 if TYPE_CHECKING:
     from ..config import Config, Source
+    from ..relay.published import End
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,8 @@ _LOOKS_IN_SPACE = 16
 class Receiver:
     """Runs until ``stop()``, from any thread, or until the source refuses. ``start``: what a new
     relay log begins behind (what the target has); ``place``: the same as the source's file and
-    position, for a receiver without auto_position; ``keep_on``: asked now and then whether to."""
+    position, for a receiver without auto_position; ``keep_on``: asked now and then whether to;
+    ``told`` hears of each end that is published."""
 
     def __init__(
         self,
@@ -51,13 +54,14 @@ class Receiver:
         place: tuple[str, int] | None = None,
         *,
         keep_on: Callable[[], bool] = lambda: True,
+        told: Callable[[End], None] = lambda _: None,
     ) -> None:
         self.config, self.source, self.start = config, config.source, start
         self.place = place or (config.source.log_file, config.source.log_position)
         self.folder = Path(config.relay.path)
         self.uuid = ""  # read, or made, when the folder is ours
         limits = Limits(config.relay.segment_size_bytes, config.relay.space_limit_bytes)
-        self.writer = RelayWriter(self.folder, self.source.server_id, limits)
+        self.writer = RelayWriter(self.folder, self.source.server_id, limits, told)
         self.report = Report(self.folder, config.channel)
         self._keep_on = keep_on
         self._stop = threading.Event()

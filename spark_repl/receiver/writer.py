@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from ..relay.log import RelayLog
 from ..relay.published import End, EndWriter
 from ..relay.source_place import unwrapped
 from ..runtime.private_files import FILE_MODE, make_folder
+from .limits import Limits
 from .own_events import file_head, normal, own_rotate, source_head
 from .recovery import Recovered, known_end, numbers_in, recover
 
@@ -37,31 +37,22 @@ if TYPE_CHECKING:
     from .packet import EventRun
 
 _LOCK = "relay.lock"
-# With a bounded disk only whole files can be purged, so several must fit.
-_FILES_IN_SPACE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Sizes of files and of the log. ``space_limit_bytes`` 0: no limit."""
-
-    segment_size_bytes: int = 1 << 30
-    space_limit_bytes: int = 0
-
-    @property
-    def file_bytes(self) -> int:
-        if not self.space_limit_bytes:
-            return self.segment_size_bytes
-        return min(self.segment_size_bytes, self.space_limit_bytes // _FILES_IN_SPACE)
 
 
 class RelayWriter:
     """Use it as a context manager: it holds the folder's lock.
 
     ``log_id`` is "" until the first file was begun, which takes the source's FORMAT_DESCRIPTION.
+    ``told`` hears of each end that is published, in whichever thread.
     """
 
-    def __init__(self, folder: Path, server_id: int, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        server_id: int,
+        limits: Limits | None = None,
+        told: Callable[[End], None] = lambda _: None,
+    ) -> None:
         self.folder, self.server_id, self.limits = folder, server_id, limits or Limits()
         self.log_id = ""
         self.number = self.size = self.whole = 0
@@ -78,9 +69,7 @@ class RelayWriter:
         self._filled: bool | None = None  # whether the file has a whole transaction; not known
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
         self._syncing: Future[None] | None = None
-        self._stack = ExitStack()
-        self.told: Callable[[End], None] = lambda _: None
-        """called with each end that is published, in whichever thread"""
+        self._stack, self._told = ExitStack(), told
 
     def __enter__(self) -> RelayWriter:
         """Recovers what is there. Raises LogError (another writer, damage, not our folder)."""
@@ -333,7 +322,7 @@ class RelayWriter:
     def _publish(self, end: End) -> None:
         assert self._end is not None
         self._end.publish(end)
-        self.told(end)
+        self._told(end)
         self.published_transactions = end.transactions
 
     def _write(self, data: bytes | memoryview) -> None:

@@ -10,8 +10,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from ..errors import SparkReplError
-from .retry import Retries, Stopped, first_line
+from ..errors import SparkReplError, Stopped
+from .retry import Retries, Wait, first_line, until_stopped
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class Companion:
     """Calls ``turn`` again and again, ``pause_s`` after each, until it returns False or ``stop`` is
     set, as at the end of the ``with`` block. ``failed`` hears, in this thread, why it ended
-    otherwise. ``attempts``: so many more after a temporary error."""
+    otherwise. ``attempts``: so many more after a temporary error; ``wait``: see ``Retries``."""
 
     def __init__(
         self,
@@ -29,11 +29,12 @@ class Companion:
         *,
         pause_s: float,
         attempts: int,
+        wait: Wait = until_stopped,
     ) -> None:
         self.name, self.stop = name, threading.Event()
         self._turn, self._failed, self._pause_s = turn, failed, pause_s
         who = f"the {name} tried again"
-        self._retries = Retries(attempts, self.stop, lambda retry: None, who)
+        self._retries = Retries(attempts, self.stop, lambda retry: None, who, wait=wait)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __enter__(self) -> Companion:

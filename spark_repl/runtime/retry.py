@@ -21,13 +21,22 @@ from typing import TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 
-from ..errors import ConcurrentChangeError, FencedError, GivenUpError, SparkReplError, TargetError
+from ..errors import (
+    ConcurrentChangeError,
+    FencedError,
+    GivenUpError,
+    SparkReplError,
+    Stopped,
+    TargetError,
+)
 from .java import jvm_end
 from .retry_counts import NO_GROUP, RetryCount, RetryCounts
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Wait = Callable[[threading.Event, float], bool]
 
 PAUSE_MAX_S = 5
 CONFLICTS_MAX = 60
@@ -66,10 +75,6 @@ _ERRNO_SAID = (
     (re.compile("ConnectException|Connection refused"), errno.ECONNREFUSED),
     (re.compile(_FULL_JAVA), errno.ENOSPC),
 )
-
-
-class Stopped(Exception):
-    """Raised where stop() came while a retry waited."""
 
 
 def _of_commit(error: BaseException) -> BaseException:
@@ -135,6 +140,11 @@ class Retry:
         return number_of(self.error)
 
 
+def until_stopped(stopping: threading.Event, seconds: float) -> bool:
+    """Passes so many seconds, or less where the event is set; returns whether it is."""
+    return stopping.wait(seconds)
+
+
 def _everybody() -> Iterable[int]:
     """No worker in particular has failed."""
     return ()
@@ -143,7 +153,8 @@ def _everybody() -> Iterable[int]:
 class Retries:
     """Repeats work: ``most`` attempts more after temporary errors (``transaction_retries``), the
     n-th after min(n, 5) s, and CONFLICTS_MAX attempts where somebody else's commit came in between.
-    ``run`` may be called from any thread.
+    ``run`` may be called from any thread. ``wait`` passes the time before the next
+    attempt.
     """
 
     def __init__(
@@ -152,8 +163,11 @@ class Retries:
         stopping: threading.Event,
         on_retry: Callable[[Retry], None],
         who: str = "worker thread retried transaction",
+        *,
+        wait: Wait = until_stopped,
     ) -> None:
         self.most, self._stopping, self._on_retry, self._who = most, stopping, on_retry, who
+        self._wait = wait
         self._counts = RetryCounts()
 
     def begin(self, slot: int, workers: Iterable[int], on_wait: Callable[[], None]) -> None:
@@ -226,7 +240,7 @@ class Retries:
         self._pause(min(number, PAUSE_MAX_S))
 
     def _pause(self, seconds: float) -> None:
-        if self._stopping.wait(seconds):
+        if self._wait(self._stopping, seconds):
             raise Stopped
 
     def _given_up(self, error: Exception, workers: Collection[int]) -> GivenUpError:

@@ -12,27 +12,21 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..control.control import Control
 from ..control.copies import last_copy, standing
-from ..control.history import recorded
 from ..control.layout import Layout
-from ..control.settle import Settle
-from ..errors import ConfigError, LogError, PurgedError, SourceError
+from ..errors import PurgedError, SourceError, Stopped
 from ..observe.endpoint import check_free
-from ..position import OFFSET_BITS
-from ..receiver.purge import Purged, clear, deciding, purge
+from ..receiver.purge import clear
 from ..receiver.receiver import Receiver
 from ..receiver.report import has_received
-from ..relay.look import look
 from ..relay.published import read_end
 from ..relay.source_place import SourcePlace
-from ..runtime.companion import Companion
-from ..runtime.retry import Stopped
 from ..source.connection import present_gtids
+from .applied_purge import watch
 from .reload import Reload
 from .scheduled_verify import ScheduledVerify
 from .supervisor import Supervisor, wait_for_log
@@ -45,13 +39,10 @@ if TYPE_CHECKING:
     from ..copy.first_copy import CopyResult
     from ..gtid import GtidSet
     from ..observe.applier_status import Result
-    from ..relay.log import RelayLog
-    from ..write.tracking import Tracking
 
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.1
-_PURGE_EVERY_S = 5.0
 _COPIES = 4
 """how often a first copy begins, where statements change its tables"""
 
@@ -67,40 +58,6 @@ def place_of(config: Config) -> tuple[str, int] | None:
     cut = standing(Control(Layout(config.target.path).control, config.channel)).needed
     place = SourcePlace.of(cut.source) if cut else None
     return (place.file, place.position) if place else None
-
-
-def applied_file(control: Control, relay: RelayLog) -> int:
-    """The number of the file where the applier stands: those before are not needed any more.
-
-    0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
-    """
-    cut = standing(control).needed
-    if cut is None:
-        return 0
-    for known in recorded(control):
-        number = (cut.position >> OFFSET_BITS) - known.base
-        if known.log_id == cut.log_id and relay.holds(number):
-            same = known.fingerprints.get(number) == relay.fingerprint(number)
-            return number if same else 0
-    return 0
-
-
-def purge_applied(
-    config: Config, control: Control | None = None, settle: Callable[[], None] | None = None
-) -> Purged:
-    """Removes relay log files that every table has passed, when ``settle`` has made durable what
-    the tables have. Both are the applier's, which has read the control table's rows already; None:
-    of this call's own. Raises ConfigError where no receiver writes, OSError when a table can't be
-    made durable: then nothing is removed."""
-    control = control or Control(Layout(config.target.path).control, config.channel)
-    folder = Path(config.relay.path)
-    if settle is None:
-        settle = Settle(control, Layout(config.target.path))
-    with deciding(folder):
-        relay, keep_from = look(config.relay.path, partial(applied_file, control))
-        if relay.files[0].number < keep_from:
-            settle()
-        return purge(folder, keep_from)
 
 
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
@@ -309,37 +266,3 @@ def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event
     while receiver.error is None and not has_received(config.relay.path, copy.until):
         if stop.wait(_POLL_S):
             return
-
-
-def watch(receiver: Supervisor, applier: Replica) -> Companion:
-    """Ends the following when the receiver has given up; purges what was applied."""
-    purged, warned = time.monotonic(), ""
-
-    def turn() -> bool:
-        nonlocal purged, warned
-        if receiver.error is not None:
-            applier.stop()
-            return False
-        if time.monotonic() - purged > _PURGE_EVERY_S:
-            warned = _purge(receiver.config, applier.tracking, warned)
-            purged = time.monotonic()
-        return True
-
-    attempts = receiver.config.apply.transaction_retries
-    return Companion(
-        "watch over the receiver", turn, applier.fail, pause_s=_POLL_S, attempts=attempts
-    )
-
-
-def _purge(config: Config, tracking: Tracking, said: str) -> str:
-    """What was warned of; ``said``: what was before, which is not said again."""
-    try:
-        purged = purge_applied(config, tracking.control, tracking.settle)
-    except (LogError, ConfigError) as error:  # the receiver is beginning a new log
-        log.info("nothing purged: %s", error)
-        return said
-    if purged.files:
-        log.info("purged %s to %s, %d bytes", purged.files[0], purged.files[-1], purged.bytes)
-    if purged.warning and purged.warning != said:
-        log.warning("%s", purged.warning)
-    return purged.warning

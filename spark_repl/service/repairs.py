@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..apply.read_rows import Refused
 from ..apply.replica import Replica
 from ..control.control import Control
 from ..control.layout import Layout
@@ -17,7 +16,7 @@ from ..control.repairs import last_repair
 from ..copy.repair_request import leave
 from ..copy.repair_rows import read
 from ..copy.repairer import answer_to, last_cut
-from ..errors import HistoryError, LogError, TargetError
+from ..errors import HistoryError, LogError, RowsRefused, TargetError
 from ..runtime.workers import Workers
 
 if TYPE_CHECKING:
@@ -99,6 +98,6 @@ def _stopped(
             with applier:
                 return rows
         except (LogError, HistoryError, TargetError) as error:  # a copy may do without
-            raise Refused(str(error)) from error
+            raise RowsRefused(str(error)) from error
 
     return answer_to(request, taken_in)

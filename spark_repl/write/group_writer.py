@@ -14,7 +14,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ..crash_points import armed, reach
-from ..decode.renamed_tables import claim
 from ..decode.staged import Part, Staged, same_shape
 from ..delta.checkpoint import EVERY
 from ..delta.storage import remove_if_there
@@ -23,8 +22,9 @@ from ..runtime.retry import temporary
 from .direct_writer import DirectWriter
 from .discard import discard
 from .logged_shape import check_definition, names_key
-from .row_fault import row_fault
+from .row_error import row_error
 from .table_commits import Outcome
+from .tending import Tending
 from .told_collations import ToldCollations
 from .upkeep import Upkeep
 from .writer import Writer, by_table
@@ -55,7 +55,8 @@ class GroupWriter:
         self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
         direct = config.apply.writer == "direct"
         self._writer = _writer(tracking, workers, direct=direct)
-        self._upkeep = Upkeep(tracking, workers, config.target, compaction=direct)
+        tending = Tending(tracking, workers, config.target, compaction=direct)
+        self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget)
         self._write_seconds = self._commit_seconds = 0.0
         self._statements = 0
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit
@@ -80,7 +81,7 @@ class GroupWriter:
         is called when everything is planned and the workers are needed, ``checked`` when everything
         fits and is about to be committed: what that raises prevents it.
 
-        Raises RowFault (lowest failing transaction first) before anything is committed.
+        Raises RowError (lowest failing transaction first) before anything is committed.
         """
         parts: dict[str, list[Part]] = {}
         for output in staged.by_worker:
@@ -112,7 +113,7 @@ class GroupWriter:
         begins: Callable[[], None],
         checked: Callable[[], None],
     ) -> list[Written]:
-        """Has the tasks done; what they wrote fits and is to be committed. Raises RowFault."""
+        """Has the tasks done; what they wrote fits and is to be committed. Raises RowError."""
         self._writer.prepare(tables.values())
         began = time.perf_counter()
         reach("planned")
@@ -126,7 +127,7 @@ class GroupWriter:
             self._write_seconds += time.perf_counter() - began
             if faults := _faults(written):
                 first = min(faults, key=lambda fault: fault.position)
-                raise row_fault(first, tables[first.table])
+                raise row_error(first, tables[first.table])
             checked()
         except Exception:  # nothing was committed yet
             self._discard(written)
@@ -208,7 +209,7 @@ class GroupWriter:
         definitions: dict[str, TableDefinition] = {}
         for part in staged:
             for name, logged in part.origins.items():
-                claim(self._tracking.filters.origins, name, logged)
+                self._tracking.filters.source_names.claim(name, logged)
             for name, definition in part.definitions.items():
                 first = definitions.setdefault(name, definition)
                 if not same_shape(first, definition):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.runtime.retry import Retries
+from spark_repl.decode.stage import stage
+from spark_repl.decode.staged import StageTask
+from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table
 from tests.support.local_delta import CRASHES, Crash, LocalDelta, run
 
@@ -28,11 +32,6 @@ def log(tmp_path: Path) -> LogWriter:
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
     return tmp_path / "lake"
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
 
 
 @pytest.fixture
@@ -71,3 +70,25 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             assert not run(log.folder, target, **apply)
 
     return cut_off
+
+
+@pytest.fixture
+def reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[StageTask], Any]], Counter[int]]:
+    """``reading(before)``: is called before a worker reads; returns how often the transaction at
+    each offset was begun to be read."""
+
+    def install(before: Callable[[StageTask], Any]) -> Counter[int]:
+        read: Counter[int] = Counter()
+
+        def noted(task: StageTask) -> Any:
+            for span in task.spans:
+                read.update(span.starts.tolist())
+            before(task)
+            return stage(task)
+
+        monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, stage=noted))
+        return read
+
+    return install

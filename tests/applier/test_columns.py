@@ -6,17 +6,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.apply import stager
+from spark_repl.decode.stage import stage
+from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError, TargetError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import HERE, at_cut, cuts, run, stopped
 
 A = Table("a", (("id", "int"), ("mail", "varchar(40)"), ("card", "varchar(40)"), ("n", "int")))
 KEY, SECRET = "planted-key-2718", "planted-secret-hunter2"
@@ -57,20 +60,26 @@ def planted(folder: Path, *secrets: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["by CREATE", "by its first TABLE_MAP"])
-def test_rows(
-    tmp_path: Path, given: Given, made: bool, caplog: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows(tmp_path: Path, given: Given, made: bool, caplog: Any) -> None:
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setattr(stager, "_remove", lambda folder: None)  # what is staged is looked at, too
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    kept = target / "kept"
+
+    def kept_too(task: StageTask) -> Staged:
+        staged = stage(task)
+        for path in {part.path for part in staged.parts if part.path}:
+            kept.mkdir(exist_ok=True)
+            shutil.copy(path, kept / f"{len(list(kept.iterdir()))}.arrow")
+        return staged
+
     if made:
         log.ddl(A.create)
     log.transaction(insert(A, (1, f"{SECRET}@x", f"{SECRET}0042", 7), (2, None, "12", 8)))
     log.transaction(update(A, ((1, f"{SECRET}@x", f"{SECRET}0042", 7), (1, "b", SECRET, 9))))
     log.transaction(delete(A, (2, None, "12", 8)))
-    assert run(log.folder, target, **given)
+    assert run(log.folder, target, parts=replace(HERE, stage=kept_too), **given)
     assert last(target) == {"t.a": [(1, hashed("b"), "*" * (len(SECRET) - 4) + SECRET[-4:])]}
-    assert list(target.rglob("*.arrow"))
+    assert list(kept.iterdir())
     assert planted(target, SECRET[:-4], KEY) == [] and SECRET not in caplog.text
     assert run(log.folder, target, **given)  # a second start finds what the first has made
 

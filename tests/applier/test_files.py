@@ -8,7 +8,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +21,8 @@ from spark_repl.control.retention import Retention
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
-from spark_repl.service.following import applied_file
-from spark_repl.write import upkeep as upkeep_module
+from spark_repl.service.applied_purge import applied_file
+from spark_repl.write import tending
 from spark_repl.write.promised import files_of
 from spark_repl.write.upkeep import Upkeep
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -75,12 +77,20 @@ def vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done every hundred commits, or five hundred, is done at each; only the last cut is
-    promised."""
+    """What is done every hundred commits, or five hundred, is done at each."""
     monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
-    monkeypatch.setattr(upkeep_module, "_CLEAN_EVERY", 0)
-    monkeypatch.setattr(Retention, "of", lambda _: Retention(0, 0, 0))
+    monkeypatch.setattr(tending, "_CLEAN_EVERY", 0)
     monkeypatch.setattr(LocalDelta, "vacuum", vacuum, raising=False)
+
+
+class Hurried(Control):
+    """Nothing but the last cut is promised."""
+
+    def prune(self, retention: Retention, *args: Any) -> bool:
+        return super().prune(Retention(0, 0, 0), *args)
+
+
+PARTS = replace(HERE, control=Hurried)
 
 
 def history(log: LogWriter, number: int) -> None:
@@ -121,10 +131,12 @@ def age(*folders: Path) -> None:
 
 def tended(relay: Path, target: Path) -> None:
     """A run with all of the upkeep that is due behind it."""
-    with applier(relay, target, keys=KEYS) as found:
+    with applier(relay, target, keys=KEYS, parts=PARTS) as found:
         apply_without_stream(found)
         workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
-        upkeep = Upkeep(found.tracking, workers, found.config.target, compaction=True)
+        target_of = found.config.target
+        one = tending.Tending(found.tracking, workers, target_of, compaction=True)
+        upkeep = Upkeep(found.tracking, target_of, one.tend, one.forget)
         for _ in range(2):
             upkeep.look(names)
             upkeep._pool.submit(int).result()
@@ -142,7 +154,7 @@ def test_each_file_is_known_and_has_an_end(
         files.append(log.path)
         with RelayWriter(relay, 7, limits=Limits(segment_size_bytes=20_000)) as writer:
             receive(writer, files)
-        run(relay, target, crash=17 * number, keys=KEYS)
+        run(relay, target, crash=17 * number, keys=KEYS, parts=PARTS)
         tended(relay, target)
         kill_writers(target, relay)
         age(target, relay)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.pipeline import Pipeline
-from spark_repl.control.copies import CatchUp
+from spark_repl.apply.failures import Failures
 from spark_repl.errors import DecodeError, HistoryError, LogError, RowError, TargetError
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.worker_status import APPLYING, STAGING
@@ -20,7 +20,7 @@ from spark_repl.relay.record import RECORD
 from spark_repl.schedule.stops import Until
 from tests.property.test_histories import Writer, check
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.support.local_delta import LocalDelta, applier, cuts, rows, run
+from tests.support.local_delta import CRASHES, HERE, LocalDelta, applier, cuts, rows, run
 
 A, B = Table("a"), Table("b")
 
@@ -83,11 +83,13 @@ def test_cut_off_between_two_tables(log, target, killed, monkeypatch):
 def test_what_a_group_does_is_said_and_counted(log, target, monkeypatch):
     """Its states, its waves, and that a cut was published, which may show a copy."""
     said, shown = list[str](), list[int]()
-    monkeypatch.setattr(
-        ApplierStatus, "works", lambda self, slot, shares, state, *_: said.append(state)
-    )
-    monkeypatch.setattr(CatchUp, "cut_published", lambda self, control: shown.append(1))
-    with applier(log.folder, target) as found:
+
+    class Told(ApplierStatus):
+        def works(self, slot: int, shares: Any, state: str, *_: Any) -> None:
+            said.append(state)
+
+    monkeypatch.setattr(CRASHES, "told", lambda name: name != "after_cut" or shown.append(1))
+    with applier(log.folder, target, parts=replace(HERE, status=Told)) as found:
         coordinator = found.coordinator
         coordinator.apply(found.index.slice(0, found.index.end))
         statements, before = len(said), len(shown)
@@ -126,11 +128,12 @@ def test_an_error_names_a_transaction_only_if_it_is_known_which(count, position)
     records["end"] = records["position"] + 100
     shares = {0: 1, 1: 1}
     one: Any = SimpleNamespace(slot=0, records=records, worker=np.arange(count), shares=shares)
-    self: Any = MagicMock()
-    self._control.named = lambda error: error
-    self._applied.placed = lambda error, record: setattr(error, "gtid", "known")
+    applied, control = MagicMock(), MagicMock()
+    control.named = lambda error: error
+    applied.placed = lambda error, record: setattr(error, "gtid", "known")
+    failures = Failures(applied, control, MagicMock(), MagicMock())
     for error in (DecodeError("damage", position=position), LogError("damage", position=position)):
-        found = Pipeline._named(self, error, one)
+        found = failures.named(error, one)
         assert (found.gtid == "known") == (count == 1 or position is not None)
-    other = Pipeline._named(self, TargetError("storage", position=position), one)
+    other = failures.named(TargetError("storage", position=position), one)
     assert other.gtid is None

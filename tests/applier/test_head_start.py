@@ -7,30 +7,34 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_repl.apply.replica import Replica
-from spark_repl.apply.stager import Stager
+from spark_repl.decode.stage import stage
+from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.errors import LogError
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.worker_status import APPLYING, STAGING
+from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
-from tests.support.local_delta import applier, rows, run
+from tests.support.local_delta import HERE, Here, applier, rows, run
 
 A, B = Table("a"), Table("b")
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many transactions were staged, each time."""
-    true, found = Stager.read, list[int]()
+    """Of how many transactions rows were read, each time."""
+    found = list[int]()
 
-    def read(self, group, workers=None):
-        found.append(len(group.records))
-        return true(self, group, workers)
+    class Counting(Here):
+        def begins(self, function: Any, tasks: Any) -> None:
+            if tasks and isinstance(tasks[0], StageTask):
+                found.append(sum(len(span.starts) for task in tasks for span in task.spans))
 
-    monkeypatch.setattr(Stager, "read", read)
+    monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, workers=Counting))
     return found
 
 
@@ -65,14 +69,16 @@ def test_the_same_group_is_staged_once(log, target, reads):
     assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
 
 
-def test_it_is_said_when_its_turn_comes(log, target, monkeypatch):
+def test_it_is_said_when_its_turn_comes(log, target):
     """Found: a group that was read ahead was in no status until its files were written."""
     grown(log, target)
     said = list[str]()
-    monkeypatch.setattr(
-        ApplierStatus, "works", lambda self, slot, shares, state, *_: said.append(state)
-    )
-    with applier(log.folder, target) as found:
+
+    class Told(ApplierStatus):
+        def works(self, slot: int, shares: Any, state: str, *_: Any) -> None:
+            said.append(state)
+
+    with applier(log.folder, target, parts=replace(HERE, status=Told)) as found:
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
         coordinator._pipeline._staging._thread.submit(lambda: None).result()
@@ -123,18 +129,16 @@ def test_it_ends_at_a_statement(log, target, reads):
 
 def test_what_goes_wrong_then_is_met_in_its_turn(log, target, reads, monkeypatch):
     grown(log, target)
-    true, tried = Stager.read, []
+    reads.clear()
 
-    def read(self, group, workers=None):
-        tried.append(group)
-        reading = true(self, group, workers)
-        if len(tried) == 1:
-            return replace(reading, outcomes=[LogError("once")] * len(reading.tasks))
-        return reading
+    def once(task: StageTask) -> Staged:
+        if len(reads) == 1:
+            raise LogError("once")
+        return stage(task)
 
-    monkeypatch.setattr(Stager, "read", read)
+    monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, stage=once))
     assert apply(log, target) == []
-    assert len(tried) == 2
+    assert reads == [3, 3]
     assert rows(target, A) == [(1, "x"), (2, "x"), (3, "x")]
 
 
@@ -145,7 +149,7 @@ def test_groups_whose_meaning_may_change_get_none(log, target, reads):
     log.transaction(delete(A, (1, "x")))
     reads.clear()
     run(log.folder, target)
-    assert reads == [5]
+    assert reads == [4], "together; a branch is read when it ends"
     log.transaction(insert(A, (5, "x")))
     reads.clear()
     run(log.folder, target, delay_s=1)

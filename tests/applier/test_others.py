@@ -15,10 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
 
-from spark_repl.control import control
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.delta import deletion_vector, log_replay, storage
@@ -345,19 +344,21 @@ def test_a_file_of_another_table_is_not_this_ones():
     assert storage.is_gone(encoded, "/lake/t/t%C3%A4")
 
 
-def test_taken_over_behind_a_row_whose_answer_was_lost(tmp_path, monkeypatch):
+def test_taken_over_behind_a_row_whose_answer_was_lost(tmp_path):
     """Found: the look for it brought the newest handle, and with it went the fence."""
-    first, second = Control(str(tmp_path)), Control(str(tmp_path))
+    lost = [1]
+
+    def lose(table: DeltaTable, *args: Any, **options: Any) -> None:
+        if lost == [0]:
+            lost[0] = 1
+            write_deltalake(DeltaTable(str(tmp_path)), *args, **options)
+            second.claim(take_over=True)
+            raise broken()
+        write_deltalake(table, *args, **options)
+
+    first, second = Control(str(tmp_path), append=lose), Control(str(tmp_path))
     first.claim()
-    true = control.write_deltalake
-
-    def lose(*args: Any, **options: Any) -> None:
-        monkeypatch.setattr(control, "write_deltalake", true)
-        true(DeltaTable(str(tmp_path)), *args[1:], **options)
-        second.claim(take_over=True)
-        raise broken()
-
-    monkeypatch.setattr(control, "write_deltalake", lose)
+    lost[0] = 0
     with pytest.raises(FencedError):
         first.write("cut", position=1)
     with pytest.raises(FencedError):

@@ -4,7 +4,9 @@ somebody else's before the table's log was asked; and what others commit is seen
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,12 @@ import pytest
 from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import RowError
 from spark_repl.observe.status import status
-from spark_repl.runtime.retry import Retries
-from spark_repl.write import direct_writer
+from spark_repl.write.compaction import rewrite
 from spark_repl.write.discard import discard
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
+    HERE,
+    Here,
     LocalDelta,
     applier,
     broken,
@@ -182,26 +185,24 @@ def test_a_table_that_a_group_leaves_as_it_is_has_no_part_in_it(log, target, mon
     assert (rows(target, A), rows(target, B)) == ([(1, "a")], [])
 
 
-def test_commit_comes_after_it_was_looked_for(log, target, monkeypatch):
+def test_commit_comes_after_it_was_looked_for(log, target):
     """A store that answers with an error, and puts the object all the same, later."""
     log.transaction(insert(A, *[(key, "a") for key in range(5)]))
-    commit, late = LocalDelta.commit, list[Any]()
-    pause = Retries._pause
+    late = list[Any]()
 
-    def refuse(self: Any, *args: Any) -> int:
-        if not late:
-            late.append(args)
-            raise TimeoutError("no answer")
-        return commit(self, *args)
+    class Late(LocalDelta):
+        def commit(self, *args: Any) -> int:
+            if not late:
+                late.append(args)
+                raise TimeoutError("no answer")
+            return super().commit(*args)
 
-    def meanwhile(self: Any, seconds: float) -> None:
-        pause(self, seconds)
+    def meanwhile(stopping: threading.Event, seconds: float) -> bool:
         if len(late) == 1:
-            late.append(commit(LocalDelta(), *late[0]))
+            late.append(LocalDelta().commit(*late[0]))
+        return False
 
-    monkeypatch.setattr(LocalDelta, "commit", refuse)
-    monkeypatch.setattr(Retries, "_pause", meanwhile)
-    assert run(log.folder, target)
+    assert run(log.folder, target, parts=replace(HERE, delta_log=Late, wait=meanwhile))
     assert len(late) == 2
     assert rows(target, A) == [(key, "a") for key in range(5)]
 
@@ -216,7 +217,7 @@ def test_a_row_that_does_not_fit_leaves_no_files(log, target):
 
 
 def test_a_rewrite_that_fails_before_any_commit_leaves_no_file(
-    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+    log: LogWriter, target: Path
 ) -> None:
     """Of a table without deletion vectors: the group's own file was there by then."""
     log.transaction(insert(A, (1, "a"), (2, "a")))
@@ -224,11 +225,12 @@ def test_a_rewrite_that_fails_before_any_commit_leaves_no_file(
     before = data_files(target)
     log.transaction(insert(A, (3, "a")), delete(A, (1, "a")))
 
-    def rewritten(task: Any) -> None:
-        assert len(data_files(target)) == len(before) + 1
-        raise ValueError("no rewrite")
+    class NoRewrite(Here):
+        def begins(self, function: Any, tasks: Any) -> None:
+            if function is rewrite:
+                assert len(data_files(target)) == len(before) + 1
+                raise ValueError("no rewrite")
 
-    monkeypatch.setattr(direct_writer, "rewrite", rewritten)
     with pytest.raises(ValueError, match="no rewrite"):
-        run(log.folder, target, vectors=False)
+        run(log.folder, target, vectors=False, parts=replace(HERE, workers=NoRewrite))
     assert data_files(target) == before

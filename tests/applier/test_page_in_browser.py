@@ -13,9 +13,14 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.apply.replica import Replica
-from spark_repl.observe import endpoint
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import HERE, applier, apply_without_stream, without_spark
+from tests.support.local_delta import (
+    HERE,
+    applier,
+    apply_without_stream,
+    at_any_port,
+    without_spark,
+)
 
 A = Table("a")
 HOSTILE = "</td><script>alert(1)</script><img src=x onerror=alert(2)>'\"😀"
@@ -36,7 +41,7 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Replica, LogWriter]]:
+def served(tmp_path: Path) -> Iterator[tuple[Replica, LogWriter]]:
     """An applier that has applied a hostile name, and its log."""
     log, hostile = LogWriter(tmp_path / "log"), Table(HOSTILE)
     log.ddl("CREATE DATABASE t")
@@ -44,9 +49,8 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Re
     log.ddl(hostile.create.replace(f"t.{HOSTILE}", f"t.`{HOSTILE}`"))
     log.transaction(insert(A, (1, "x")))
     log.transaction(insert(hostile, (1, "x")))
-    monkeypatch.setattr(endpoint, "host_port", lambda listen: ("127.0.0.1", 0))
     with applier(log.folder, tmp_path / "lake") as plain:
-        config = plain.config.override({"observe.listen": "127.0.0.1:8470"})
+        config = at_any_port(plain.config)
     with without_spark(), Replica(MagicMock(), config, parts=HERE) as found:
         apply_without_stream(found)
         yield found, log

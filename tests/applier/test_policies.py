@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from spark_repl.write import table_changes
 from spark_repl.write.altered_rows import alter_file
 from tests.support.binlog_writer import Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere, shown
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import HERE, Here, at_cut, cuts, run, stopped
 
 A = Table("a", (("id", "int"), ("v", "varchar(40)"), ("d", "double")))
 NARROW = Table("a", (("n", "int"), ("id", "int"), ("d", "int")), (1,))
@@ -272,14 +273,15 @@ def test_the_status_says_how_far_a_rewrite_is(
     log, target = source.logs[0], tmp_path / "lake"
     seen = []
 
-    def looked(task: Any) -> Any:
-        seen.append(status(str(target))["statements"]["rewrite"])
-        return alter_file(task)
+    class Looked(Here):
+        def begins(self, function: Any, tasks: Any) -> None:
+            if function is alter_file:
+                seen.append(status(str(target))["statements"]["rewrite"])
 
-    monkeypatch.setattr(table_changes, "alter_file", looked)
     monkeypatch.setattr(table_changes, "_ROUND", 1)
     options: dict[str, Any] = {"workers": 1, "group_max_transactions": 1}
-    assert run(log.folder, target, keys={"compact_files": 0}, **options)
+    parts = replace(HERE, workers=Looked)
+    assert run(log.folder, target, keys={"compact_files": 0}, parts=parts, **options)
     assert seen == [
         {"table": "t.a", "done": number, "files": 5, "gtid": log.gtid(6)} for number in range(5)
     ]

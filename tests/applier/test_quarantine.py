@@ -215,6 +215,33 @@ def test_statements(log: LogWriter, target: Path) -> None:
     assert not status(str(target))["quarantined"]
 
 
+@pytest.mark.parametrize(
+    "policy, rule, goes",
+    [
+        ("apply", "", True), ("additive_only", "", True), ("ignore_drop", "", False),
+        ("apply", "ignore_drop", False), ("apply", "stop", False), ("ignore_drop", "apply", True),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("statement", ["DROP TABLE t.a", "DROP DATABASE t"])
+def test_a_drop_ends_it_as_the_tables_policy_says(
+    log: LogWriter, target: Path, statement: str, policy: str, rule: str, goes: bool
+) -> None:
+    """The table's own rule goes before that of all: what DROP leaves there stays in quarantine."""
+    poisoned(log)
+    log.ddl(statement)
+    rules = [{"match": "t.a", "on_ddl": rule}] if rule else []
+    how: dict[str, Any] = {**KEEP, "ddl": {"policy": policy}, "tables": rules}
+    if goes:
+        assert run(log.folder, target, **how)
+        assert run(log.folder, target, **how)
+        assert "t.a" not in cuts(target)[-1].tables and not status(str(target))["quarantined"]
+    else:
+        error = stopped(log.folder, target, **how)
+        assert isinstance(error, StatementError) and error.table == "t.a"
+        assert "in quarantine since" in error.message
+        assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
 def test_a_new_copy_ends_it(log: LogWriter, target: Path) -> None:
     poisoned(log)
     how = {**KEEP, "copies": True}

@@ -21,7 +21,7 @@ from spark_repl.apply.replica import Replica
 from spark_repl.cli.main import main
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.observe import endpoint, looks, status
+from spark_repl.observe import looks, status
 from spark_repl.observe.moments import moments
 from spark_repl.observe.page import page as whole
 from tests.support.binlog_writer import LogWriter, Table, insert
@@ -29,6 +29,7 @@ from tests.support.local_delta import (
     HERE,
     applier,
     apply_without_stream,
+    at_any_port,
     cuts,
     run,
     stopped,
@@ -179,12 +180,9 @@ def replaced_rate(moment: Any, other: Any) -> Any:
     return replace(moment, transactions_per_s=other.transactions_per_s)
 
 
-def test_the_applier_serves_it(
-    log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endpoint, "host_port", lambda listen: ("127.0.0.1", 0))
+def test_the_applier_serves_it(log: LogWriter, tmp_path: Path) -> None:
     with applier(log.folder, tmp_path / "lake") as plain:
-        config = plain.config.override({"observe.listen": "127.0.0.1:8470"})
+        config = at_any_port(plain.config)
     with without_spark(), Replica(MagicMock(), config, parts=HERE) as found:
         apply_without_stream(found)
         found.opened.status._written = 0.0  # or it may wait for half a second
@@ -209,20 +207,19 @@ def test_the_applier_serves_it(
 def test_however_many_ask_there_is_one_look_a_second(
     log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, opened = tmp_path / "lake", list[str]()
+    target = tmp_path / "lake"
     run(log.folder, target)
-    true = status.read
-    monkeypatch.setattr(status, "read", lambda path: [opened.append(path), true(path)][1])
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     config = Config().override({"target.path": str(target)})
     found = looks.looks(config, str(log.folder), Control(Layout(str(target)).control))
-    for _ in range(3):
-        assert all(look.text() for look in found.values())
-    assert len(opened) == 1
+    before = found["/status.json"].text()
+    Path(Layout(str(target)).status).unlink()
+    assert all(look.text() for look in found.values())
+    assert found["/status.json"].text() == before, "no other look"
     clock[0] += 1.1
-    assert json.loads(found["/status.json"].text())["state"] == "stopped"
-    assert len(opened) == 2
+    said = found["/status.json"].text()
+    assert json.loads(said)["state"] == "stopped" and said != before
 
 
 def asked(port: int, path: str) -> tuple[int, str, str]:

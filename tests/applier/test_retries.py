@@ -4,29 +4,32 @@ on all of a transaction's way; and what is said of it, also of those behind (WL#
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.apply import stream
 from spark_repl.apply.applied_log import AppliedLog
 from spark_repl.apply.stream import RelayStream
-from spark_repl.control.control import Control
-from spark_repl.control.xa_store import XaStore
-from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import StageTask
 from spark_repl.errors import DecodeError, GivenUpError, RowError
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.status import status
 from spark_repl.position import RelayPosition
-from spark_repl.runtime.retry import Retries
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
-from tests.support.local_delta import LocalDelta, applier, broken, cuts, rows, run, stopped
+from tests.support.local_delta import (
+    HERE,
+    applier,
+    broken,
+    cuts,
+    rows,
+    run,
+    stopped,
+)
 
 A, B = Table("a"), Table("b")
 WAIT_S = 20
@@ -45,26 +48,14 @@ def wave(log: LogWriter, *changes: Any) -> None:
     log.parent = None
 
 
-@pytest.fixture
-def reading(
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[Callable[[StageTask], Any]], Counter[int]]:
-    """``reading(before)``: is called before a worker reads; returns how often the transaction at
-    each offset was begun to be read."""
+def waiting(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
+    """What is done instead of each wait for the next attempt."""
 
-    def install(before: Callable[[StageTask], Any]) -> Counter[int]:
-        read: Counter[int] = Counter()
+    def wait(stopping: threading.Event, seconds: float) -> bool:
+        do()
+        return stopping.is_set()
 
-        def noted(task: StageTask) -> Any:
-            for span in task.spans:
-                read.update(span.starts.tolist())
-            before(task)
-            return stage(task)
-
-        monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, stage=noted))
-        return read
-
-    return install
+    monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, wait=wait))
 
 
 def starts(log: LogWriter) -> list[int]:
@@ -113,7 +104,7 @@ def test_two_workers_wait_while_the_next_group_is_read(log, target, reading, mon
             meeting.wait(WAIT_S)
 
     read = reading(before)
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: meeting.wait(WAIT_S))
+    waiting(monkeypatch, lambda: meeting.wait(WAIT_S))
     bounds = {"group_max_transactions": 3, "preserve_commit_order": order}
     run(log.folder, target, workers=3, **bounds)
     assert len(rows(target, A)) == 3 * groups
@@ -124,7 +115,7 @@ def test_two_tables_wait_at_once(log, target, faults, monkeypatch):
     """Without commit order: each lane waits for itself, and has the budget for itself."""
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
     meeting = threading.Barrier(2)
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: meeting.wait(WAIT_S))
+    waiting(monkeypatch, lambda: meeting.wait(WAIT_S))
     faults(("t/a", "t/b"), 1)
     run(log.folder, target, preserve_commit_order=False, transaction_retries=1)
     assert rows(target, A) == rows(target, B) == [(1, "x")]
@@ -156,142 +147,36 @@ def test_damage_that_another_worker_met_lands_what_is_before_the_first(log, targ
     assert rows(target, A) == [(0, "x" * 30)]
 
 
-def test_a_look_at_the_log_is_tried_again(log, target, monkeypatch):
+class Refreshed:
+    """A log that can't be looked at, once."""
+
+    def __init__(self, applied: AppliedLog) -> None:
+        self._applied, self.left = applied, 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._applied, name)
+
+    def refresh(self) -> Any:
+        if self.left:
+            self.left = 0
+            raise broken()
+        return self._applied.refresh()
+
+
+def test_a_look_at_the_log_is_tried_again(log, target):
     """Of a batch of the stream, whose rows say which transactions it has."""
     log.transaction(insert(A, (1, "x")))
-    true, left = AppliedLog.refresh, [1]
-
-    def refresh(self: AppliedLog) -> Any:
-        if left:
-            left.clear()
-            raise broken()
-        return true(self)
-
     with applier(log.folder, target) as found:
         first, last = log.spans[0][1], log.spans[-1][2]
         extent = (RelayPosition(1, first).packed, RelayPosition(1, last).packed, len(log.spans))
-        monkeypatch.setattr(stream, "extent", lambda frame: extent)
-        monkeypatch.setattr(AppliedLog, "refresh", refresh)
-        opened = found.opened
+        batch = MagicMock()
+        batch.selectExpr.return_value.collect.return_value = [extent]
+        opened, applied = found.opened, Refreshed(found.opened.applied)
         RelayStream(
-            found.spark, opened.applied, opened.coordinator, "", opened.retries,
-            lambda: False,
+            found.spark, applied, opened.coordinator, "", opened.retries, lambda: False,
             group_bytes=1,
-        )._apply(found.spark)  # fmt: skip
-    assert not left and rows(target, A) == [(1, "x")]
-
-
-# One budget for a transaction's way.
-
-
-class Faults:
-    """Temporary errors at the first calls of the steps that are named: as often as they are."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, steps: Sequence[str]) -> None:
-        self.left = Counter(steps)
-        self.monkeypatch = monkeypatch
-        self._before(LocalDelta, "commit", "commit", lambda planned, *_: "t/a" in planned.folder)
-        self._before(XaStore, "keep", "xa")
-        self._before(Control, "publish", "cut")
-        monkeypatch.setattr(local_delta, "HERE", replace(local_delta.HERE, stage=self._stage))
-
-    def meet(self, step: str) -> None:
-        if self.left[step]:
-            self.left[step] -= 1
-            raise broken()
-
-    def _stage(self, task: StageTask) -> Any:
-        self.meet("stage")
-        return stage(task)
-
-    def _before(self, owner: type, name: str, step: str, of: Callable[..., bool] = bool) -> None:
-        true = getattr(owner, name)
-
-        def call(this: Any, first: Any, *args: Any, **options: Any) -> Any:
-            if of is bool or of(first):
-                self.meet(step)
-            return true(this, first, *args, **options)
-
-        self.monkeypatch.setattr(owner, name, call)
-
-
-WAYS = [
-    ("stage", "stage", "stage"),
-    ("stage", "commit", "cut"),
-    ("commit", "commit", "cut"),
-    ("xa", "commit", "cut"),
-    ("xa", "stage", "stage"),
-    ("cut", "cut", "cut"),
-]
-
-
-@pytest.mark.parametrize(
-    ("steps", "order"),
-    [*((steps, True) for steps in WAYS), (("commit", "commit", "cut"), False)],
-    ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value),
-)
-@pytest.mark.parametrize("most", [2, 3])
-def test_one_budget_for_all_of_the_way(log, target, monkeypatch, steps, order, most):
-    """The third failure stops with two retries, wherever they fall; with three all are counted for
-    the worker, the transaction and the channel."""
-    run(log.folder, target)
-    log.transaction(insert(A, (1, "x")))
-    if "xa" in steps:
-        log.xa_prepare((b"x", b"", 1), insert(B, (1, "x")))
-    found = Faults(monkeypatch, steps)
-    if most == 3:
-        run(log.folder, target, transaction_retries=3, preserve_commit_order=order)
-        assert rows(target, A) == [(1, "x")]
-    else:
-        error = stopped(log.folder, target, transaction_retries=2, preserve_commit_order=order)
-        assert isinstance(error, GivenUpError)
-        assert "retried transaction 2 time(s) in vain" in error.message
-    assert not found.left.total()
-    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == most
-    column = "LAST_APPLIED_TRANSACTION" if most == 3 else "APPLYING_TRANSACTION"
-    assert by_worker(target, f"{column}_RETRIES_COUNT")[0] == most
-    assert by_worker(target, f"{column}_LAST_TRANSIENT_ERROR_NUMBER")[0] == 5
-    applier = status(str(target))["replication_applier_status"][0]
-    assert applier["COUNT_TRANSACTIONS_RETRIES"] == most
-    run(log.folder, target)
-    assert rows(target, A) == [(1, "x")]
-
-
-def test_the_next_group_has_a_budget_of_its_own(log, target, monkeypatch):
-    for key in range(3):
-        log.transaction(insert(A, (key, "x")))
-    true, tried = LocalDelta.commit, Counter[int]()
-
-    def commit(self: Any, planned: Any, actions: Any, stamp: Any) -> int:
-        tried[stamp.position] += 1
-        if planned.folder.endswith("t/a") and tried[stamp.position] == 1:
-            raise broken()
-        return true(self, planned, actions, stamp)
-
-    monkeypatch.setattr(LocalDelta, "commit", commit)
-    run(log.folder, target, group_max_transactions=1, transaction_retries=1)
-    assert len(rows(target, A)) == 3
-    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 3
-
-
-def test_a_failure_of_the_head_start_counts(log, target, reading):
-    run(log.folder, target)
-    log.transaction(insert(A, (1, "x")))
-    left = [2]
-
-    def before(task: StageTask) -> None:
-        if left[0]:
-            left[0] -= 1
-            raise broken()
-
-    read = reading(before)
-    error = stopped(log.folder, target, transaction_retries=1)
-    assert isinstance(error, GivenUpError) and left == [0]
-    assert [*read.values()] == [2]
-    left[0] = 1
-    run(log.folder, target, transaction_retries=1)
-    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 1
-    assert rows(target, A) == [(1, "x")]
+        )._apply(batch)  # fmt: skip
+    assert not applied.left and rows(target, A) == [(1, "x")]
 
 
 # Retries in vain.
@@ -325,24 +210,6 @@ def test_in_vain_names_worker_transaction_table_and_number(log, target, faults, 
     assert status(str(target))["ahead"] == {}
 
 
-def test_status_while_it_is_tried_again(log, target, monkeypatch):
-    """Scenario 38: the columns of the transaction that is being applied."""
-    log.transaction(insert(A, (1, "x")))
-    found = Faults(monkeypatch, ["commit", "commit"])
-    seen = []
-
-    def look(self: Any, seconds: float) -> None:
-        row = status(str(target))[BY_WORKER][0]
-        name = "APPLYING_TRANSACTION"
-        seen.append((row[name], row[f"{name}_RETRIES_COUNT"]))
-        assert row[f"{name}_LAST_TRANSIENT_ERROR_NUMBER"] == 5
-        assert "Input/output error" in row["LAST_TRANSIENT_ERROR_MESSAGE"]
-
-    monkeypatch.setattr(Retries, "_pause", look)
-    run(log.folder, target)
-    assert seen == [(log.gtid(3), 1), (log.gtid(3), 2)] and not found.left.total()
-
-
 # Those behind.
 
 
@@ -363,30 +230,29 @@ def test_reading_in_vain_turns_the_others_away(log, target, reading):
 
 
 @pytest.mark.parametrize("own_first", [True, False])
-def test_the_one_that_failed_keeps_its_error(log, target, monkeypatch, own_first):
+def test_the_one_that_failed_keeps_its_error(log, target, own_first):
     """3030 is for those that were turned away, whoever says it first: the failed worker has a share
     in the groups behind as well."""
     said = {True: threading.Event(), False: threading.Event()}
-    failed, away = ApplierStatus.failed, ApplierStatus.turned_away
 
-    def fails(self: ApplierStatus, *args: Any) -> None:
-        assert own_first or said[False].wait(WAIT_S)
-        failed(self, *args)
-        said[True].set()
+    class Ordered(ApplierStatus):
+        def failed(self, *args: Any) -> None:
+            assert own_first or said[False].wait(WAIT_S)
+            super().failed(*args)
+            said[True].set()
 
-    def turned_away(self: ApplierStatus, workers: Any, error: Any) -> None:
-        group_behind = threading.current_thread().name.startswith("land") and len(workers) == 3
-        assert not (own_first and group_behind) or said[True].wait(WAIT_S)
-        away(self, workers, error)
-        if group_behind:
-            said[False].set()
+        def turned_away(self, workers: Any, error: Any) -> None:
+            group_behind = threading.current_thread().name.startswith("land") and len(workers) == 3
+            assert not (own_first and group_behind) or said[True].wait(WAIT_S)
+            super().turned_away(workers, error)
+            if group_behind:
+                said[False].set()
 
-    monkeypatch.setattr(ApplierStatus, "failed", fails)
-    monkeypatch.setattr(ApplierStatus, "turned_away", turned_away)
     missing = delete(A, (77, "x" * 30))
     wave(log, insert(A, (1, "x" * 30)), missing, insert(A, (2, "x" * 30)))
     wave(log, *(insert(A, (key, "x" * 30)) for key in range(3, 6)))
-    error = stopped(log.folder, target, workers=3, group_max_transactions=3)
+    parts = replace(HERE, status=Ordered)
+    error = stopped(log.folder, target, workers=3, group_max_transactions=3, parts=parts)
     assert isinstance(error, RowError) and error.gtid == log.gtid(4)
     assert sorted(by_worker(target, "LAST_ERROR_NUMBER")) == [1032, 3030, 3030]
     (message,) = (text for text in by_worker(target, "LAST_ERROR_MESSAGE") if "(1032)" in text)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -14,14 +15,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.apply.read_rows import Again, RowsToRepair
+from spark_repl.apply.read_rows import RowsToRepair
 from spark_repl.delta.log_replay import read_commit
-from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
+from spark_repl.delta.stamp import Stamp
+from spark_repl.errors import ConcurrentChangeError, FencedError, RowsOutdated, TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.write.row_repair import RowRepair
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
-from tests.support.local_delta import applier, apply_without_stream, cuts, rows, run
+from tests.support.local_delta import (
+    HERE,
+    LocalDelta,
+    applier,
+    apply_without_stream,
+    cuts,
+    rows,
+    run,
+)
 from tests.support.read_rows import Read, repaired
 
 A, B = Table("a"), Table("b")
@@ -37,7 +46,7 @@ def damaged(log: LogWriter) -> None:
 
 
 def refused(made: RowsToRepair | None) -> str:
-    assert made is not None and made.refused is not None and made.version is None
+    assert made is not None and made.refused is not None
     return str(made.refused)
 
 
@@ -54,8 +63,8 @@ def test_these_rows_and_no_others(log: LogWriter, target: Path) -> None:
     assert (after.position, after.gtid_executed) == (before.position, before.gtid_executed)
     assert after.tables["t.b"] == before.tables["t.b"]
     assert after.tables["t.a"].position == before.tables["t.a"].position
-    assert after.tables["t.a"].version == made.version == before.tables["t.a"].version + 1
-    actions = read_commit(f"{target}/t/a", made.version) or []
+    assert after.tables["t.a"].version == made.outcome.result() == before.tables["t.a"].version + 1
+    actions = read_commit(f"{target}/t/a", made.outcome.result() or 0) or []
     added = {a["add"]["path"]: json.loads(a["add"]["stats"]) for a in actions if "add" in a}
     assert [a["txn"]["appId"] for a in actions if "txn" in a] == ["spark_repl:default:repair"]
     removed = {a["remove"]["path"] for a in actions if "remove" in a}
@@ -94,7 +103,7 @@ def test_a_row_that_was_changed_meanwhile(log: LogWriter, target: Path, key: int
     made = repaired(
         log, target, Read(), meanwhile=lambda: log.transaction(change, compressed=key == 2)
     )
-    assert "a row was changed" in refused(made) and isinstance(made and made.refused, Again)
+    assert "a row was changed" in refused(made) and isinstance(made and made.refused, RowsOutdated)
     assert dict(rows(target, A)).get(key) == {1: "newer", 3: "newer"}.get(key)
 
 
@@ -175,8 +184,8 @@ def test_other_kinds_of_tables(log: LogWriter, target: Path, options: dict[str, 
     """Without deletion vectors, with a change feed."""
     damaged(log)
     made = repaired(log, target, Read(), **options)
-    assert made and made.refused is None and made.version and rows(target, A) == MENDED
-    actions = read_commit(f"{target}/t/a", made.version) or []
+    assert made and made.refused is None and made.outcome.result() and rows(target, A) == MENDED
+    actions = read_commit(f"{target}/t/a", made.outcome.result() or 0) or []
     marked = [a for a in actions if "deletionVector" in a.get("add", {})]
     assert bool(marked) == options.get("vectors", True)
     if "feed" in options:
@@ -258,18 +267,18 @@ def test_tables_that_are_ahead(log: LogWriter, target: Path, killed: Callable[..
     assert rows(target, A) == sorted([*WRONG, (7, "ahead")])
 
 
-def test_errors_of_these_rows_alone(
-    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_these_rows_alone(log: LogWriter, target: Path) -> None:
     """The applier does without them; what may pass is tried again by whoever opened the target."""
     damaged(log)
 
     def raising(error: Exception) -> RowsToRepair | None:
-        def commit(*_: object) -> int:
-            raise error
+        class Raising(LocalDelta):
+            def commit(self, planned: Any, actions: Any, stamp: Stamp) -> int:
+                if stamp.app.endswith(":repair"):
+                    raise error
+                return super().commit(planned, actions, stamp)
 
-        monkeypatch.setattr(RowRepair, "commit", commit)
-        return repaired(log, target, Read())
+        return repaired(log, target, Read(), parts=replace(HERE, delta_log=Raising))
 
     for error in (TargetError("a key has more than one row"), ValueError("a bug")):
         assert str(error) in refused(raising(error))
@@ -287,7 +296,12 @@ def test_once_more_is_no_error(log: LogWriter, target: Path) -> None:
         made = repaired(log, target, Read())
         assert made and made.refused is None and rows(target, A) == MENDED
     made = repaired(log, target, Read((), ((99, None),)))
-    assert made and made.refused is None and made.version is None and rows(target, A) == MENDED
+    assert (
+        made
+        and made.refused is None
+        and made.outcome.result() is None
+        and rows(target, A) == MENDED
+    )
 
 
 def cut_off_at(step: int, folder: Path, options: dict[str, Any]) -> bool:

@@ -6,13 +6,15 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_repl import Config
 from spark_repl.delta.log_replay import read_commit
+from spark_repl.delta.stamp import Stamp
 from spark_repl.errors import HistoryError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.status import status
@@ -22,7 +24,7 @@ from spark_repl.service.following import executed_of, place_of
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.dump_stream import receive_at
-from tests.support.local_delta import LocalDelta, at_cut, cuts, rows, run, stopped
+from tests.support.local_delta import HERE, LocalDelta, at_cut, cuts, rows, run, stopped
 
 A, B, BAG = Table("a"), Table("b"), Table("bag", key=())
 WIDER = Table("a", columns=(("id", "int"), ("v", "varchar(40)"), ("n", "int")))
@@ -221,18 +223,22 @@ def test_log_that_does_not_hold_the_targets_place_stops(log, tmp_path, how):
     assert rows(received.target, BAG) == [(1, "x")]
 
 
-def test_table_ahead_whose_commit_does_not_say_its_place(log, tmp_path, killed, monkeypatch):
+def test_table_ahead_whose_commit_does_not_say_its_place(log, tmp_path, killed):
     """A target that an earlier version has left: it is not guessed."""
     received = Receiving(log, tmp_path)
     log.transaction(insert(BAG, (1, "x")))
     run(received.receive(), received.target)
     log.transaction(insert(BAG, (2, "x")))
     received.receive()
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            "spark_repl.write.tracking.user_metadata", lambda cut, channel: '{"format": 1}'
-        )
-        killed(LogFolder(received.path), received.target, lambda name: name == "before_cut")
+
+    class Earlier(LocalDelta):
+        def commit(self, planned: Any, actions: Any, stamp: Stamp) -> int:
+            return super().commit(planned, actions, replace(stamp, user_metadata='{"format": 1}'))
+
+    killed(
+        LogFolder(received.path), received.target, lambda name: name == "before_cut",
+        parts=replace(HERE, delta_log=Earlier),
+    )  # fmt: skip
     error = stopped(received.lose(), received.target)
     assert isinstance(error, TargetError)
     assert error.table == "t.bag" and "nobody can tell" in error.message

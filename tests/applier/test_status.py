@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import urllib.request
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,13 +21,13 @@ from spark_repl.apply.replica import Replica
 from spark_repl.cli.main import main
 from spark_repl.control.owner import Owner
 from spark_repl.errors import ConfigError
-from spark_repl.observe import applier_status, endpoint
+from spark_repl.observe import applier_status
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.note import Note
 from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import Table, insert, update
-from tests.support.local_delta import applier, apply_without_stream, run, stopped
+from tests.support.local_delta import HERE, applier, apply_without_stream, at_any_port, run, stopped
 
 A, B = Table("a"), Table("b")
 CONF = Path(__file__).parents[2] / "conf"
@@ -85,7 +85,7 @@ def test_an_error_is_said_with_what_to_do(log, target):
     assert status(str(target))["problems"] == []
 
 
-def test_a_crash_is_no_running_applier(log, target, monkeypatch):
+def test_a_crash_is_no_running_applier(log, target):
     """As after kill -9: the owner has not released the target, and its process is gone."""
     code = (
         "import os, sys; from pathlib import Path;"
@@ -100,16 +100,12 @@ def test_a_crash_is_no_running_applier(log, target, monkeypatch):
     assert "start it again" in said["wrong"] and said["doing"] == "nothing"
     assert "spark_repl_applier_crashed{" + 'channel="default"} 1.0' in metrics(found)
     # On another host that can't be seen, which is said.
-    monkeypatch.setattr(
-        Owner, "me", classmethod(lambda cls, channel: replace(_me(channel), host="h"))
-    )
-    with applier(log.folder, target):
+    with applier(log.folder, target) as elsewhere:
+        owner = replace(Owner.me(elsewhere.config.channel), host="h")
+        elsewhere.control.write("owner", detail=json.dumps(asdict(owner)))
         said = first(target)
     assert said["running"].startswith("starting") and "can't be seen from here" in said["wrong"]
     run(log.folder, target, take_over=True)
-
-
-_me = Owner.me
 
 
 def test_where_nothing_was_applied(tmp_path, capsys):
@@ -151,17 +147,12 @@ def test_watch_goes_on_until_ctrl_c(log, target, capsys, monkeypatch):
     assert main(["status", "--target", str(target), "--watch", "--metrics"]) == 2
 
 
-@pytest.fixture
-def any_port(monkeypatch):
-    monkeypatch.setattr(endpoint, "host_port", lambda listen: ("127.0.0.1", 0))
-
-
-def test_metrics_are_served_while_it_runs(log, target, any_port):
+def test_metrics_are_served_while_it_runs(log, target):
     log.transaction(insert(A, (1, "x"), (2, "y")))
     made = applier(log.folder, target)
     with made as plain:
         assert plain._endpoint is None, "off by default"
-        config = plain.config.override({"observe.listen": "127.0.0.1:8470"})
+        config = at_any_port(plain.config)
     log.transaction(insert(A, (3, "x")))
     with applier(log.folder, target) as found:
         found.close()
@@ -196,23 +187,22 @@ def test_a_taken_port_leaves_the_target_alone(log, target):
     assert status(str(target))["owner"]["epoch"] == epoch
 
 
-def test_a_taken_port_is_only_said_by_default(log, target, monkeypatch):
+def test_a_taken_port_is_only_said_by_default(log, target):
     """And nobody but ``run`` has a page that was not asked for."""
     import socket
 
     log.transaction(insert(A, (1, "x")))
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr(endpoint, "LISTEN", f"127.0.0.1:{taken.getsockname()[1]}")
-        with applier(log.folder, target) as found:
-            assert found._endpoint is None and not found._notes
-            found.close()
-            with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
-                apply_without_stream(served)
-                said = status(str(target))
+    with socket.create_server(("127.0.0.1", 0)) as taken, applier(log.folder, target) as found:
+        assert found._endpoint is None and not found._notes
+        found.close()
+        parts = replace(HERE, listen=f"127.0.0.1:{taken.getsockname()[1]}")
+        with Replica(found.spark, found.config, serves=True, parts=parts) as served:
+            apply_without_stream(served)
+            said = status(str(target))
     assert said["problems"][0]["what"].startswith("there is no page: observe.listen")
     assert status(str(target))["problems"] == [], "of a run that is over nothing is said"
-    monkeypatch.setattr(endpoint, "LISTEN", "127.0.0.1:0")
-    with Replica(found.spark, found.config, serves=True, parts=found._parts) as served:
+    parts = replace(HERE, listen="127.0.0.1:0")
+    with Replica(found.spark, found.config, serves=True, parts=parts) as served:
         assert served._endpoint is not None and not served._notes
 
 

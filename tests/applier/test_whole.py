@@ -124,7 +124,7 @@ def test_a_table_that_a_failed_group_made_has_nothing_of_it(log, target, order):
     assert keys(target, C) == []
 
 
-def test_a_row_fault_names_the_first_of_all_tables(log, target):
+def test_a_row_that_does_not_fit_names_the_first_of_all_tables(log, target):
     log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
     log.transaction(insert(A, (2, "x")), update(B, ((77, "no"), (77, "such"))))
     log.transaction(MISSING, insert(B, (3, "x")))

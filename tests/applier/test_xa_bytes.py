@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from spark_repl.control import log_bytes, xa_store
 from spark_repl.control.settle import Settle
+from spark_repl.schedule.branches import Branch
 from tests.applier.test_xa import ONE, TWO, A, begun, prepared
 from tests.property.test_xa_orders import branches_of, records_of
 from tests.support.binlog_writer import LogWriter, Table, insert
@@ -74,11 +75,12 @@ def test_a_branch_is_copied_piece_by_piece(tmp_path, monkeypatch):
     monkeypatch.setattr(log_bytes, "_COPY_BYTES", 4096)
     pieces: list[int] = []
 
-    def counted(*args: Any, **options: Any) -> Counted:
-        return Counted(open(*args, **options), pieces)
+    class Read(Branch):
+        def open(self) -> Any:
+            return Counted(super().open(), pieces)
 
-    monkeypatch.setattr(log_bytes, "open", counted, raising=False)
-    whole = replace(branch, path=str(source), start=100, end=1_200_000)
+    known = {one.name: getattr(branch, one.name) for one in fields(branch)}
+    whole = Read(**known | {"path": str(source), "start": 100, "end": 1_200_000})
     kept = xa_store.XaStore(str(tmp_path / "xa")).keep(whole)
     assert Path(kept.path).read_bytes() == source.read_bytes()[100:1_200_000]
     assert max(pieces) == 4096

@@ -23,7 +23,7 @@ from spark_repl.control import control, tidying
 from spark_repl.control.xa_store import XaStore
 from spark_repl.crash_points import listening
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.service.following import purge_applied
+from spark_repl.service.applied_purge import purge_applied
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.dump_stream import receive
 from tests.support.local_delta import Crash, applier, apply_without_stream

@@ -16,9 +16,8 @@ from spark_repl.copy.chunk import copy_chunk
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.first_copy import FirstCopy
 from spark_repl.delta import delta_log
-from spark_repl.errors import SourceError, SparkReplError
+from spark_repl.errors import SourceError, SparkReplError, Stopped
 from spark_repl.relay.log import open_log
-from spark_repl.runtime.retry import Stopped
 from spark_repl.runtime.workers import Workers
 from spark_repl.service.following import executed_of
 from tests.support.live.receiving import Running, config_for

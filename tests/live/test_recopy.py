@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from spark_repl import Replica, cut
+from spark_repl.apply.replica_parts import Parts
 from spark_repl.config import Config
 from spark_repl.control.control import Control
 from spark_repl.control.copies import standing
 from spark_repl.copy.recopy import Recopier, ask_and_wait
 from spark_repl.errors import RowError, SourceError, TargetError
+from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.service.following import executed_of, snapshot
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Load, Server
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 def test_copied_again_while_others_go_on(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
-    chunk_rows: Callable[[int], None], monkeypatch: pytest.MonkeyPatch,
+    chunk_rows: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Also an XA branch that is prepared before and committed during the copy."""
     chunk_rows(200)
@@ -48,15 +50,20 @@ def test_copied_again_while_others_go_on(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", f"XA START {xid}",
         "INSERT INTO t.a VALUES (1000001, 7, 'branch')", f"XA END {xid}", f"XA PREPARE {xid}",
     )  # fmt: skip
-    with Running(config, executed_of(config)) as receiving, Replica(spark, config) as replica:
+    seen = list[tuple[int, int, int]]()
+
+    class Told(ApplierStatus):
+        def copies(self, tables: Sequence[str], *counts: int) -> None:
+            seen.append((len(tables), *counts))
+            super().copies(tables, *counts)
+
+    parts = Parts(status=Told)
+    with (
+        Running(config, executed_of(config)) as receiving,
+        Replica(spark, config, parts=parts) as replica,
+    ):
         applying = threading.Thread(target=replica.apply, kwargs={"follow": True})
         applying.start()
-        seen, told = list[tuple[int, int, int]](), replica.opened.status.copies
-        monkeypatch.setattr(
-            replica.opened.status,
-            "copies",
-            lambda tables, *counts: [seen.append((len(tables), *counts)), told(tables, *counts)],
-        )
         with Load(server, 1, seed=3), Recopier(spark, config, replica):
             committing = threading.Timer(2, server.query, [f"XA COMMIT {xid}"])
             committing.start()

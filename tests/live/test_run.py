@@ -27,7 +27,7 @@ from spark_repl.delta.reader import read
 from spark_repl.observe.status import status
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.log import open_log
-from spark_repl.service.following import applied_file, purge_applied
+from spark_repl.service.applied_purge import applied_file, purge_applied
 from tests.support.live.receiving import config_for, processes, toml
 from tests.support.live.server import Load, Proxy, Server
 

@@ -43,14 +43,16 @@ ROOMS: dict[str, Room] = {
     ),
     "commit order": Room(
         ("apply/commit_order.py", "apply/landing.py", "apply/low_water_mark.py", "apply/lanes.py",
-         "apply/in_order.py", "apply/bringing.py", "apply/pipeline.py", "apply/staging.py"),
+         "apply/in_order.py", "apply/bringing.py", "apply/pipeline.py", "apply/failures.py",
+         "apply/staging.py"),
         ("unit/apply/test_commit_order.py", "unit/apply/test_lanes.py",
          "unit/apply/test_table_order.py", "applier/test_whole.py",
          "applier/test_guards.py", "applier/test_order.py", "applier/test_restarts.py",
          "applier/test_xa_errors.py", "property/test_skips.py", "property/test_histories.py",
          "applier/test_head_start.py", "applier/test_statements_in_a_row.py",
          "applier/test_source_positions.py", "applier/test_quarantine.py", "applier/test_xa.py",
-         "applier/test_outcomes.py", "applier/test_retries.py"),
+         "applier/test_outcomes.py", "applier/test_retries.py",
+         "applier/test_retry_budget.py"),
     ),
     "retry": Room(
         ("runtime/retry.py", "runtime/retry_counts.py", "apply/reading.py", "apply/restaging.py",
@@ -100,7 +102,7 @@ ROOMS: dict[str, Room] = {
         12,
     ),
     "compaction": Room(
-        ("write/compaction.py", "write/upkeep.py", "write/discard.py"),
+        ("write/compaction.py", "write/upkeep.py", "write/tending.py", "write/discard.py"),
         ("unit/write/test_compaction.py", "unit/write/test_upkeep.py",
          "property/test_compaction.py", "applier/test_outcomes.py",
          "applier/test_others.py", "property/test_histories.py"),

@@ -23,8 +23,13 @@ BAG = Table("bag", (("k", "varchar(80)"), ("n", "int")), ())
 @pytest.fixture(autouse=True)
 def weak(monkeypatch: pytest.MonkeyPatch) -> None:
     true: Callable[[list[Any]], Any] = key_index.hash_keys
-    for module in (direct, key_index, keyless):
-        monkeypatch.setattr(module, "hash_keys", lambda keys: true(keys) & 3)
+
+    def weak_hash(keys: list[Any]) -> Any:
+        return true(keys) & 3
+
+    monkeypatch.setattr(direct, "hash_keys", weak_hash)
+    monkeypatch.setattr(key_index, "hash_keys", weak_hash)
+    monkeypatch.setattr(keyless, "hash_keys", weak_hash)
 
 
 class Model:

@@ -89,7 +89,7 @@ def test_killed_without_its_working_state_it_ends_as_the_server(
 
 def test_the_example_with_a_bucket(server: object, bank: Path) -> None:
     """With this server's address, and its bucket."""
-    text = ALL["docs/getting-started.md bash 3"].text
+    text = ALL["docs/clusters.md bash 2"].text
     for theirs, ours in {
         "http://127.0.0.1:9000": os.environ["AWS_ENDPOINT_URL"],
         "s3://bucket/lake": TARGET,

@@ -12,6 +12,7 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, Replica
+from spark_repl.apply.replica_parts import Parts
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.delta.reader import read as read_elsewhere
@@ -19,9 +20,10 @@ from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.applier_status import Result
 from tests.support.binlog_writer import Table
-from tests.support.local_delta import HERE, apply_without_stream
+from tests.support.local_delta import HERE, apply_without_stream, at_once
 from tests.support.local_delta import rows as rows_without_spark
 
+PARTS = Parts(wait=at_once)
 WRITER = "direct"  # the fixture either_writer changes it
 
 
@@ -33,15 +35,18 @@ def run(
     keys: dict[str, Any] | None = None,
     on_group: Any = None,
     stream: bool = False,
+    parts: Parts | None = None,
     **apply: Any,
 ) -> Result:
     """Applies the whole log, through a stream (which takes some seconds to start) or without;
-    ``apply`` are keys of the section [apply], ``keys`` any others."""
+    ``apply`` are keys of the section [apply], ``keys`` any others; ``parts``: those of the
+    applier."""
     apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )
-    with replica_of(spark, config.override(keys or {}), on_group) as replica:
+    more = {"parts": parts} if parts else {}
+    with replica_of(spark, config.override(keys or {}), on_group, **more) as replica:
         return replica.apply() if stream else apply_without_stream(replica)
 
 
@@ -51,8 +56,8 @@ def replica_of(
     """Without ``spark`` one on the Delta log that Python writes."""
     if spark is None:
         config = config.override({"target.column_mapping": False})
-        return Replica(MagicMock(), config, on_group, parts=HERE, **more)
-    return Replica(spark, config, on_group, **more)
+        return Replica(MagicMock(), config, on_group, **{"parts": HERE, **more})
+    return Replica(spark, config, on_group, **{"parts": PARTS, **more})
 
 
 def stopped(spark: SparkSession | None, log: Path, target: Path, **apply: Any) -> SparkReplError:

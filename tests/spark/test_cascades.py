@@ -30,7 +30,7 @@ def test_each_writer(
     run(spark, log.folder, target, writer=kind)
     go_on(log)
     if writer == "direct":  # all on Spark's workers
-        for name in ("HERE_LOG_BYTES", "HERE_ROWS"):
-            monkeypatch.setattr(workers, name, -1)
+        monkeypatch.setattr(workers, "HERE_LOG_BYTES", -1)
+        monkeypatch.setattr(workers, "HERE_ROWS", -1)
     run(spark, log.folder, target, writer=kind)
     assert [rows(target, table) for table in TABLES] == LAST

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,23 +14,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_repl.apply.replica_parts import Parts
 from spark_repl.control.cut_reader import cut
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import SchemaError, TargetError
 from spark_repl.observe.applier_status import Counters
-from spark_repl.runtime.retry import Retries
-from spark_repl.write.commit import actions_of
 from spark_repl.write.merge import MergeWriter
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
 from tests.support.binlog_writer import Table, delete, insert, update
 
 A = Table("a")
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
 
 
 ACCEPT = {"target.on_foreign_change": "accept"}
@@ -82,46 +77,50 @@ def test_never_accepted(spark, log, target, statement):
     assert error.table == "t.a"
 
 
-class Between:
-    """Runs a statement between the plan of the n-th commit and the commit itself."""
+def at_the_first_commit(
+    before: Callable[[], object] = lambda: None, behind: Callable[[], object] = lambda: None
+) -> Parts:
+    """Those of an applier: what is done between the plan of its first commit and the commit itself,
+    and right behind it."""
+    done = list[int]()
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, sql: Callable[[], None]) -> None:
-        self.left = 1
+    class Meanwhile(DeltaLog):
+        def commit(self, *args: Any) -> int:
+            is_first, _ = not done, done.append(1)
+            if is_first:
+                before()
+            version = super().commit(*args)
+            if is_first:
+                behind()
+            return version
 
-        def meanwhile(*args: Any) -> Any:
-            actions = actions_of(*args)
-            if self.left:
-                self.left = 0
-                sql()
-            return actions
-
-        monkeypatch.setattr("spark_repl.write.commit.actions_of", meanwhile)
+    return replace(lab.PARTS, delta_log=Meanwhile)
 
 
 @pytest.mark.parametrize("key", [5, 77])
-def test_insert_between_plan_and_commit(spark, log, target, monkeypatch, key):
+def test_insert_between_plan_and_commit(spark, log, target, key):
     """Found: an append conflicts with nothing for Delta, so ours landed over it unseen."""
     # Scenario 29: somebody else commits at the same moment: neither overwrites the other.
     log.transaction(insert(A, (1, "a")))
     run(spark, log.folder, target)
     sql = others(spark, target)
     log.transaction(insert(A, (5, "a")))
-    Between(monkeypatch, lambda: sql(f"INSERT INTO TABLE VALUES ({key}, 'mine')"))
+    parts = at_the_first_commit(lambda: sql(f"INSERT INTO TABLE VALUES ({key}, 'mine')"))
     if key == 5:
-        assert refused(spark, log.folder, target).number == 1062
+        assert refused(spark, log.folder, target, parts=parts).number == 1062
         assert_rows(spark, target, A, [(1, "a"), (5, "mine")])
     else:
-        assert run(spark, log.folder, target).counters.retries == 1
+        assert run(spark, log.folder, target, parts=parts).counters.retries == 1
         assert_rows(spark, target, A, [(1, "a"), (5, "a"), (77, "mine")])
 
 
-def test_insert_between_plan_and_commit_stops(spark, log, target, monkeypatch):
+def test_insert_between_plan_and_commit_stops(spark, log, target):
     log.transaction(insert(A, (1, "a")))
     lab.run(spark, log.folder, target)
     sql = others(spark, target)
     log.transaction(insert(A, (5, "a")))
-    Between(monkeypatch, lambda: sql("INSERT INTO TABLE VALUES (5, 'mine')"))
-    assert isinstance(stopped(spark, log.folder, target), TargetError)
+    parts = at_the_first_commit(lambda: sql("INSERT INTO TABLE VALUES (5, 'mine')"))
+    assert isinstance(stopped(spark, log.folder, target, parts=parts), TargetError)
     assert_rows(spark, target, A, [(1, "a"), (5, "mine")])
 
 
@@ -178,19 +177,20 @@ def test_delete_right_behind_our_commit_and_the_way_out(spark, log, target, writ
     monkeypatch.setattr(lab, "WRITER", writer)
     for ten in range(3):
         log.transaction(insert(A, *[(10 * ten + key, "v") for key in range(10)]))
-    place = (DeltaLog, "commit") if writer == "direct" else (MergeWriter, "_change")
-    true, done = getattr(*place), list[int]()
-    sql = others(spark, target)
+    sql, change, done = others(spark, target), MergeWriter._change, list[int]()
 
-    def committed(*args: Any) -> Any:
-        answer = true(*args)
+    def gone() -> None:
         if not done:
             done.append(1)
             sql("DELETE FROM TABLE WHERE id = 3")
-        return answer
 
-    monkeypatch.setattr(*place, committed)
-    error = stopped(spark, log.folder, target, group_max_transactions=1)
+    def changed(*args: Any) -> None:
+        change(*args)
+        gone()
+
+    monkeypatch.setattr(MergeWriter, "_change", changed)
+    parts = at_the_first_commit(behind=gone)
+    error = stopped(spark, log.folder, target, group_max_transactions=1, parts=parts)
     assert (type(error), error.table, done) == (TargetError, "t.a", [1])
     now = cut(spark, str(target))
     assert now.table("t.a").count() == 10

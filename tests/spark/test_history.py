@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 import spark_repl
 from spark_repl.apply.checkpoint import resume_offset
+from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError, LogError, TargetError
 from spark_repl.position import RelayPosition
-from spark_repl.write.group_writer import GroupWriter
 from tests.spark import lab
 from tests.spark.lab import (
     assert_applied_once,
@@ -107,7 +107,7 @@ def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
 
 
 @pytest.mark.usefixtures("each_writer")
-def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target, monkeypatch):
+def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target):
     """As a process stopped (SIGSTOP) between its plan and its commit: crash/test_fencing.py."""
     log.transaction(insert(A, (1, "a")))
     run(spark, log.folder, target)
@@ -116,18 +116,16 @@ def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target, monkeypatch):
         {"relay": {"path": str(log.folder)}, "target": {"path": str(target)},
          "apply": {"writer": lab.WRITER}}
     )  # fmt: skip
-    true, published = GroupWriter._commit, []
+    published = list[Any]()
 
-    def commit(*args: Any) -> None:
-        if not published:
+    def overtake(point: str) -> None:
+        if point == "before_commit" and not published:
             published.append(None)
             with spark_repl.Replica(spark, config, take_over=True) as second:
                 second.apply()
             published[:] = cuts(target)
-        true(*args)
 
-    monkeypatch.setattr(GroupWriter, "_commit", commit)
-    with spark_repl.Replica(spark, config) as first:
+    with listening(overtake), spark_repl.Replica(spark, config) as first:
         coordinator = first.coordinator
         with pytest.raises(FencedError, match=f"pid {os.getpid()} on host"):
             coordinator.apply(first.index.slice(coordinator.position, first.index.end))

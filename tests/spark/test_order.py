@@ -11,21 +11,13 @@ import signal
 import threading
 from typing import Any
 
-import pytest
-
 from spark_repl import Config, Replica
 from spark_repl.apply.stream import RelayStream
-from spark_repl.runtime.retry import Retries
 from spark_repl.schedule.stops import Until
-from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, versions
+from tests.spark.lab import PARTS, assert_applied_once, assert_rows, cuts, read, run, versions
 from tests.support.binlog_writer import Table, insert
 
 A, B = Table("a"), Table("b")
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
 
 
 def test_until(spark, log, target):
@@ -111,7 +103,7 @@ def test_a_batch_is_asked_for_anew_when_a_worker_dies(spark, log, target, tmp_pa
     config = Config.from_mapping(
         {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
     )
-    with Replica(spark, config) as replica:
+    with Replica(spark, config, parts=PARTS) as replica:
         records = replica.index.slice(0, replica.index.end)
         rows = [(int(one["position"]), int(one["end"])) for one in records]
         frame = spark.createDataFrame(rows, "position long, end long")

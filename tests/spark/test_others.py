@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from pyspark.sql import SparkSession
 from spark_repl.crash_points import listening
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.errors import TargetError
-from spark_repl.runtime.retry import Retries
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -27,18 +27,12 @@ UNSAFE = "spark.databricks.delta.retentionDurationCheck.enabled"
 At = Callable[[dict[str, tuple[str, ...]]], list[str]]
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
-
-
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Iterator[At]:
     """``at(plan)``: at each moment of the plan its statements are run, once; returns when."""
     plan: dict[str, tuple[str, ...]] = {}
     done: list[str] = []
     lock = threading.Lock()
-    true = DeltaLog.commit
 
     def reach(moment: str) -> None:
         with lock:
@@ -48,16 +42,17 @@ def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Iterator[At]:
         for statement in statements:
             spark.sql(statement)
 
-    def commit(self: DeltaLog, *args: Any) -> int:
-        reach("commit")
-        return true(self, *args)
+    class Told(DeltaLog):
+        def commit(self, *args: Any) -> int:
+            reach("commit")
+            return super().commit(*args)
 
     def install(wanted: dict[str, tuple[str, ...]]) -> list[str]:
         plan.update(wanted)
         done.clear()
         return done
 
-    monkeypatch.setattr(DeltaLog, "commit", commit)
+    monkeypatch.setattr(lab, "PARTS", replace(lab.PARTS, delta_log=Told))
     # One table's commit behind the other, so that there is a moment between them.
     with listening(reach, armed=["between_tables"]):
         yield install

@@ -15,11 +15,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import spark_repl
+from spark_repl.crash_points import listening
 from spark_repl.delta import checkpoint
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.log_replay import live_files, read_commit
 from spark_repl.errors import SparkReplError
-from spark_repl.write import upkeep
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows as rows_without_spark
@@ -118,7 +118,7 @@ def test_tables_are_folded_while_the_stream_goes_on(
 
 @pytest.mark.parametrize("statement", ["OPTIMIZE", "UPDATE"])
 def test_a_rewrite_is_given_up_when_others_changed_the_table(
-    spark: SparkSession, log: LogWriter, target: Path, monkeypatch: Any, statement: str
+    spark: SparkSession, log: LogWriter, target: Path, statement: str
 ) -> None:
     """Between the rewrite and its commit somebody else moves the rows, or changes them."""
     log.transaction(insert(A, *[(i, "old") for i in range(9)]))
@@ -131,21 +131,18 @@ def test_a_rewrite_is_given_up_when_others_changed_the_table(
     }
     done: list[Any] = []
 
-    def foreign(task: Any) -> Any:
-        found = compact(task)
-        if not done:
+    def foreign(point: str) -> None:
+        if point == "compacted" and not done:
             for _ in range(50):  # theirs conflicts with the stream too, and is tried again
                 with suppress(PySparkException):
                     done.append(spark.sql(said[statement]).collect())
                     break
-        return found
 
-    compact = upkeep.compact
-    monkeypatch.setattr(upkeep, "compact", foreign)
     keys = {"target.compact_files": 2}
     error = None
     try:
-        run(spark, log.folder, target, group_max_transactions=1, keys=keys)
+        with listening(foreign):
+            run(spark, log.folder, target, group_max_transactions=1, keys=keys)
     except SparkReplError as found:
         error = found
     assert done

@@ -34,8 +34,8 @@ RUN = {
     "docs/getting-started.md bash 1": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/getting-started.md sql 1": "live/test_examples.py::test_a_live_server_is_followed",
     "docs/security.md sql 1": "live/test_setup.py::test_the_least_account_follows",
-    "docs/getting-started.md bash 2": "spark/test_examples.py::test_the_job_under_spark_submit",
-    "docs/getting-started.md bash 3": "soak/test_s3.py::test_the_example_with_a_bucket",
+    "docs/clusters.md bash 1": "spark/test_examples.py::test_the_job_under_spark_submit",
+    "docs/clusters.md bash 2": "soak/test_s3.py::test_the_example_with_a_bucket",
 }
 NOT_RUN = {
     "README.md bash 1": "they run the tests, and set up what these need",

@@ -11,6 +11,7 @@ import errno
 import itertools
 import json
 import os
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,8 @@ import pyarrow.parquet as pq
 
 from spark_repl import Config
 from spark_repl.apply import stager
-from spark_repl.apply.replica import OnGroup, Parts, Replica
+from spark_repl.apply.replica import OnGroup, Replica
+from spark_repl.apply.replica_parts import Parts
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
@@ -191,12 +193,15 @@ _BESIDE = ("compacted", "after_compaction")  # upkeep's own thread
 
 
 class Crashes:
-    """Counts the steps of a run; cuts it off at the ``at``-th (0: never)."""
+    """Counts the steps of a run; cuts it off at the ``at``-th (0: never). ``told`` hears of each
+    step before, and may raise."""
 
     def __init__(self) -> None:
         self.left = 0
+        self.told: Callable[[str], object] = lambda name: None
 
     def __call__(self, name: str) -> None:
+        self.told(name)
         if self.left and name not in _BESIDE:
             self.left -= 1
             if not self.left:
@@ -206,7 +211,7 @@ class Crashes:
 CRASHES = Crashes()
 
 
-class _Here:
+class Here:
     """``Workers`` as threads of this process: tasks run side by side, as on executors."""
 
     def __init__(self, spark: Any, count: int) -> None:
@@ -215,10 +220,14 @@ class _Here:
     def is_small(self, **_: int) -> bool:
         return False
 
+    def begins(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
+        """These tasks are going to be done: a test may look at them, or raise."""
+
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
         return all_of(self.outcomes(function, tasks))
 
     def outcomes(self, function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
+        self.begins(function, tasks)
         outcome = _Guarded(function).outcome
         if len(tasks) < 2:
             return [outcome(task) for task in tasks]
@@ -226,7 +235,12 @@ class _Here:
             return list(pool.map(outcome, tasks))
 
 
-HERE = Parts(_Here, LocalDelta)  # type: ignore[arg-type]
+def at_once(stopping: threading.Event, seconds: float) -> bool:
+    """Waits for nothing."""
+    return stopping.is_set()
+
+
+HERE = Parts(Here, LocalDelta, wait=at_once)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -244,12 +258,13 @@ def applier(
     partition_by: Sequence[str] = (), keys: Mapping[str, Any] = {}, source: Mapping[str, Any] = {},
     ddl: Mapping[str, Any] = {}, filters: Mapping[str, Any] = {},
     tables: Sequence[Mapping[str, Any]] = (), take_over: bool = False,
-    until: Until | None = None, on_group: OnGroup | None = None, copies: bool = False, **apply: Any,
+    until: Until | None = None, on_group: OnGroup | None = None, copies: bool = False,
+    parts: Parts | None = None, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
     """A started Replica without a stream; ``apply``, ``source``, ``ddl`` and ``filters`` are keys
     of these sections, ``tables`` those of each ``[[tables]]``, ``keys`` more of [target]; new
     tables have deletion ``vectors``, Delta's change data ``feed`` and partitions; ``copies``:
-    somebody copies the tables that wait for it."""
+    somebody copies the tables that wait for it; ``parts``: others than HERE."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
@@ -258,8 +273,9 @@ def applier(
     values |= {"ddl": dict(ddl), "filters": dict(filters), "tables": list(tables)}
     config = Config.from_mapping(values)
     made = Replica(
-        MagicMock(), config, on_group, take_over=take_over, until=until, copies=copies, parts=HERE
-    )
+        MagicMock(), config, on_group, take_over=take_over, until=until, copies=copies,
+        parts=parts or HERE,
+    )  # fmt: skip
     with without_spark(), made as found:
         yield found
 
@@ -324,6 +340,11 @@ def rows_at_cuts(target: Path | str, table: Table) -> list[list[tuple[Any, ...]]
     """The table's rows at each cut that has it: every one must be readable."""
     found = [cut.tables.get(f"{table.database}.{table.name}") for cut in cuts(target)]
     return [rows(target, table, at.version) for at in found if at]
+
+
+def at_any_port(config: Config) -> Config:
+    """With metrics on a port that is free: 0, which is no setting."""
+    return replace(config, observe=replace(config.observe, listen="127.0.0.1:0"))
 
 
 def broken() -> OSError:

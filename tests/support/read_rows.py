@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +52,7 @@ class Read:
             definition, found.tracking.tables[name].path, np.unique(np.concatenate(keys)), cut,
             until, tuple(parts),
         )  # fmt: skip
-        for key, value in self.changed.items():
-            setattr(made, key, value)
-        return made
+        return replace(made, **self.changed)
 
 
 def repaired(
@@ -74,7 +72,7 @@ def repaired(
             apply_without_stream(found)
             CRASHES.left = crash
             found._go_back()
-            assert made.done.is_set()
+            assert made.outcome.done()
             apply_without_stream(found)
             return made
     except Crash:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
@@ -17,7 +19,8 @@ _INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLON
 
 
 def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
-    """(array of the column's Arrow type, dates replaced by NULL); DecodeError."""
+    """(array of the column's Arrow type, dates replaced by NULL), of all types but JSON;
+    DecodeError."""
     kind = column.type
     if column.form == Form.TEXT:
         return date_text(column, values), 0
@@ -44,8 +47,6 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
         return _enum(column, values), 0
     if kind == _T.SET:
         return _set(column, values), 0
-    if kind == _T.JSON:
-        return _json(column, values), 0
     if kind == _T.GEOMETRY:
         return nested.geometry(column, values), 0
     if kind == _T.VECTOR:
@@ -53,14 +54,14 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
     raise DecodeError(f"type {column.type_name} is not decoded by this version")
 
 
-def first_refused(column: Column, values: Values, zero_dates: str) -> int:
-    """The first row that can't be decoded, once ``decode_column`` has refused some."""
+def first_refused(decode: Callable[[Values], object], values: Values) -> int:
+    """The first row that can't be decoded, once ``decode`` has refused some."""
     low, high = 0, len(values)
     while high - low > 1:
         middle = (low + high) // 2
         part = Values(values.buffer, values.offset[low:middle], values.length[low:middle])
         try:
-            decode_column(column, part, zero_dates)
+            decode(part)
             low = middle
         except DecodeError:
             high = middle
@@ -126,11 +127,3 @@ def _set(column: Column, values: Values) -> pa.Array:
     ]
     places = values.array(pa.int64(), index.astype(np.int64))
     return pa.array(names, pa.string()).take(places)
-
-
-def _json(column: Column, values: Values) -> pa.Array:
-    from ..json.text import to_text
-    from ..json.variant import to_variant
-
-    convert = to_variant if column.form == Form.VARIANT else to_text
-    return convert(values.buffer, values.offset, values.length.astype(np.int64))

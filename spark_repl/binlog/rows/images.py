@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,10 @@ from ..kernels.jit import (
     u16,
 )
 from .change_bits import EXISTED, EXISTS, MOVED
-from .row_format import MARK, PREFIX, SKIP, RowFormat
+from .steps import MARK, PREFIX, SKIP
+
+if TYPE_CHECKING:
+    from .row_format import RowFormat
 
 # The events of one table don't lie side by side, so the processor doesn't guess what comes next:
 # without telling it so early, walking and locating took three times as long.

@@ -34,9 +34,6 @@ FLOATS = frozenset((_T.FLOAT, _T.DOUBLE))
 _FRACTIONAL = {_T.TIME: 3, _T.DATETIME: 5, _T.TIMESTAMP: 4}
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
-# Columns of the steps.
-SKIP, PREFIX, MARK = range(3)
-
 
 class RowFormat(NamedTuple):
     """How wide the values of a table's row images are, and where its key lies in them. Without

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
+from ..definition import ColumnType, Form
+from ..json.text import to_text
+from ..json.variant import to_variant
 from ..kernels.jit import (
     BEGIN,
     FLAGS,
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Self
 
-    from ..definition import TableDefinition
+    from ..definition import Column, TableDefinition
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
 _CELLS_MAX = 4 << 20
@@ -197,11 +201,19 @@ class RowImages:
             policy = "error" if i in self.definition.primary_key else zero_dates
             if keys and i in self.definition.primary_key:
                 refuse_second_forms(column, values)
-            array, replaced = decode_column(column, values, policy)
+            array, replaced = _decoded(column, policy, values)
         except DecodeError as error:
             error.message = f"column {column.name}: {error.message}"
             if error.row is None:
-                error.of_row(first_refused(column, values, policy))
+                error.of_row(first_refused(partial(_decoded, column, policy), values))
             raise error.at(table=self.definition.name) from error
         self.zero_dates += replaced
         return array
+
+
+def _decoded(column: Column, zero_dates: str, values: Values) -> tuple[pa.Array, int]:
+    """(array of the column's Arrow type, dates replaced by NULL); DecodeError."""
+    if column.type != ColumnType.JSON:
+        return decode_column(column, values, zero_dates)
+    convert = to_variant if column.form == Form.VARIANT else to_text
+    return convert(values.buffer, values.offset, values.length.astype(np.int64)), 0

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import NotComputed
 from .coercions import numeric, real
 from .result_types import decimal
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import (
     BIGINT,

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from ...binlog.charsets import BINARY
 from ...binlog.definition import Column, ColumnType, Form
+from ...errors import NotComputed
 from ..charsets import collation
 from ..decimals import INTEGRAL
 from ..to_number import decimal_array, integer_range, rounded
 from ..type_change import TypeChange, TypeFamily, family_of
 from .encoding import encoded
 from .json_paths import number_of
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import TEMPORAL, Node, ResultType, ValueType
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import NotComputed
 from ..moments import DAY, SECOND
 from .coercions import clock, exact, moment
 from .literals import constant
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import BIGINT, DATE_TYPE, Node, ResultType, ValueType, zero
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from ...errors import NotComputed
 from ..sql_tokens import NAME, NUMBER, STRING
-from .syntax import NotComputed, Syntax
+from .syntax import Syntax
 
 if TYPE_CHECKING:
     from ..sql_tokens import Cursor

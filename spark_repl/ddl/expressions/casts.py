@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.definition import Column, ColumnType
+from ...errors import NotComputed
 from ..moments import rounded
 from ..session import Session
 from ..to_number import store_exact, store_real
 from ..type_change import TypeChange, by_distinct
 from .coercions import as_bytes, moment, numeric, real, text
 from .result_types import decimal
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import BIGINT, DATE_TYPE, TEMPORAL, UNSIGNED, Node, ResultType, ValueType
 

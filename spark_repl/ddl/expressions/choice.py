@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import NotComputed
 from .coercions import as_type, truth
 from .comparison import build_comparison
 from .result_types import common_type, decimal
-from .syntax import NotComputed
 from .value_type import (
     EXACT,
     INTEGER_DIGITS,

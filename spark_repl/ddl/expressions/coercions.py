@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...errors import NotComputed
 from .literals import moment_of, time_of
-from .syntax import NotComputed
 from .value_type import (
     BIGINT,
     DATE_TYPE,

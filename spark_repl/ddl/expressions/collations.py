@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...binlog.charsets.charset import NAMES, ORDERED, charset_of, name_of
-from .syntax import NotComputed
+from ...errors import NotComputed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from ...binlog.charsets.charset import charset_of
 from ...binlog.definition import Column, ColumnType, Form
+from ...errors import NotComputed
 from ..exact import exact
 from ..moments import read_moments, read_times
 from ..type_change import TypeChange, TypeFamily, family_of
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, ResultType, ValueType
 

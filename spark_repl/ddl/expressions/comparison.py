@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.charsets import comparing
-from ...errors import DecodeError
+from ...errors import DecodeError, NotComputed
 from .coercions import as_bytes, exact, real, truth
 from .collations import check_ordered, known_collation
 from .literals import moment_of, number, time_of
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import EXACT, MOMENTS, TRUTH, Node, ResultType
 

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from ...binlog.charsets import BINARY
 from ...binlog.charsets.charset import UTF8
 from ...binlog.definition import Column, ColumnType
+from ...errors import NotComputed
 from ..charsets import collation
 from ..session import Session
 from ..to_text import store_text
 from ..type_change import TypeChange, by_distinct
 from .coercions import as_bytes, exact, text
 from .literals import constant
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import EXACT, PLAIN_TEXT, UNSIGNED, Node, ResultType, ValueType
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from ...errors import NotComputed
 from . import (
     arithmetic,
     calendar,
@@ -19,7 +20,6 @@ from . import (
     text_changes,
     texts,
 )  # fmt: skip
-from .syntax import NotComputed
 from .value_type import Node
 
 Build = Callable[[str, Sequence[Node]], Node]

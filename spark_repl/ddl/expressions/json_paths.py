@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from ...errors import NotComputed
 from ..type_change import by_distinct
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import BIGINT, TRUTH, Node, ResultType, ValueType
 

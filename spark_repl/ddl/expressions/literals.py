@@ -6,11 +6,11 @@ import datetime
 import re
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from .syntax import NotComputed, Syntax
+from ...errors import NotComputed
 from .value_type import (
     INTEGER_DIGITS,
     NULL_TYPE,
@@ -19,6 +19,9 @@ from .value_type import (
     ResultType,
     ValueType,
 )
+
+if TYPE_CHECKING:
+    from .syntax import Syntax
 
 _MOMENT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"

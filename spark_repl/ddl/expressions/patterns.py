@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.charsets.comparing import letters, tells_all_letters
-from ...errors import DecodeError
+from ...errors import DecodeError, NotComputed
 from .collations import collation_of
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import NULL_TYPE, TRUTH, Node, ResultType
 

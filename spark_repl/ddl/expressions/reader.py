@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import StatementError
+from ...errors import NotComputed, StatementError
 from ..sql_tokens import (
     ANSI_QUOTES,
     NAME,
@@ -16,7 +16,7 @@ from ..sql_tokens import (
     tokens,
 )
 from .call_reader import INTERVAL, call, interval
-from .syntax import NotComputed, Syntax
+from .syntax import Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...errors import NotComputed
 from ..columns import same_type
 from ..type_change import TypeFamily, family_of
 from .assignment import check
@@ -14,12 +15,12 @@ from .columns import type_of
 from .functions import build
 from .literals import literal
 from .reader import read
-from .syntax import NotComputed, Syntax
 from .value_type import NULL_TYPE, REAL_TYPE, Node, ResultType
 
 if TYPE_CHECKING:
     from ...binlog.definition import Column
     from ..session import Session
+    from .syntax import Syntax
 
 _NUMBERS = {
     ResultType.INTEGER: re.compile("-?[0-9]+"),

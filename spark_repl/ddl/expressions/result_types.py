@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .syntax import NotComputed
+from ...errors import NotComputed
 from .value_type import (
     DECIMAL_DIGITS,
     DECIMAL_SCALE,

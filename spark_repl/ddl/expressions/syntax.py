@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class NotComputed(Exception):
-    """What of an expression is not computed here, in words."""
-
-
 @dataclass(frozen=True, slots=True)
 class Syntax:
     """``name``: an operator or function in upper case, or ``number``, ``string``, ``hex``,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .syntax import NotComputed
+from ...errors import NotComputed
 from .texts import LENGTH_MAX, alike, each, integer, plain_text_type
 from .uncertainty import uncertain
 from .value_type import Node

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import NotComputed
 from .coercions import as_bytes, exact, text
 from .literals import constant
 from .result_types import text_type
-from .syntax import NotComputed
 from .uncertainty import uncertain
 from .value_type import BIGINT, PLAIN_TEXT, Node, ResultType, ValueType
 

@@ -23,7 +23,7 @@ from spark_repl.control.copies import standing
 from spark_repl.control.layout import Layout
 from spark_repl.copy.recopy import ask
 from spark_repl.errors import SparkReplError
-from spark_repl.service.following import purge_applied
+from spark_repl.service.applied_purge import purge_applied
 
 from .killing import children
 from .server import Server

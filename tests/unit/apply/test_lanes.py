@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from spark_repl.apply.lanes import Lanes
 from spark_repl.decode.staged import Staged
-from spark_repl.errors import CommitOrderError, TargetError
+from spark_repl.errors import CommitOrderError, RowError, TargetError
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup
-from spark_repl.write.row_fault import RowFault
 
 WAIT_S = 10
 Meets = Callable[[], None]
@@ -34,8 +33,8 @@ def staged(group: Group, *tables: str) -> StagedGroup:
     return StagedGroup(group, [Staged(0, definitions, [], dict.fromkeys(tables, 1), 0)])
 
 
-def fault(position: str) -> RowFault:
-    return RowFault("no such row", position=position, number=1032)
+def fault(position: str) -> RowError:
+    return RowError("no such row", position=position, number=1032)
 
 
 def table_of(part: StagedGroup) -> str:
@@ -127,7 +126,7 @@ def test_behind_a_failed_part_its_groups_tables_take_no_other():
     for one, tables in zip(groups, ("abcd", "ab", "bc", "c", "d"), strict=True):
         lanes.enter(staged(one, *tables))
     lanes.finish(groups[0])
-    with pytest.raises(RowFault):
+    with pytest.raises(RowError):
         lanes.finish(groups[1])
     for one in groups[2:4]:
         with pytest.raises(CommitOrderError):
@@ -147,7 +146,7 @@ def test_what_is_no_row_comes_first():
     def write(part: StagedGroup, meets: Meets) -> None:
         raise errors[table_of(part)]
 
-    for tables, first in (("abc", TargetError), ("ac", CommitOrderError), ("a", RowFault)):
+    for tables, first in (("abc", TargetError), ("ac", CommitOrderError), ("a", RowError)):
         lanes, one = Lanes(write), group(0)
         lanes.enter(staged(one, *tables))
         with pytest.raises(first):
@@ -161,7 +160,7 @@ def test_the_first_fault_in_the_log_is_named():
 
     lanes, one = Lanes(write), group(0)
     lanes.enter(staged(one, "c", "b", "a"))
-    with pytest.raises(RowFault) as found:
+    with pytest.raises(RowError) as found:
         lanes.finish(one)
     assert found.value.position == "1:90"
     lanes.close()
@@ -231,7 +230,7 @@ def test_groups_are_whole_and_none_waits_for_ever(tables: list[set[str]], bad: s
     for one in groups:
         mine = tables[one.slot]
         if stuck & mine or any((name, one.slot) in bad for name in mine):
-            with pytest.raises(CommitOrderError if stuck & mine else RowFault):
+            with pytest.raises(CommitOrderError if stuck & mine else RowError):
                 lanes.finish(one)
             assert not landed[one.slot]
             stuck |= mine

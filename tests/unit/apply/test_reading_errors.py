@@ -10,8 +10,7 @@ import pytest
 
 from spark_repl.apply.reading import Completion
 from spark_repl.decode.staged import Staged
-from spark_repl.errors import DecodeError, TargetError
-from spark_repl.runtime.retry import Stopped
+from spark_repl.errors import DecodeError, Stopped, TargetError
 
 _EARLY = DecodeError("damage", position="1:400")
 _LATE = DecodeError("damage", position="2:4")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
-from spark_repl.apply.read_rows import Again, RowsToRepair
+from spark_repl.apply.read_rows import RowsToRepair
 from spark_repl.apply.repairing import Repairing
 from spark_repl.control.cut import Cut
 from spark_repl.ddl.effect import classify
+from spark_repl.errors import RowsOutdated
 from spark_repl.gtid import GtidSet
+from spark_repl.relay.record import RECORD
 
 SET = "11111111-2222-3333-4444-555555555555:1-"
 CUT = Cut(100, f"{SET}3", "log", {}, {}, group_gtids="")
@@ -44,10 +47,10 @@ class Opened:
         behind = Cut(50, f"{SET}2", "log", {}, {}, group_gtids="")
         self.rows = RowsToRepair(definition(), "t/a", keys, behind, GtidSet.parse(f"{SET}3"), ())
 
-    def refused(self) -> Exception | None:
+    def refused(self) -> BaseException | None:
         writer = MagicMock()
         Repairing(self.stager, writer, self.applied).carry_out(self.rows, self.point)
-        assert self.rows.done.is_set()
+        assert self.rows.outcome.done()
         return self.rows.refused
 
 
@@ -66,29 +69,26 @@ class Opened:
         (lambda o: setattr(o.tracking.is_ahead, "return_value", True), "ahead", True),
         (lambda o: setattr(o.tracking.control.last_cut, "return_value", Cut(200, "", "log", {},
             {}, group_gtids="")), "ahead", True),
-        (lambda o: setattr(o.rows, "behind", Cut(50, f"{SET}2", "other", {}, {}, group_gtids="")),
-            "another relay log", True),
-        (lambda o: setattr(o.rows, "definition", OTHER), "other columns", True),
+        (lambda o: setattr(o, "rows", replace(o.rows, behind=Cut(50, f"{SET}2", "other", {}, {},
+            group_gtids=""))), "another relay log", True),
+        (lambda o: setattr(o, "rows", replace(o.rows, definition=OTHER)), "other columns", True),
     ],
 )  # fmt: skip
 def test_refused(change: Any, why: str, again: bool) -> None:
     opened = Opened()
     change(opened)
     error = opened.refused()
-    assert error and why in str(error) and isinstance(error, Again) == again
+    assert error and why in str(error) and isinstance(error, RowsOutdated) == again
 
 
 def test_the_key_that_the_log_has() -> None:
     opened = Opened()
-    records = np.zeros(1, [("length", "<i8")])
+    records = np.zeros(1, RECORD)
     logged = {"t.a": definition("CREATE TABLE t.a (id INT, other INT, PRIMARY KEY (other))")}
     staged = opened.stager.kept.return_value
     staged.by_worker = [MagicMock(definitions=logged)]
     opened.table.definition = definition()
     repairing = Repairing(opened.stager, MagicMock(), opened.applied)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("spark_repl.apply.repairing.Group", MagicMock())
-        patched.setattr("spark_repl.apply.repairing.spans_of", MagicMock())
-        with pytest.raises(Again, match="another key"):
-            repairing._holds_key(opened.rows, opened.table, records)
+    with pytest.raises(RowsOutdated, match="another key"):
+        repairing._holds_key(opened.rows, opened.table, records)
     opened.stager.drop.assert_called_once_with(staged)

@@ -12,10 +12,9 @@ from spark_repl.apply.in_order import InOrder
 from spark_repl.apply.lanes import Lanes
 from spark_repl.apply.table_order import TableOrder
 from spark_repl.decode.staged import Staged
-from spark_repl.errors import CommitOrderError
+from spark_repl.errors import CommitOrderError, RowError
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup
-from spark_repl.write.row_fault import RowFault
 
 ORDERS = pytest.mark.parametrize("kind", [InOrder, Lanes])
 Kind = Callable[[Callable[[StagedGroup, Callable[[], None]], object]], TableOrder]
@@ -65,8 +64,8 @@ def test_a_group_has_been_written_and_had_its_turn(kind: Kind) -> None:
 
 @ORDERS
 def test_rows_that_do_not_fit_are_named(kind: Kind) -> None:
-    with pytest.raises(RowFault, match="no such row"):
-        Landed(kind, RowFault("no such row", position="000001:4", number=1032)).bring()
+    with pytest.raises(RowError, match="no such row"):
+        Landed(kind, RowError("no such row", position="000001:4", number=1032)).bring()
 
 
 @ORDERS

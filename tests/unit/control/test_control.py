@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import deltalake.fs
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from spark_repl.control import control as module
@@ -32,21 +33,61 @@ FULL = "Failed to parse parquet: Unable to copy data: No space left on device (o
 BROKEN = "Generic LocalFileSystem error: Unable to rename file: Input/output error (os error 5)"
 
 
+class Storage:
+    """delta-rs' writing, that fails once where it is told to."""
+
+    def __init__(self) -> None:
+        self.text, self.lands = "", False
+
+    def __call__(self, table: DeltaTable, *args: Any, **options: Any) -> None:
+        text, self.text = self.text, ""
+        if text and self.lands:
+            write_deltalake(DeltaTable(table.table_uri), *args, **options)
+        if text:
+            raise DeltaError(text)
+        write_deltalake(table, *args, **options)
+
+
 @pytest.fixture
-def faulty(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def storage() -> Storage:
+    return Storage()
+
+
+@pytest.fixture
+def faulty(storage: Storage) -> Callable[..., None]:
     """``faulty(text, lands)``: the next commit fails with ``text``, and is there if it lands."""
-    true = module.write_deltalake
 
     def install(text: str, *, lands: bool) -> None:
-        def write(*args: Any, **options: Any) -> None:
-            monkeypatch.setattr(module, "write_deltalake", true)
-            if lands:
-                true(DeltaTable(args[0].table_uri), *args[1:], **options)
-            raise DeltaError(text)
-
-        monkeypatch.setattr(module, "write_deltalake", write)
+        storage.text, storage.lands = text, lands
 
     return install
+
+
+class Noting(Control):
+    """``fails``: the next looks at the table; ``opened``, ``read``: how often that was done."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fails, self.opened, self.read = 0, 0, 0
+
+    def _open(self) -> DeltaTable:
+        self.opened += 1
+        if self.fails:
+            self.fails -= 1
+            raise OSError(errno.EIO, "Input/output error")
+        return super()._open()
+
+    def _rows_of(self, table: DeltaTable) -> Any:
+        self.read += 1
+        return super()._rows_of(table)
+
+
+@pytest.fixture
+def control(tmp_path: Path, storage: Storage) -> Noting:
+    """This process owns it."""
+    made = Noting(str(tmp_path / "control"), append=storage)
+    made.claim()
+    return made
 
 
 def settle_of(control: Control) -> Settle:
@@ -89,15 +130,10 @@ def test_lost_answer_is_looked_for(control, faulty):
     assert positions(control) == [7, 8]
 
 
-def test_tried_again_it_is_written_once(control, faulty, monkeypatch):
+def test_tried_again_it_is_written_once(control, faulty):
     """The look failed too: the next attempt meets the first one's commit."""
     faulty(BROKEN, lands=True)
-
-    def no_look(path: str, **_: object) -> DeltaTable:
-        monkeypatch.setattr(module, "DeltaTable", DeltaTable)
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(module, "DeltaTable", no_look)
+    control.fails = 1
     with pytest.raises(OSError, match="Input/output"):
         control.publish(CUT)
     control.publish(CUT)
@@ -211,21 +247,14 @@ def test_pruning_is_fenced(control, monkeypatch):
     assert positions(second) == [7]
 
 
-def test_own_rows_are_known_without_reading_them(control, monkeypatch):
+def test_own_rows_are_known_without_reading_them(control):
     control.publish(CUT)
     assert positions(control) == [7]
-    read: list[int] = []
-    true = Control._rows_of
-
-    def rows_of(self: Control, table: DeltaTable) -> Any:
-        read.append(table.version())
-        return true(self, table)
-
-    monkeypatch.setattr(Control, "_rows_of", rows_of)
+    control.read = 0
     control.publish(replace(CUT, position=8))
     control.publish(replace(CUT, position=9))
     assert positions(control) == [7, 8, 9]
-    assert not read
+    assert not control.read
     anew = Control(control.path)
     assert [anew.rows(kind) for kind in ("cut", "owner")] == [
         control.rows(kind) for kind in ("cut", "owner")
@@ -243,17 +272,15 @@ def test_rows_of_others_are_read(control):
     assert positions(control) == [7, 8, 9]
 
 
-def test_what_was_read_is_read_again_once_there_is_more(tmp_path, monkeypatch):
+def test_what_was_read_is_read_again_once_there_is_more(tmp_path):
     """Also where the commit behind it was removed since, behind a checkpoint."""
-    writer, reader = Control(str(tmp_path)), Control(str(tmp_path))
+    writer, reader = Control(str(tmp_path)), Noting(str(tmp_path))
     assert reader.owner() is None
     writer.claim()
-    opened = []
-    true = Control._open
-    monkeypatch.setattr(Control, "_open", lambda self: opened.append(self) or true(self))
+    reader.opened = 0
     for _ in range(3):
         assert reader.owner()[0] == 1 and reader.cuts() == []
-    assert opened == [reader], "nothing was written between"
+    assert reader.opened == 1, "nothing was written between"
     for number in (1, 2, 3):
         writer.write("test", position=number)
     DeltaTable(str(tmp_path)).create_checkpoint()

@@ -261,9 +261,7 @@ def _killed(point: str) -> None:
         raise _KilledError
 
 
-def test_a_copy_begins_behind_the_newest_cut(
-    control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_begins_behind_the_newest_cut(control: Control, tmp_path: Path) -> None:
     """While the source is asked a cut is published, and the log before it purged."""
     made(control, "a", "t/a")
     cut(control, 5, a="t/a")
@@ -272,9 +270,8 @@ def test_a_copy_begins_behind_the_newest_cut(
         cut(control, 7, a="t/a")
         return Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=behind)
 
-    monkeypatch.setattr(copy_plan, "_plan", plan)
     config = Config().override({"relay.path": str(tmp_path / "relay")})
-    copy = copy_plan.plan_again(config, control, ("t.a",))
+    copy = copy_plan.plan_again(config, control, ("t.a",), asks=plan)
     assert copy.behind and (copy.behind.position, copy.start) == (7, gtids(7))
     stands = standing(control)
     assert stands.needed and stands.needed.position == 7

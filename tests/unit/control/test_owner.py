@@ -191,17 +191,22 @@ def test_the_first_folder(tmp_path: Path) -> None:
     assert names(tmp_path / "state") == ["1"]
 
 
-def test_rows_of_all_kinds_are_read_at_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+class Reading(Control):
+    """``read``: the versions whose rows were read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.read = list[int]()
+
+    def _rows_of(self, table: Any) -> Any:
+        self.read.append(table.version())
+        return super()._rows_of(table)
+
+
+def test_rows_of_all_kinds_are_read_at_once(path: str) -> None:
     """Until somebody writes one."""
-    read, true = list[int](), Control._rows_of
-
-    def rows_of(self: Control, table: Any) -> Any:
-        read.append(table.version())
-        return true(self, table)
-
-    monkeypatch.setattr(Control, "_rows_of", rows_of)
-    writer, control = claimed(path), Control(path)
-    read.clear()
+    writer, control = claimed(path), Reading(path)
+    read = control.read
     for _ in range(2):
         assert (len(control.rows("owner")), len(control.rows("skip"))) == (1, 0)
     assert len(read) == 1

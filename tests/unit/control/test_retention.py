@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -173,35 +174,30 @@ def test_a_pin_can_not_land_behind_what_forgets_its_cut(control: Control) -> Non
     """Pruned between the look and the commit: it looks again."""
     publish(control, 300, 0)
     first = control.cuts()[0]
-    beside, rows = Control(control.path), Control.rows
 
-    def prune_then(self: Control, kind: str) -> list[dict[str, object]]:
-        found = rows(self, kind)
-        if kind == "pin" and self is beside and len(control.cuts()) > 1:
-            control.prune(TIERS, settle_of(control))
-        return found
+    class Beside(Control):
+        def rows(self, kind: str) -> list[dict[str, object]]:
+            found = super().rows(kind)
+            if kind == "pin" and len(control.cuts()) > 1:
+                control.prune(TIERS, settle_of(control))
+            return found
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Control, "rows", prune_then)
-        with pytest.raises(TargetError, match="forgotten"):
-            pin(beside, first, "late")
+    with pytest.raises(TargetError, match="forgotten"):
+        pin(Beside(control.path), first, "late")
     assert pins(Control(control.path)) == {}
 
 
-def test_an_answer_that_was_lost_pins_once(
-    control: Control, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_was_lost_pins_once(control: Control) -> None:
     publish(control, 0)
-    true, lost = module.write_deltalake, [True]
+    lost = [True]
 
-    def write(*args: object, **named: object) -> None:
-        true(*args, **named)
+    def write(*args: Any, **named: Any) -> None:
+        write_deltalake(*args, **named)
         if lost:
             lost.pop()
             raise OSError("timed out")
 
-    monkeypatch.setattr(module, "write_deltalake", write)
-    pin(Control(control.path), control.cuts()[0], "once")
+    pin(Control(control.path, append=write), control.cuts()[0], "once")
     assert len(Control(control.path).rows("pin")) == 1
 
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,9 +26,8 @@ def branch(tmp_path: Path) -> Branch:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> XaStore:
+def store(tmp_path: Path) -> XaStore:
     """As of a target on an object store: durable there, read here."""
-    monkeypatch.setattr(storage, "open_output", partial(open, mode="wb"))
     (tmp_path / "there").mkdir()
     return XaStore(str(tmp_path / "there"), str(tmp_path / "here"))
 

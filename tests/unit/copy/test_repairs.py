@@ -12,15 +12,16 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.read_rows import Again, Refused, RowsToRepair
+from spark_repl.apply.read_rows import RowsToRepair
 from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.repairs import last_repair
-from spark_repl.copy import repairer
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave, left
 from spark_repl.copy.repairer import Repairer
-from spark_repl.errors import FormatError, SchemaError, SourceError
+from spark_repl.errors import FormatError, RowsOutdated, RowsRefused, SchemaError, SourceError
 from spark_repl.gtid import GtidSet
+from tests.support.local_delta import at_once
 
 KEYS = pa.table({
     KEY: pa.array([7, 3], pa.uint64()), THERE: [True, False], "0": pa.array([1, None], pa.int32()),
@@ -45,10 +46,11 @@ def test_a_request(tmp_path: Path) -> None:
 class Owner:
     """A target that is owned, and an applier that answers each time it is asked."""
 
-    def __init__(self, target: Path, *answers: Refused | None) -> None:
+    def __init__(self, target: Path, *answers: RowsRefused | None) -> None:
         self.config = Config().override({"target.path": str(target)})
         self.control = Control(Layout(str(target)).control, "default")
         self.control.claim()
+        self.control.publish(Cut(7, "", "log", {}, {}))
         self.applier = MagicMock()
         self.applier.control = self.control
         self.applier.executed = GtidSet()
@@ -61,39 +63,35 @@ class Owner:
 
     def _answer(self) -> None:
         rows = self.rows
-        rows.refused, rows.version = self.answers.pop(0), 5
-        rows.done.set()
+        if refused := self.answers.pop(0):
+            rows.outcome.set_exception(refused)
+        else:
+            rows.outcome.set_result(5)
 
-    def repairer(self) -> Repairer:
-        return Repairer(MagicMock(), self.config, self.applier, threading.Event())
+    def repairer(self, *raised: Exception) -> Repairer:
+        """That waits for nothing; the first readings raise these errors."""
+        left = list(raised)
 
+        def read(*_: Any) -> RowsToRepair:
+            if left:
+                raise left.pop(0)
+            keys, parts = np.zeros(0, np.uint64), (MagicMock(rows=2),)
+            return RowsToRepair(MagicMock(), "t/a", keys, MagicMock(), GtidSet(), parts)
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Nothing is waited for; what is to be raised, or None, for each reading, else rows are
-    read."""
-    raised: list[Any] = []
-
-    def read(*args: Any) -> RowsToRepair:
-        if raised and (error := raised.pop(0)):
-            raise error
-        keys = np.zeros(0, np.uint64)
-        return RowsToRepair(MagicMock(), "t/a", keys, MagicMock(), GtidSet(), (MagicMock(rows=2),))
-
-    monkeypatch.setattr(repairer, "read", read)
-    monkeypatch.setattr(repairer, "last_cut", lambda control: None)
-    monkeypatch.setattr(Repairer, "_pause", lambda self, seconds: None)
-    return raised
+        stop = threading.Event()
+        applier, wait = self.applier, at_once
+        return Repairer(MagicMock(), self.config, applier, stop, reads=read, wait=wait)
 
 
-def test_read_until_nothing_changed(tmp_path: Path, at_once: list[Any]) -> None:
+def test_read_until_nothing_changed(tmp_path: Path) -> None:
     """A row that was changed, a table that a statement changes: read again. Each request is
     answered once, the oldest first, and leaves nothing behind."""
-    owner = Owner(tmp_path, Again("a row was changed"), None, Refused("no"))
+    owner = Owner(tmp_path, RowsOutdated("a row was changed"), None, RowsRefused("no"))
     names = [leave(owner.config, REQUEST) for _ in range(2)]
     folder = Path(Layout.of(owner.config.target).requests)
-    at_once += [Again("a copy"), SchemaError("other columns"), SourceError("no column")]
-    one = owner.repairer()
+    one = owner.repairer(
+        RowsOutdated("a copy"), SchemaError("other columns"), SourceError("no column")
+    )
     assert one.waits()
     one.carry_out()
     answer = last_repair(owner.control)
@@ -107,7 +105,7 @@ def test_read_until_nothing_changed(tmp_path: Path, at_once: list[Any]) -> None:
 
 
 def test_changed_each_time(tmp_path: Path) -> None:
-    owner = Owner(tmp_path, *[Again("a row was changed")] * 8)
+    owner = Owner(tmp_path, *[RowsOutdated("a row was changed")] * 8)
     leave(owner.config, REQUEST)
     owner.repairer().carry_out()
     answer = last_repair(owner.control)

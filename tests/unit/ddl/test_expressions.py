@@ -18,9 +18,9 @@ from spark_repl.ddl.alteration import Altered, Computed, KeptColumn, Unknown
 from spark_repl.ddl.altered import alter
 from spark_repl.ddl.effect import Effect, classify_in
 from spark_repl.ddl.expressions.reader import HIGH_NOT_PRECEDENCE, PIPES_AS_CONCAT, read
-from spark_repl.ddl.expressions.syntax import NotComputed, Syntax
+from spark_repl.ddl.expressions.syntax import Syntax
 from spark_repl.ddl.session import Session
-from spark_repl.errors import Unconvertible
+from spark_repl.errors import NotComputed, Unconvertible
 from spark_repl.write.altered_rows import AlteredRows
 
 STRICT, UNSIGNED_SUBTRACTION, PAD_CHAR = 1 << 21, 1 << 6, 1 << 31

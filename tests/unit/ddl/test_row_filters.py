@@ -11,9 +11,8 @@ import pytest
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.ddl.effect import classify
-from spark_repl.ddl.expressions.syntax import NotComputed
 from spark_repl.ddl.row_filters import fault, row_filter
-from spark_repl.errors import Unconvertible
+from spark_repl.errors import NotComputed, Unconvertible
 
 CREATE = (
     "CREATE TABLE t.a (id INT, d DECIMAL(6, 2), ts TIMESTAMP NULL, s VARCHAR(9),"

@@ -184,7 +184,7 @@ def test_cut_off_anywhere(folder: str, monkeypatch: pytest.MonkeyPatch, after: i
     """Whatever was removed before it ended: promised versions are whole, and the next one ends
     it."""
     left = [after]
-    true = log_cleanup.remove_if_there
+    true = os.remove
 
     def remove(path: str) -> None:
         if not left[0]:
@@ -193,7 +193,7 @@ def test_cut_off_anywhere(folder: str, monkeypatch: pytest.MonkeyPatch, after: i
         true(path)
 
     (Path(folder, "_delta_log") / "_last_checkpoint").write_text(json.dumps({"version": 3}))
-    monkeypatch.setattr(log_cleanup, "remove_if_there", remove)
+    monkeypatch.setattr(os, "remove", remove)
     with pytest.raises(KeyboardInterrupt):
         for keep in ((3, 7), (7,)):
             clean(folder, *keep)

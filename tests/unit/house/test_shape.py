@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -102,6 +103,30 @@ def classes() -> dict[str, list[str]]:
 def test_a_name_is_of_one_class() -> None:
     assert {name: where for name, where in classes().items() if len(where) > 1} == {}
     assert classes()["FileList"] == ["relay.file_list"]  # they are seen
+
+
+def raised(source: ast.AST) -> Iterator[str]:
+    """The classes that can be raised, by the names of what they derive from: what is called an
+    error, an exception or a signal, or is one of ``errors``."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.ClassDef):
+            bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+            named = any(re.search("(Error|Exception|Signal)$", base) for base in bases)
+            if named or bases & ERRORS:
+                yield node.name
+
+
+ERRORS = {
+    node.name for node in tree(ROOT / PACKAGE / "errors.py").body if isinstance(node, ast.ClassDef)
+}
+
+
+def test_what_can_be_raised_stands_in_errors() -> None:
+    where = {name: list(raised(tree(path))) for name, path in modules().items()}
+    assert set(where.pop("errors")) == ERRORS
+    assert {name: classes for name, classes in where.items() if classes} == {}
+    wrong = "class A(KeyError):\n  pass\nclass B(errors.Stopped):\n  class C(Exception):\n    pass"
+    assert sorted(raised(ast.parse(wrong))) == ["A", "B", "C"]
 
 
 def test_the_import_reader_sees_what_it_should() -> None:

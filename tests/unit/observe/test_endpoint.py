@@ -8,6 +8,7 @@ import socket
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -28,21 +29,9 @@ def served(look=lambda: "spark_repl_x 1\n", **observe) -> Iterator[Endpoint]:
 
 
 def settings(**observe):
-    return Config.from_mapping({"observe": {"listen": "127.0.0.1:1", **observe}}).observe
-
-
-@pytest.fixture(autouse=True)
-def any_port(monkeypatch):
     """Port 0 is no setting: here it is what port 1 means."""
-    from spark_repl.observe import endpoint
-
-    true = endpoint.host_port
-
-    def parts(listen: str) -> tuple[str, int]:
-        host, port = true(listen)
-        return host, 0 if port == 1 else port
-
-    monkeypatch.setattr(endpoint, "host_port", parts)
+    made = Config.from_mapping({"observe": {"listen": "127.0.0.1:1", **observe}}).observe
+    return replace(made, listen=re.sub(r"^(127\.0\.0\.1|\[::1\]):1$", r"\1:0", made.listen))
 
 
 def get(endpoint, path="/metrics", method="GET", **headers):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Source
+from spark_repl.crash_points import listening
 from spark_repl.errors import (
     ConfigError,
     LogError,
@@ -165,9 +166,7 @@ def test_gtids() -> None:
         check_gtids(server, GtidSet.parse(f"{_UUID}:1-11"))
 
 
-def test_a_receiver_that_starts_waits_for_a_purge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_receiver_that_starts_waits_for_a_purge(tmp_path: Path) -> None:
     """The applier purges while a killed receiver is started again: both would remove one file."""
     log, folder = LogWriter(tmp_path / "source"), tmp_path / "relay"
     for i in range(60):
@@ -178,12 +177,12 @@ def test_a_receiver_that_starts_waits_for_a_purge(
     recover(folder)  # compiles
     purging, go_on = threading.Event(), threading.Event()
 
-    def pause(_: str) -> None:
-        purging.set()
-        assert go_on.wait(60)
+    def pause(point: str) -> None:
+        if point == "relay_purged":
+            purging.set()
+            assert go_on.wait(60)
 
-    monkeypatch.setattr("spark_repl.receiver.purge.reach", pause)
-    with ThreadPoolExecutor(2) as beside:
+    with listening(pause), ThreadPoolExecutor(2) as beside:
         purged = beside.submit(purge, folder, last)
         assert purging.wait(60)
         recovered = beside.submit(recover, folder)

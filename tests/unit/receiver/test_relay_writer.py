@@ -13,7 +13,7 @@ import pytest
 from spark_repl.errors import LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
-from spark_repl.receiver import recovery, writer
+from spark_repl.receiver import recovery
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay import file_list
@@ -310,8 +310,8 @@ def _steps(monkeypatch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
         return step
 
     for module, name in (
-        (writer, "write_list"), (writer, "sync_folder"), (os, "fsync"), (os, "fdatasync"),
-        (os, "write"), (os, "open"), (writer.EndWriter, "publish"), (Path, "replace"),
+        (os, "fsync"), (os, "fdatasync"), (os, "write"), (os, "pwrite"), (os, "open"),
+        (Path, "replace"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, counted(getattr(module, name)))
     yield

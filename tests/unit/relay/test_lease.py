@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,7 +14,6 @@ import pytest
 
 from spark_repl import read_changes
 from spark_repl.receiver.purge import purge
-from spark_repl.relay import lease as lease_module
 from spark_repl.relay.lease import Lease, readers
 from spark_repl.relay.log import open_log
 from spark_repl.relay.look import look
@@ -129,7 +129,7 @@ def test_read_changes_holds_all_that_it_has_to_read(relay: Path) -> None:
 
 def test_a_file_that_goes_while_it_is_taken(relay: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Purged between the reader's open and its lock: the reader looks again."""
-    true, asked = lease_module._lock, []
+    true, asked = fcntl.flock, []
 
     def purged_before(fd: int, how: int) -> None:
         if not asked:
@@ -137,7 +137,7 @@ def test_a_file_that_goes_while_it_is_taken(relay: Path, monkeypatch: pytest.Mon
             assert len(purge(relay, 3).files) == 2
         true(fd, how)
 
-    monkeypatch.setattr(lease_module, "_lock", purged_before)
+    monkeypatch.setattr(fcntl, "flock", purged_before)
     with Lease() as lease:
         log, _ = look(str(relay), lambda found: lease.hold(found, 1))
         assert log.files[0].number == 3

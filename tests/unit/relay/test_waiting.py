@@ -35,37 +35,35 @@ def later(do: Callable[[], object], seconds: float = 0.05) -> threading.Timer:
     return timer
 
 
-@pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When the record of the end was looked at."""
-    found: list[float] = []
-    true = EndWatch._moved
+class Watch(EndWatch):
+    """``looks``: when the record of the end was looked at."""
 
-    def moved(watch: EndWatch) -> bool:
-        found.append(time.monotonic())
-        return true(watch)
+    def __init__(self, folder: Path) -> None:
+        self.looks = list[float]()
+        super().__init__(folder)
 
-    monkeypatch.setattr(EndWatch, "_moved", moved)
-    return found
+    def _moved(self) -> bool:
+        self.looks.append(time.monotonic())
+        return super()._moved()
 
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_woken_by_a_publication_and_not_by_a_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[float], begun: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
 ) -> None:
     """Also the first one of a log that was not there."""
     if begun:
         monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
         publish(tmp_path, 1)
-    with EndWatch(tmp_path) as watch:
+    with Watch(tmp_path) as watch:
         assert watch.wait(0) is begun
         assert not watch.wait(0)
-        looks.clear()
+        watch.looks.clear()
         timer = later(lambda: publish(tmp_path, 2))
         began = time.monotonic()
         assert watch.wait(_LONG_S)
         assert time.monotonic() - began < _LONG_S / 2
-        assert not begun or len(looks) == 2
+        assert not begun or len(watch.looks) == 2
         timer.join()
 
 
@@ -97,21 +95,21 @@ def test_a_new_log_is_seen_where_the_record_was_removed(
 
 @pytest.mark.parametrize(("local", "most"), [(True, 4), (False, 60)])
 def test_an_idle_reader_does_not_look_more_often_than_it_has_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[float], local: bool, most: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool, most: int
 ) -> None:
     """Every 100 ms; where another machine may write every 4 ms, so a median of 2 ms."""
     if not local:
         monkeypatch.setattr(waiting, "_LOCAL", ())
     publish(tmp_path, 1)
-    with EndWatch(tmp_path) as watch:
+    with Watch(tmp_path) as watch:
         assert watch.wait(0)
-        looks.clear()
+        watch.looks.clear()
         assert not watch.wait(0.2)
-    assert 2 <= len(looks) <= most
+    assert 2 <= len(watch.looks) <= most
     assert waiting._BLIND_LOOK_S <= 0.005 and waiting._REST_S <= 0.005
 
 
-def test_many_publications_are_seen_together(tmp_path: Path, looks: list[float]) -> None:
+def test_many_publications_are_seen_together(tmp_path: Path) -> None:
     """No two wake-ups within the rest, however quickly the receiver publishes."""
     ending = threading.Event()
 

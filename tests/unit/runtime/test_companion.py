@@ -25,24 +25,19 @@ from spark_repl.copy.recopy import Recopier, ask, ask_and_wait
 from spark_repl.errors import LogError, NoTableError, SourceError, SparkReplError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.runtime.companion import Companion
-from spark_repl.runtime.retry import Retries, temporary
-from spark_repl.service import following as live
-from spark_repl.service.following import watch
+from spark_repl.runtime.retry import temporary
+from spark_repl.service import applied_purge
+from spark_repl.service.applied_purge import watch
 from spark_repl.service.supervisor import Supervisor, wait_for_log
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
-from tests.support.local_delta import applier
+from tests.support.local_delta import applier, at_once
 
 A = Table("a")
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Retries, "_pause", lambda self, seconds: None)
-
-
 def ended(turn: Callable[[], bool], attempts: int = 3) -> list[SparkReplError]:
     heard: list[SparkReplError] = []
-    companion = Companion("watch", turn, heard.append, pause_s=0.0, attempts=attempts)
+    companion = Companion("watch", turn, heard.append, pause_s=0.0, attempts=attempts, wait=at_once)
     with companion:
         companion.join(10)
         assert not companion._thread.is_alive()
@@ -186,25 +181,35 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-@pytest.fixture
-def recopier(running: Replica, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recopier]:
-    monkeypatch.setattr(recopy, "_POLL_S", 0.01)
-    with Recopier(running.spark, running.config, running) as found:
+def no_copy(*_: object, **__: object) -> Any:
+    raise AssertionError("nothing is to be copied")
+
+
+@contextmanager
+def recopying(
+    running: Replica, plan: Callable[..., Copy] = no_copy, copy: Callable[..., Any] = no_copy
+) -> Iterator[Recopier]:
+    """Beside the applier, while the block lasts."""
+    with Recopier(running.spark, running.config, running, plan=plan, copy=copy) as found:
         yield found
         assert found._thread.is_alive() or running._beside is not None, "gone, and nobody heard"
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recopy, "_POLL_S", 0.01)
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"tables": 3}'])
-def test_a_request_that_is_none(recopier: Recopier, text: str) -> None:
-    recopier._queue.folder.mkdir(parents=True, exist_ok=True)
-    (recopier._queue.folder / "0.json").write_text(text)
-    until(lambda: not recopier._queue.requests())
-    assert recopier._thread.is_alive()
+def test_a_request_that_is_none(running: Replica, text: str) -> None:
+    with recopying(running) as recopier:
+        recopier._queue.folder.mkdir(parents=True, exist_ok=True)
+        (recopier._queue.folder / "0.json").write_text(text)
+        until(lambda: not recopier._queue.requests())
+        assert recopier._thread.is_alive()
 
 
-def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
-    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_fails_is_told_and_the_applier_goes_on(running: Replica) -> None:
     """Whatever it is: without this the thread was gone, and who asked waited for ever."""
     behind = running.tracking.control.cuts()[-1]
 
@@ -218,30 +223,25 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(
     def copied(*_: object, **__: object) -> None:
         raise KeyError("add")
 
-    monkeypatch.setattr(recopy, "plan_again", planned)
-    monkeypatch.setattr(recopy, "_copy", copied)
-    with pytest.raises(TargetError, match="given up: KeyError: 'add'"):
-        ask_and_wait(running.config, ("t.a",))
-    assert recopier._thread.is_alive() and running._beside is None
+    with recopying(running, planned, copied) as recopier:
+        with pytest.raises(TargetError, match="given up: KeyError: 'add'"):
+            ask_and_wait(running.config, ("t.a",))
+        assert recopier._thread.is_alive() and running._beside is None
     assert not running.coordinator._pipeline._xa.store._keep_all
 
 
 def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
-    running: Replica, monkeypatch: pytest.MonkeyPatch
+    running: Replica,
 ) -> None:
-    monkeypatch.setattr(recopy, "_POLL_S", 0.01)
     name = ask(running.config, ("t.a",))
     record_copy(running.tracking.control, Copy(GtidSet(), {"t.a": ()}, {}, error="no", asked=name))
-    planned: list[Any] = []
-    monkeypatch.setattr(recopy, "plan_again", lambda *args, **_: planned.append(args))
-    with Recopier(running.spark, running.config, running) as recopier:
+    planned = list[Any]()
+    with recopying(running, lambda *args, **_: planned.append(args)) as recopier:
         until(lambda: not recopier._queue.requests())
     assert planned == []
 
 
-def test_who_asks_hears_of_his_own_request(
-    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_asks_hears_of_his_own_request(running: Replica) -> None:
     """Not of another's copy of the same tables, whatever two hosts' clocks say."""
     other = Copy(GtidSet(), {"t.a": ()}, {}, error="another's", asked="other")
 
@@ -252,15 +252,12 @@ def test_who_asks_hears_of_his_own_request(
         time.sleep(0.1)
         raise TargetError("mine")
 
-    monkeypatch.setattr(recopy, "plan_again", planned)
-    with pytest.raises(TargetError, match="given up: mine"):
+    with recopying(running, planned), pytest.raises(TargetError, match="given up: mine"):
         ask_and_wait(running.config, ("t.a",))
 
 
-def test_new_copies_that_can_not_be_made_stop_the_applier(
-    recopier: Recopier, running: Replica
-) -> None:
-    with broken(running):
+def test_new_copies_that_can_not_be_made_stop_the_applier(running: Replica) -> None:
+    with recopying(running), broken(running):
         ask(running.config, ("t.a",))
         error = raised(running)
     assert isinstance(error, TargetError)
@@ -270,23 +267,22 @@ def test_new_copies_that_can_not_be_made_stop_the_applier(
 def test_a_watch_that_can_not_see_stops_the_applier(
     running: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_PURGE_EVERY_S", 0.0)
+    monkeypatch.setattr(applied_purge, "_PURGE_EVERY_S", 0.0)
     with broken(running), watch(Supervisor(running.config, "none.toml"), running):
         assert "can't read the control table" in str(raised(running))
 
 
 def test_a_watch_looks_again(running: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_PURGE_EVERY_S", 0.0)
-    true, faults = live.purge_applied, [OSError(errno.EIO, "Input/output error")] * 3
+    monkeypatch.setattr(applied_purge, "_PURGE_EVERY_S", 0.0)
+    faults = [OSError(errno.EIO, "Input/output error")] * 3
 
     def purged(config: Config, control: Control, settle: Any) -> Any:
         if faults:
             raise faults.pop()
-        return true(config, control, settle)
+        return applied_purge.purge_applied(config, control, settle)
 
-    monkeypatch.setattr(live, "purge_applied", purged)
     receiver = Supervisor(running.config, "none.toml")
-    with watch(receiver, running):
+    with watch(receiver, running, purge=purged, wait=at_once):
         until(lambda: not faults)
         receiver.error = SourceError("refused")
         until(running._stop.is_set)
@@ -309,9 +305,7 @@ def missing(executed: str, table: str = "t.a") -> NoTableError:
     return NoTableError(f"the source has no table {table}", table=table).as_of(executed)
 
 
-def test_a_table_that_was_renamed_meanwhile_is_asked_for_again(
-    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_was_renamed_meanwhile_is_asked_for_again(running: Replica) -> None:
     """Once the applier has passed the statement: it may be back, or gone from the cut too."""
     turns, ahead = list[int](), f"{SOURCE}:1-99"
 
@@ -325,24 +319,24 @@ def test_a_table_that_was_renamed_meanwhile_is_asked_for_again(
         record_copy(control, copy)
         return copy
 
-    monkeypatch.setattr(recopy, "plan_again", planned)
-    asked = ask(running.config, ("t.a",))
-    until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
+    with recopying(running, planned):
+        asked = ask(running.config, ("t.a",))
+        until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
     copy = last_copy(running.tracking.control)
     assert len(turns) == 3 and copy is not None and copy.error == "planned"
 
 
 @pytest.mark.parametrize("executed, table", [("", "t.a"), (f"{SOURCE}:1-99", "t.never")])
 def test_a_table_that_the_source_does_not_have_is_told_at_once(
-    recopier: Recopier, running: Replica, monkeypatch: pytest.MonkeyPatch, executed: str, table: str
+    running: Replica, executed: str, table: str
 ) -> None:
     """The cut holds all that the source had, or has never had such a table either."""
 
     def planned(*_: object, **__: object) -> Copy:
         raise missing(executed, table)
 
-    monkeypatch.setattr(recopy, "plan_again", planned)
-    asked = ask(running.config, (table,))
-    until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
+    with recopying(running, planned):
+        asked = ask(running.config, (table,))
+        until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
     assert (copy := last_copy(running.tracking.control))
     assert copy.error.startswith(f"the source has no table {table}")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import socket
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
 
 from spark_repl.errors import (
@@ -17,18 +20,10 @@ from spark_repl.errors import (
     GivenUpError,
     JvmEndedError,
     RowError,
+    Stopped,
     TargetError,
 )
-from spark_repl.runtime import retry
-from spark_repl.runtime.retry import (
-    CONFLICTS_MAX,
-    Retries,
-    Retry,
-    Stopped,
-    disk_full,
-    number_of,
-    temporary,
-)
+from spark_repl.runtime.retry import CONFLICTS_MAX, Retries, Retry, disk_full, number_of, temporary
 
 
 class Clock(threading.Event):
@@ -148,7 +143,11 @@ def test_numbers_are_mysqls_or_the_systems(error, number):
 
 
 def test_a_jvm_that_has_ended_is_not_tried_again(monkeypatch):
-    monkeypatch.setattr(retry, "jvm_end", lambda error: JvmEndedError("Spark's JVM has ended"))
+    with socket.create_server(("127.0.0.1", 0)) as port:  # nobody listens there any more
+        address, number = port.getsockname()
+    parameters = SimpleNamespace(address=address, port=number)
+    gateway = SimpleNamespace(gateway_parameters=parameters)
+    monkeypatch.setattr(SparkContext, "_gateway", gateway)
     clock = Clock()
     with pytest.raises(JvmEndedError):
         Retries(10, clock, lambda *_: None).run(failing(1, ConnectionRefusedError()))

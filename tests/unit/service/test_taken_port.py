@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 
 import pytest
@@ -12,7 +13,7 @@ from spark_repl.service import following
 
 
 def test_before_a_first_copy_begins(tmp_path, monkeypatch):
-    monkeypatch.setattr(following, "_at_signals", lambda do: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         values = {
             "source": {"port": 1},

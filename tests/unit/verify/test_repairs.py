@@ -20,10 +20,10 @@ from spark_repl.write.staged_rows import key_digests
 RANGES = ("WHERE `b` <= 9", "WHERE `b` > 9 AND `b` <= 20", "WHERE `b` > 20")
 
 
-def check(create: str = "CREATE TABLE t.a (v INT, b INT, c INT, PRIMARY KEY (b, c))") -> TableCheck:
+def check(create: str = "CREATE TABLE t.a (v INT, b INT, c INT, PRIMARY KEY (b, c))") -> Check:
     definition = classify(create, "t").definition
     assert definition is not None
-    return TableCheck(Config(), definition, RANGES, "")
+    return Check(Config(), definition, RANGES, "")
 
 
 def rows(one: TableCheck, *values: tuple[int, int, int]) -> pa.Table:
@@ -45,13 +45,21 @@ def named(one: TableCheck, where: list[int], *values: tuple[int, int, int]) -> p
     return made
 
 
-def test_keys_and_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+class Check(TableCheck):
+    """A check whose target has the rows ``here``."""
+
+    here: Any = ()
+
+    def target_rows(self, *_: Any) -> Any:
+        return self.here
+
+
+def test_keys_and_where_they_are() -> None:
     """Two that the target has, one that it lacks; one that no range is known of, asked by value."""
     one = check()
     made = named(one, [0, 2, -1], (1, 5, 1), (1, 30, 2), (1, 7, 3))
     one._asked = ("7",)
-    here: dict[str, Any] = {"target_rows": lambda keys, at: [made.slice(1, 1), made.slice(2, 1)]}
-    monkeypatch.setattr(TableCheck, "target_rows", lambda self, *args: here["target_rows"](*args))
+    one.here = [made.slice(1, 1), made.slice(2, 1)]
     found = repairs_of(one)
     assert isinstance(found, RepairRequest)
     assert found.wheres == (RANGES[0], RANGES[2], "WHERE `b` IN (7)")

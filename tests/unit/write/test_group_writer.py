@@ -37,13 +37,17 @@ def test_rows_of_a_file_that_are_marked() -> None:
     assert direct._marked(BitMap(), rows).tolist() == [False] * 3, "a vector of others may be empty"
 
 
-def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+class Unfitting(MissingValues):
+    """No row's diffs fit."""
+
+    def patch(self, rows: pa.Table, definition: Any) -> tuple[pa.Table, list[int]]:
+        return rows, [0, 1]
+
+
+def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there() -> None:
     """Row 0 is whole by the group's own images; row 1 lacks the target's, which has none."""
     rows = pa.table({"id": [7, 8]})
-    missing = MissingValues({0: np.array([False, True])}, np.array([-1, 1]))
-    monkeypatch.setattr(MissingValues, "patch", lambda self, rows, definition: (rows, [0, 1]))
+    missing = Unfitting({0: np.array([False, True])}, np.array([-1, 1]))
     task: Any = SimpleNamespace(
         table="t.a", key=(0,), columns=Columns.of(schema_json(rows.schema)), definition=None
     )

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_repl.write import missing_values as module
 from spark_repl.write.missing_values import MissingValues, bits
+from tests.support.json_binary import item
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 9, 16, 17])
@@ -21,10 +21,10 @@ def test_which_columns_an_image_holds(columns: int) -> None:
     assert bits(held, columns).tolist() == want.tolist()
 
 
-def test_a_document_that_its_diffs_do_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_its_diffs_do_not_fit_is_named() -> None:
     """Rows 0 and 2 have diffs, of which the second's do not fit."""
-    monkeypatch.setattr(module, "_patched", lambda documents, diffs: ["[1, 2]", None])
-    missing = MissingValues({}, np.zeros(3, np.int64), {1: {2: b"q", 0: b"p"}})
+    added, gone = b"\x01\x04$[1]\x09" + item(2), b"\x02\x03$.x"
+    missing = MissingValues({}, np.zeros(3, np.int64), {1: {2: gone, 0: added}})
     rows = pa.table({"0": [1, 2, 3], "1": ["[1]", "[2]", "[3]"]})
     definition: Any = None
     patched, bad = missing.patch(rows, definition)

@@ -11,50 +11,61 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from spark_repl.config import Target
+from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
-from spark_repl.errors import TargetError
-from spark_repl.write import upkeep as module
+from spark_repl.control.replaced import touch
+from spark_repl.errors import ConcurrentChangeError, TargetError
+from spark_repl.gtid import GtidSet
 from spark_repl.write.compaction import Compacted
 from spark_repl.write.table import LiveFiles
+from spark_repl.write.tending import Tending
 from spark_repl.write.upkeep import Upkeep
+from spark_repl.write.written import LiveFile
 
 WAIT_S = 10
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """``upkeep`` of the tables t.a and t.b, and ``seen``: those that it looked after."""
-    monkeypatch.setattr(module.checkpoint, "write_if_due", lambda *_: None)
-    clean_log = Upkeep._clean_log
-    monkeypatch.setattr(Upkeep, "_clean_log", lambda *_: None)
-    tracking, seen = MagicMock(), list[str]()
+def made(tmp_path: Path) -> Any:
+    """``upkeep`` of the tables t.a and t.b, which tells ``tended`` of them; ``tending``, and
+    ``seen``: the folders in which it has removed files."""
+    tracking, seen, tended = MagicMock(), list[str](), list[Any]()
     tracking.layout = Layout(str(tmp_path))
     tracking.control.prune.return_value = False
     tracking.control.rows.return_value = tracking.control.cuts.return_value = []
     tracking.control.last_cut.return_value = None
     tracking.tables = {f"t.{name}": MagicMock(path=f"t/{name}") for name in "ab"}
+    for table in tracking.tables.values():
+        table.snapshot = MagicMock(version=1, folder=str(tmp_path / table.path))
+    tracking.commits.live.return_value = LiveFiles(1, {}, object())
     tracking.delta.vacuum.side_effect = lambda folder, spared: seen.append(folder)
     keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}
     target: Any = SimpleNamespace(**asdict(Target()) | keys)
-    upkeep = Upkeep(tracking, MagicMock(), target, compaction=False)
-    return SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target, seen=seen,
-                           clean_log=clean_log)  # fmt: skip
+    upkeep = Upkeep(tracking, target, lambda table: made.tend(table), tended.append)
+    made = SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target, seen=seen)
+    made.tend, made.tended = tended.append, tended
+    made.tending = Tending(tracking, MagicMock(), target, compaction=False)
+    return made
 
 
 def test_vacuum_comes_behind_a_sync(made: Any) -> None:
     """What takes the place of the files that it removes is on the disk."""
     calls = made.tracking.mock_calls
-    made.upkeep._vacuum(made.tracking.tables["t.a"])
+    made.tending._vacuum(made.tracking.tables["t.a"])
     names = [str(call).partition("(")[0] for call in calls]
     sync, vacuum = (names.index(f"call.{name}") for name in ("settle.durable.sync", "delta.vacuum"))
     assert sync < vacuum
     made.tracking.settle.durable.sync.side_effect = OSError
     made.seen.clear()
     with pytest.raises(OSError):
-        made.upkeep._vacuum(made.tracking.tables["t.a"])
+        made.tending._vacuum(made.tracking.tables["t.a"])
     assert not made.seen
 
 
@@ -62,12 +73,12 @@ def vacuumed(made: Any, hours_ago: float) -> bool:
     """Whether a table is that was vacuumed so long ago."""
     noted = made.tracking.layout.vacuumed("t/a")
     os.utime(noted, (0, time.time() - 3600 * hours_ago))
-    made.upkeep._tend(made.tracking.tables["t.a"])
+    made.tending.tend(made.tracking.tables["t.a"])
     return bool(made.seen)
 
 
 def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
-    made.upkeep._tend(made.tracking.tables["t.a"])
+    made.tending.tend(made.tracking.tables["t.a"])
     assert not made.seen, "a new table has nothing to remove"
     made.tracking.tables["t.a"].folder = made.tracking.layout.table("t/a")
     indexes = [
@@ -79,52 +90,62 @@ def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
         index.touch()
     assert not vacuumed(made, 1.9) and all(index.exists() for index in indexes)
     assert vacuumed(made, 2.1) and not any(index.exists() for index in indexes)
-    made.upkeep._tend(made.tracking.tables["t.a"])
+    made.tending.tend(made.tracking.tables["t.a"])
     assert len(made.seen) == 1, "not again that soon"
     made.target.vacuum_hours = 0
     vacuumed(made, 99)
     assert len(made.seen) == 1
 
 
-def test_replaced_tables_go_when_cuts_were_pruned(
-    made: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = list[int]()
-    monkeypatch.setattr(module, "remove_replaced", lambda *found: asked.append(found[2]) or [])
-    for prunes, hours in ((False, 2), (True, 0), (True, 2)):
-        made.tracking.control.prune.return_value, made.target.vacuum_hours = prunes, hours
+class Pruned(Control):
+    """A control table of which rows went, where it says so."""
+
+    prunes = False
+
+    def prune(self, *_: object) -> bool:
+        return self.prunes
+
+
+def test_replaced_tables_go_when_cuts_were_pruned(made: Any, tmp_path: Path) -> None:
+    """An hour after they were seen to be replaced, as long as cuts are kept; with VACUUM alone."""
+    made.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
+    control.claim()
+    record_copy(control, Copy(GtidSet(), {}, {"t.a": "t/a@2"}, error="it is gone"))
+    folder, noted = tmp_path / "t/a@2", made.tracking.layout.replaced("t/a@2")
+    folder.mkdir(parents=True)
+    touch(noted)
+    cases = [(False, 2, 3700), (True, 0, 3700), (True, 2, 3500), (True, 2, 3700)]
+    for control.prunes, made.target.vacuum_hours, ago_s in cases:
+        assert folder.exists()
+        os.utime(noted, (0, time.time() - ago_s))
         made.upkeep._changed = {"t.a"}
         made.upkeep._work()
-    assert asked == [1]
+    assert not folder.exists() and made.tended.count("t/a@2") == 1
 
 
 @pytest.mark.parametrize("error", [TargetError("storage"), OSError("storage"), ValueError("a bug")])
-def test_what_fails_in_one_table_is_put_off(
-    made: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_what_fails_in_one_table_is_put_off(made: Any, error: Exception) -> None:
     done = list[str]()
 
-    def one(self: Upkeep, table: Any) -> None:
+    def one(table: Any) -> None:
         done.append(table.path)
         raise error
 
-    monkeypatch.setattr(Upkeep, "_tend", one)
+    made.tend = one
     made.upkeep._changed = {"t.a", "t.b", "t.gone"}
     made.upkeep._work()
     assert sorted(done) == ["t/a", "t/b"]
 
 
-def test_one_thread_looks_after_all_until_it_is_closed(
-    made: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_thread_looks_after_all_until_it_is_closed(made: Any) -> None:
     began, go, done = threading.Event(), threading.Event(), list[str]()
 
-    def one(self: Upkeep, table: Any) -> None:
+    def one(table: Any) -> None:
         began.set()
         assert go.wait(WAIT_S)
         done.append(table.path)
 
-    monkeypatch.setattr(Upkeep, "_tend", one)
+    made.tend = one
     upkeep: Upkeep = made.upkeep
     upkeep.look([])
     assert not upkeep._working
@@ -143,9 +164,8 @@ def test_one_thread_looks_after_all_until_it_is_closed(
     assert done == ["t/a"]
 
 
-def test_it_looks_again_at_what_changes_later(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = list[str]()
-    monkeypatch.setattr(Upkeep, "_tend", lambda self, table: done.append(table.path))
+def test_it_looks_again_at_what_changes_later(made: Any) -> None:
+    done = made.tended
     for number in range(1, 4):
         made.upkeep.look(["t.a"])
         deadline = time.monotonic() + WAIT_S
@@ -155,64 +175,70 @@ def test_it_looks_again_at_what_changes_later(made: Any, monkeypatch: pytest.Mon
     made.upkeep.close()
 
 
-def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(
-    made: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(made: Any, tmp_path: Path) -> None:
     """Others have committed since it was planned, or positions were read anew."""
-    actions = [{"remove": {"path": "old"}}, {"add": {"path": "new"}}]
-    checked = list[list[str]]()
-    monkeypatch.setattr(module, "actions_of", lambda *_, **__: actions)
-    monkeypatch.setattr(module, "check_files", lambda _, paths: checked.append(paths))
-    table, done, origin = made.tracking.tables["t.a"], Compacted((), (0,), None), object()
-    table.name = "t.a"
-    made.tracking.commits.live.return_value = LiveFiles(4, {}, origin)
-    assert made.upkeep._rewrites(table, LiveFiles(3, {}, origin), [done]) == actions
-    assert checked == [["new"]]
-    assert made.upkeep._rewrites(table, LiveFiles(4, {}, object()), [done]) == []
+    old = {"path": "old", "size": 1, "partitionValues": {}, "modificationTime": 0}
+    done = Compacted((LiveFile("old", None),), (0, 1), {"path": "new", "size": 1})
+    table, origin = made.tracking.tables["t.a"], object()
+    table.name, table.folder, table.has_vectors = "t.a", str(tmp_path), True
+
+    def rewrites(planned: Any) -> list[str]:
+        live = LiveFiles(4, {"old": old}, origin)
+        made.tracking.commits.live.return_value = live
+        found = made.tending._rewrites(table, LiveFiles(3, {}, planned), [done])
+        return [kind for action in found for kind in action]
+
+    with pytest.raises(ConcurrentChangeError, match="new is gone"):
+        rewrites(origin)
+    (tmp_path / "new").touch()
+    assert rewrites(origin) == ["remove", "add"]
+    assert rewrites(object()) == []
     made.tracking.tables["t.a"] = MagicMock()
-    assert made.upkeep._rewrites(table, LiveFiles(3, {}, origin), [done]) == []
+    assert rewrites(origin) == []
 
 
 @pytest.mark.parametrize(("enough", "tracked", "compacts"), [(2, 0, 1), (2, 1, 0), (0, 0, 0)])
 def test_rows_that_keep_an_id_are_not_moved(
-    made: Any, monkeypatch: pytest.MonkeyPatch, enough: int, tracked: int, compacts: int
+    made: Any, enough: int, tracked: int, compacts: int
 ) -> None:
-    done = list[Any]()
-    monkeypatch.setattr(Upkeep, "_compact", lambda self, table: done.append(table))
-    made.upkeep._enough = enough
+    made.target.compact_files = enough
     table = made.tracking.tables["t.a"]
     table.snapshot.has = lambda name: bool(tracked) and name == "delta.enableRowTracking"
-    made.upkeep._tend(table)
-    assert len(done) == compacts
+    Tending(made.tracking, MagicMock(), made.target, compaction=True).tend(table)
+    assert made.tracking.commits.live.call_count == compacts
 
 
 @pytest.mark.parametrize(("compaction", "compacts"), [(True, 1), (False, 0)])
 def test_a_writer_without_compaction_of_its_own_has_none(
-    made: Any, monkeypatch: pytest.MonkeyPatch, compaction: bool, compacts: int
+    made: Any, compaction: bool, compacts: int
 ) -> None:
-    done = list[Any]()
-    monkeypatch.setattr(Upkeep, "_compact", lambda self, table: done.append(table))
     made.target.compact_files = 4
     table = made.tracking.tables["t.a"]
     table.snapshot.has = lambda name: False
-    Upkeep(made.tracking, MagicMock(), made.target, compaction=compaction)._tend(table)
-    assert len(done) == compacts
+    Tending(made.tracking, MagicMock(), made.target, compaction=compaction).tend(table)
+    assert made.tracking.commits.live.call_count == compacts
 
 
-def test_commits_are_removed_each_time_so_many_have_come(
-    made: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    removed = list[tuple[str, float]]()
-    monkeypatch.setattr(Upkeep, "_clean_log", made.clean_log)
-    monkeypatch.setattr(
-        module, "remove_commits", lambda folder, *_, before, **__: removed.append((folder, before))
-    )
-    table, due = made.tracking.tables["t.a"], list[int]()
+def test_commits_are_removed_each_time_so_many_have_come(made: Any, tmp_path: Path) -> None:
+    """Those that are older than the hours that commits are kept."""
+    table, left = made.tracking.tables["t.a"], list[int]()
+    table.folder = str(tmp_path / "t" / "a")
+    made.target.commit_retention_hours = 30
+    control = made.tracking.control = Control(made.tracking.layout.control)
+    control.claim()
     for version in (499, 500, 999, 1000):
+        written, log = pa.table({"id": [version]}), Path(table.folder, "_delta_log")
+        for _ in range(3):
+            write_deltalake(table.folder, written, mode="append")
+        DeltaTable(table.folder).create_checkpoint()
+        for path in sorted(log.glob("0*.json"))[:-2]:
+            os.utime(path, (0, time.time() - 3600 * 31))
+        for path in sorted(log.glob("0*.json"))[-2:]:
+            os.utime(path, (0, time.time() - 3600 * 29))
+        newest = DeltaTable(table.folder).version()
+        control.publish(Cut(version, "", "log", {}, {"t.a": TableVersion("t/a", newest, "m", 1)}))
         table.snapshot.version = version
-        made.upkeep._tend(table)
-        due.append(len(removed))
-    assert due == [0, 1, 1, 2]
-    hours = made.target.commit_retention_hours
-    assert {folder for folder, _ in removed} == {table.folder}
-    assert removed[-1][1] == pytest.approx(time.time() - 3600 * max(hours, 1), abs=60)
+        made.tending.tend(table)
+        left.append(len(list(log.glob("0*.json"))))
+    # What cuts name stays, and what a checkpoint needs; of cuts of the last minute nothing is known.
+    assert left == [3, 6 - 2, 4 + 3, 7 + 3 - 2]

@@ -1,4 +1,4 @@
-"""RowFault: a row change that doesn't fit the target, in MySQL's words and numbers."""
+"""A row change that doesn't fit the target, in MySQL's words and numbers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from .written import Violation
 
 
-class RowFault(RowError):
-    """A row change that doesn't fit; ``position`` is that of its transaction."""
-
-
-def row_fault(violation: Violation, table: Table) -> RowFault:
+def row_error(violation: Violation, table: Table) -> RowError:
     """The error for a violation in ``table``, with MySQL's message and number."""
     hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
     if violation.number == CANNOT_APPLY:
@@ -36,6 +32,6 @@ def row_fault(violation: Violation, table: Table) -> RowFault:
             message += "; the table is incomplete: it was not created in this log"
             hint = "apply the log from the table's creation on; " + hint
     position = RelayPosition.unpack(violation.position)
-    return RowFault(
+    return RowError(
         message, number=violation.number, position=position, table=table.name, hint=hint
     )

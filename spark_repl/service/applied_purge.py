@@ -1,0 +1,114 @@
+"""Purging what was applied: files of the relay log that every table has passed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..control.control import Control
+from ..control.copies import standing
+from ..control.history import recorded
+from ..control.layout import Layout
+from ..control.settle import Settle
+from ..errors import ConfigError, LogError
+from ..position import OFFSET_BITS
+from ..receiver.purge import Purged, deciding, purge
+from ..relay.look import look
+from ..runtime.companion import Companion
+from ..runtime.retry import until_stopped
+
+if TYPE_CHECKING:
+    from ..apply.replica import Replica
+    from ..config import Config
+    from ..relay.log import RelayLog
+    from ..runtime.retry import Wait
+    from .supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+Purge = Callable[..., Purged]
+"""``purge_applied``"""
+
+_POLL_S = 0.1
+_PURGE_EVERY_S = 5.0
+
+
+def applied_file(control: Control, relay: RelayLog) -> int:
+    """The number of the file where the applier stands: those before are not needed any more.
+
+    0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
+    """
+    cut = standing(control).needed
+    if cut is None:
+        return 0
+    for known in recorded(control):
+        number = (cut.position >> OFFSET_BITS) - known.base
+        if known.log_id == cut.log_id and relay.holds(number):
+            same = known.fingerprints.get(number) == relay.fingerprint(number)
+            return number if same else 0
+    return 0
+
+
+def purge_applied(
+    config: Config, control: Control | None = None, settle: Callable[[], None] | None = None
+) -> Purged:
+    """Removes relay log files that every table has passed, when ``settle`` has made durable what
+    the tables have. Both are the applier's, which has read the control table's rows already; None:
+    of this call's own. Raises ConfigError where no receiver writes, OSError when a table can't be
+    made durable: then nothing is removed."""
+    control = control or Control(Layout(config.target.path).control, config.channel)
+    folder = Path(config.relay.path)
+    if settle is None:
+        settle = Settle(control, Layout(config.target.path))
+    with deciding(folder):
+        relay, keep_from = look(config.relay.path, partial(applied_file, control))
+        if relay.files[0].number < keep_from:
+            settle()
+        return purge(folder, keep_from)
+
+
+def watch(
+    receiver: Supervisor,
+    applier: Replica,
+    *,
+    purge: Purge = purge_applied,
+    wait: Wait = until_stopped,
+) -> Companion:
+    """Ends the following when the receiver has given up; has what was applied purged."""
+    purged, warned = time.monotonic(), ""
+
+    def turn() -> bool:
+        nonlocal purged, warned
+        if receiver.error is not None:
+            applier.stop()
+            return False
+        if time.monotonic() - purged > _PURGE_EVERY_S:
+            tracking = applier.tracking
+            now = partial(purge, receiver.config, tracking.control, tracking.settle)
+            warned = _say_purged(now, warned)
+            purged = time.monotonic()
+        return True
+
+    attempts = receiver.config.apply.transaction_retries
+    return Companion(
+        "watch over the receiver", turn, applier.fail, pause_s=_POLL_S, attempts=attempts,
+        wait=wait,
+    )  # fmt: skip
+
+
+def _say_purged(purge: Callable[[], Purged], said: str) -> str:
+    """What was warned of; ``said``: what was before, which is not said again."""
+    try:
+        purged = purge()
+    except (LogError, ConfigError) as error:  # the receiver is beginning a new log
+        log.info("nothing purged: %s", error)
+        return said
+    if purged.files:
+        log.info("purged %s to %s, %d bytes", purged.files[0], purged.files[-1], purged.bytes)
+    if purged.warning and purged.warning != said:
+        log.warning("%s", purged.warning)
+    return purged.warning

@@ -1,0 +1,165 @@
+"""Tending: what one table needs besides its rows.
+
+Fewer and fuller data files (write/compaction), Delta's checkpoints off the commit path
+(delta/checkpoint), and VACUUM, which also removes what attempts that died have left.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..control.replaced import touch
+from ..control.retention import Retention
+from ..crash_points import reach
+from ..delta import checkpoint
+from ..delta.log_cleanup import remove_commits
+from .commit import check_files
+from .compaction import Compacted, CompactTask, actions_of, choose, compact
+from .discard import discard
+from .key_index import KeyIndex
+from .key_segments import forget_gone
+from .promised import Promised, files_of
+from .written import LiveFile
+
+if TYPE_CHECKING:
+    from ..config import Target
+    from ..runtime.workers import Workers
+    from .table import LiveFiles, Table
+    from .tracking import Tracking
+
+log = logging.getLogger(__name__)
+
+_READ_AGAIN_S = 60
+_CLEAN_EVERY = 500
+"""commits of a table after which its log is looked at: to list it takes the longer the larger it
+is"""
+
+
+class Tending:
+    """``tend`` is one thread's, beside the groups."""
+
+    def __init__(
+        self, tracking: Tracking, workers: Workers, target: Target, *, compaction: bool
+    ) -> None:
+        self.tracking, self.commits = tracking, tracking.commits
+        self.workers, self.target = workers, target
+        self._retention = Retention.of(target)
+        self._enough = target.compact_files if compaction else 0
+        self._cleaned: dict[str, int] = {}  # path -> version
+        self._read: tuple[float, Promised] | None = None  # when, and what
+
+    def forget(self, path: str) -> None:
+        """There is no table any more at the path."""
+        self._cleaned.pop(path, None)
+
+    def tend(self, table: Table) -> None:
+        """Does what is due. Raises OSError, SparkReplError."""
+        durable = self.tracking.settle.durable
+        checkpoint.write_if_due(self.tracking.delta, table.snapshot, durable)
+        # What is only moved keeps its row id, which this compaction can't write down.
+        if self._enough and not table.snapshot.has("delta.enableRowTracking"):
+            self._compact(table)
+        if self._vacuum_due(table):
+            self._vacuum(table)
+        self._clean_log(table)
+
+    def _clean_log(self, table: Table) -> None:
+        """Removes commits that no promise needs, once so many have come."""
+        version = table.snapshot.version
+        if version - self._cleaned.get(table.path, 0) < _CLEAN_EVERY:
+            return
+        promised = self._promised()
+        self.tracking.control.check_owner()  # else another one publishes cuts that these are not
+        hours = max(self.target.commit_retention_hours, self._retention.every)
+        removed = remove_commits(
+            table.folder,
+            self.tracking.settle.durable,
+            before=time.time() - 3600 * hours,
+            keep=promised.kept.get(table.path, ()),
+            begin=promised.begin.get(table.path, 0),
+        )
+        self._cleaned[table.path] = version
+        log.info("%s: %d commits were removed from its log", table.name, removed)
+
+    def _promised(self) -> Promised:
+        """What was promised a minute ago or later: thousands of cuts are read for it, and a later
+        cut names no version that an earlier one's table has left behind."""
+        read_at, promised = self._read or (0.0, None)
+        if promised is None or time.monotonic() - read_at > _READ_AGAIN_S:
+            read_at, promised = time.monotonic(), Promised(self.tracking.control)
+            self._read = read_at, promised
+        return promised
+
+    def _compact(self, table: Table) -> None:
+        with table.lock:
+            planned = self.commits.live(table)
+        live = planned.adds
+        keys, tasks, size = self.tracking.key_folder(table), [], 0
+        for paths in choose(table.folder, live, self._enough):
+            files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
+            tasks.append(CompactTask.of(table, keys, files))
+            size += sum(int(live[path]["size"]) for path in paths)
+        if not tasks:
+            return
+        rewrites = self.workers.run(compact, tasks, here=self.workers.is_small(file_bytes=size))
+        reach("compacted")
+        with table.lock:
+            self._replace(table, planned, rewrites)
+        reach("after_compaction")
+
+    def _replace(self, table: Table, planned: LiveFiles, done: list[Compacted]) -> None:
+        """Commits the rewrites between two groups, as one. The new files that no version names are
+        removed, if it is sure that none ever will: a rewrite whose answer was lost is in the log,
+        and ``discard`` reads it there."""
+        new_paths = [compacted.add["path"] for compacted in done if compacted.add is not None]
+        tried_behind = None
+        try:
+            actions = self._rewrites(table, planned, done)
+            if actions:
+                tried_behind = table.snapshot.version
+                self.commits.rewritten(table, actions)
+                folded = sum("remove" in action for action in actions)
+                log.info("%s: %d files were folded", table.name, folded)
+        finally:
+            discard(table.folder, new_paths, tried_behind=tried_behind)
+
+    def _rewrites(
+        self, table: Table, planned: LiveFiles, done: list[Compacted]
+    ) -> list[dict[str, Any]]:
+        """The commit's actions; none where others have changed the table since the plan, so that
+        its rows may lie anywhere. Raises ConcurrentChangeError when a new file is gone."""
+        live = self.commits.live(table)
+        if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
+            return []
+        vectors = table.has_vectors
+        parts = [
+            actions_of(compacted, table.folder, live.adds, vectors=vectors) for compacted in done
+        ]
+        actions = [action for part in parts for action in part]
+        check_files(table, sorted(a["add"]["path"] for a in actions if "add" in a))
+        return actions
+
+    def _vacuum_due(self, table: Table) -> bool:
+        if not self.target.vacuum_hours:
+            return False
+        path = self.tracking.layout.vacuumed(table.path)
+        try:
+            return time.time() - os.path.getmtime(path) > 3600 * self.target.vacuum_hours
+        except FileNotFoundError:  # a new table has nothing to remove
+            touch(path)
+            return False
+
+    def _vacuum(self, table: Table) -> None:
+        """Removes files that no version within the table's retention needs, and their indexes."""
+        self.tracking.settle.durable.sync(table.folder)
+        pinned = Promised(self.tracking.control).pinned.get(table.path, ())
+        self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))
+        keys = self.tracking.layout.keys(table.path)
+        # Of the key, and of columns that foreign keys are looked for by.
+        for name in os.listdir(keys) if os.path.isdir(keys) else ():
+            forget_gone(os.path.join(keys, name), table.folder)
+            KeyIndex(os.path.join(keys, name), table.folder, []).forget_gone()
+        touch(self.tracking.layout.vacuumed(table.path))
