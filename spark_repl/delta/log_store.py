@@ -16,6 +16,8 @@ from py4j.protocol import Py4JError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark.sql import SparkSession
+
 log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).with_name("java")
@@ -26,22 +28,26 @@ _BESIDE = f"{PACKAGE}.HDFSLogStore"
 _OF_ALL, _OF_FILES = "spark.delta.logStore.class", "spark.delta.logStore.file.impl"
 
 
-def install(jvm: Any) -> bool:
+def install(spark: SparkSession) -> bool:
     """Has Delta open logs of local disks by our log store from now on, in all sessions of this JVM;
     not where somebody has chosen one. Returns whether it does."""
+    try:
+        return _installed(spark._jvm)
+    except (Py4JError, AttributeError, TypeError, OSError) as error:
+        # No JVM of ours to ask, another Java, or another make of Delta.
+        log.info("logs are listed by Delta's own log store: %s", error)
+        return False
+
+
+def _installed(jvm: Any) -> bool:
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
     if conf.contains(_OF_ALL) or conf.contains(_OF_FILES):
         return bool(conf.get(_OF_FILES, "") == STORE)
-    try:
-        if not is_defined(jvm, STORE):
-            define(jvm, _BESIDE, {name: compiled(name) for name in (STATUSES, STORE)})
-        if not is_defined(jvm, STORE):
-            return False
-    except (Py4JError, TypeError, OSError) as error:  # another Java, or another make of Delta
-        log.info("logs are listed by Delta's own log store: %s", error)
-        return False
-    conf.set(_OF_FILES, STORE)
-    return True
+    if not is_defined(jvm, STORE):
+        define(jvm, _BESIDE, {name: compiled(name) for name in (STATUSES, STORE)})
+    if is_defined(jvm, STORE):
+        conf.set(_OF_FILES, STORE)
+    return bool(conf.contains(_OF_FILES))
 
 
 def compiled(name: str) -> bytes:
