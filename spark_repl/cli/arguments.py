@@ -291,7 +291,7 @@ def _bench(commands: Commands) -> None:
         "--rows", type=int, default=0, metavar="N", help="and a table of N rows written anew"
     )
     _options(ddl, ("--workers",), default=Apply().workers)
-    endurance = kinds.add("endurance", "a group's cost on a target that is hours or weeks old")
+    endurance = kinds.add("endurance", "what a target that is hours or weeks old costs")
     _options(endurance, ("--relay",), required=True)
     _options(endurance, ("--workers",), default=Apply().workers)
     endurance.add_argument("--prepared", required=True, metavar="POSITION", help="see bench apply")

@@ -161,10 +161,11 @@ def cut(
     """All tables below ``target`` at one point: the newest, one that was pinned by a name, the last
     one that was published by a time, or the first that holds a GTID set. ``quarantined``: whether
     its tables in quarantine may be read, too, as they were before."""
+    from ..delta import log_store, s3a  # and py4j with them, which looking at cuts does without
+
     layout = Layout(target)
     if is_remote(layout.target):
-        from ..delta import s3a  # and py4j with it, which looking at cuts does without
-
         s3a.check(spark._jvm)
+    log_store.install(spark)
     chosen = find_cut(Control(layout.control), at)
     return CutReader(spark, layout, chosen, quarantined=quarantined)

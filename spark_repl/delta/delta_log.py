@@ -62,7 +62,7 @@ class DeltaLog(TableLog):
         self._jvm = jvm
         self._package = jvm.org.apache.spark.sql.delta
         _check_release(jvm)
-        log_store.install(jvm)
+        log_store.install(spark)
         self._ready = False  # for object stores
         self._none = jvm.scala.Option.empty()
         self._classes: dict[str, Any] = {}  # Java's, of each kind of action

@@ -8,6 +8,7 @@ all or nothing of a stretch of time.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -36,8 +37,8 @@ _DIGITS = 20
 
 class _Log:
     """What lies in a table's log: versions by kind (commits, checksums, and checkpoints of one
-    file), ascending, and names of parts. When a file was written is asked of few: the names of a
-    day's commits are read in 0.1 s, their times in ten times as long."""
+    file), ascending, and names of parts. When a file was written is asked of few: it takes ten
+    times as long as to read its name."""
 
     def __init__(self, folder: str) -> None:
         self.folder, self._path = folder, os.path.join(folder, "_delta_log")
@@ -47,7 +48,7 @@ class _Log:
             number, kind = name[:_DIGITS], name[_DIGITS + 1 :]
             if kind in numbers and len(number) == _DIGITS and number.isdigit():
                 numbers[kind].append(int(number))
-        self.versions = {kind: sorted(found) for kind, found in numbers.items()}
+        self.versions = {kind: sorted(versions) for kind, versions in numbers.items()}
 
     def path(self, version: int, kind: str) -> str:
         return os.path.join(self._path, _name(version, kind))
@@ -67,8 +68,13 @@ class _Log:
         return list(takewhile(lambda v: self.is_older(v, kind, than), self.versions[kind]))
 
     def _at(self, name: str) -> float:
+        """When a file was written; one that is gone meanwhile, as a commit's part is, counts as
+        young."""
         at = self._times[name]
-        return modified(os.path.join(self._path, name)) if at is None else at
+        try:
+            return modified(os.path.join(self._path, name)) if at is None else at
+        except FileNotFoundError:
+            return math.inf
 
 
 def _name(version: int, kind: str) -> str:

@@ -8,9 +8,15 @@ process has written meanwhile; ours gives the name by a hard link, which one wri
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import TYPE_CHECKING, Any
 
 from ..runtime import java_classes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 PACKAGE = "io.delta.storage"
 STORE, STATUSES = f"{PACKAGE}.SparkReplLogStore", f"{PACKAGE}.SparkReplStatuses"
@@ -19,13 +25,20 @@ _BESIDE = f"{PACKAGE}.HDFSLogStore"
 _OF_ALL, _OF_FILES = "spark.delta.logStore.class", "spark.delta.logStore.file.impl"
 
 
-def install(jvm: Any) -> bool:
+def install(spark: SparkSession) -> bool:
     """Has Delta open logs of local disks by our log store from now on, in all sessions of this JVM;
     not where somebody has chosen one. Returns whether it does."""
+    try:
+        return _installed(spark._jvm)
+    except java_classes.UNAVAILABLE as error:
+        log.info("logs of local disks go through Delta's own log store: %s", error)
+        return False
+
+
+def _installed(jvm: Any) -> bool:
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
     if conf.contains(_OF_ALL) or conf.contains(_OF_FILES):
         return bool(conf.get(_OF_FILES, "") == STORE)
-    if not java_classes.ensure(jvm, _BESIDE, STATUSES, STORE):
-        return False
-    conf.set(_OF_FILES, STORE)
-    return True
+    if java_classes.ensure(jvm, _BESIDE, STATUSES, STORE):
+        conf.set(_OF_FILES, STORE)
+    return bool(conf.contains(_OF_FILES))

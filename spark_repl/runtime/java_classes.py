@@ -7,28 +7,24 @@ setting before the JVM starts, so they are there in a session that somebody else
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 
-log = logging.getLogger(__name__)
-
 FOLDER = Path(__file__).with_name("java")
+UNAVAILABLE = (Py4JError, AttributeError, TypeError, OSError)
+"""no JVM that may be asked (Spark Connect), another Java, another make of Delta: whoever meets them
+does without the class"""
 
 
 def ensure(jvm: Any, beside: str, *names: str) -> bool:
     """Has classes of ours in the package and the class loader of the one ``beside`` them, each
-    behind those that it extends or makes; there already or now. False: it can't be done in this
-    JVM, which works on without them."""
-    try:
-        if not is_defined(jvm, beside, names[-1]):
-            define(jvm, beside, *(compiled(name) for name in names))
-        return is_defined(jvm, beside, names[-1])
-    except (Py4JError, TypeError, OSError) as error:  # another Java, or a client without a JVM
-        log.info("%s is done without: %s", names[-1], error)
-        return False
+    behind those that it extends or makes; there already or now. Raises one of ``UNAVAILABLE`` where
+    that can't be done."""
+    if not is_defined(jvm, beside, names[-1]):
+        define(jvm, beside, *(compiled(name) for name in names))
+    return is_defined(jvm, beside, names[-1])
 
 
 def compiled(name: str) -> bytes:

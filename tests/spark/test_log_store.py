@@ -163,7 +163,7 @@ def test_of_an_old_log_few_files_are_looked_at(
     assert 5 <= asked(jvm) < 50
 
 
-def test_somebodys_own_choice_stays(jvm: Any) -> None:
+def test_somebodys_own_choice_stays(spark: SparkSession, jvm: Any) -> None:
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
     key = "spark.delta.logStore.file.impl"
     assert conf.get(key) == log_store.STORE
@@ -171,8 +171,13 @@ def test_somebodys_own_choice_stays(jvm: Any) -> None:
         conf.remove(key)
         conf.set(mine, "io.delta.storage.HDFSLogStore")
         try:
-            assert not log_store.install(jvm)
+            assert not log_store.install(spark)
             assert conf.get(key, "") in ("", "io.delta.storage.HDFSLogStore")
         finally:
             conf.remove(mine)
-            assert log_store.install(jvm) and log_store.install(jvm)
+            assert log_store.install(spark) and log_store.install(spark)
+
+
+def test_without_a_jvm_of_ours_nothing_is_done() -> None:
+    """As with Spark Connect, or where Py4J may not call what it likes."""
+    assert not log_store.install(object())  # type: ignore[arg-type]

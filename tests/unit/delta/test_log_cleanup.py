@@ -135,6 +135,13 @@ def test_few_files_are_asked_when_they_were_written(
     assert len(asked) == 8 + 1 + 1
 
 
+def test_a_part_that_is_gone_meanwhile(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits go on beside the clean-up: theirs is renamed behind the listing."""
+    true, part = log_cleanup.listed, f".{NEWEST + 1:020d}.json.ab.tmp"
+    monkeypatch.setattr(log_cleanup, "listed", lambda path: {**true(path), part: None})
+    assert clean(folder) == 12
+
+
 def test_what_killed_commits_have_left_goes(folder: str) -> None:
     log = Path(folder, "_delta_log")
     names = [".1.json.ab.tmp", "..1.json.ab.tmp.crc", f"{30:020d}.json#1", "_commit_ab.json.tmp"]

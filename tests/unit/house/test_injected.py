@@ -57,6 +57,13 @@ PATCHED: dict[str, dict[str, str]] = {
     "unit/control/test_control.py": {
         "spark_repl.control.tidying.remove_commits": "young commits stay: nothing would be seen"
     },
+    "unit/delta/test_empty_commits.py": {
+        "spark_repl.delta.empty_commits.names": "a listing is what must not be made"
+    },
+    "unit/delta/test_log_cleanup.py": {
+        "spark_repl.delta.log_cleanup.listed": "a part that is renamed behind the listing",
+        "spark_repl.delta.log_cleanup.modified": "how many times are asked for is counted",
+    },
     "unit/copy/test_filtered_copy.py": {
         "spark_repl.copy.chunk.begin_query": "a server's answer without a server"
     },

@@ -240,5 +240,5 @@ def test_commits_are_removed_each_time_so_many_have_come(made: Any, tmp_path: Pa
         table.snapshot.version = version
         made.tending.tend(table)
         left.append(len(list(log.glob("0*.json"))))
-    # What cuts name stays, and what a checkpoint needs; of cuts of the last minute nothing is known.
+    # What cuts name stays, and what a checkpoint needs; a cut of the last minute is not known.
     assert left == [3, 6 - 2, 4 + 3, 7 + 3 - 2]

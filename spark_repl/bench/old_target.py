@@ -1,0 +1,115 @@
+"""Old targets: one that has just been made gets what so many hours of following would have left.
+
+By real entries: commits that Delta and delta-rs read, dated as a load of so many a second would
+have dated them, and cuts of them, as many as the tiers keep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from ..control.control import Control
+from ..control.layout import Layout
+from ..control.retention import Retention
+from ..control.settle import Settle
+from ..delta.delta_table import opened
+from ..delta.log_replay import commit_path, live_files, read_commit
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..control.cut import Cut, TableVersion
+
+
+def make_old(config: Config, hours: int, rate: float) -> int:
+    """Gives each table the commits of so many hours, as far as its log keeps them, and the control
+    table their cuts; returns how many commits a table has got."""
+    layout = Layout(config.target.path)
+    control = Control(layout.control)
+    last = control.last_cut()
+    assert last is not None
+    kept = min(hours, config.target.commit_retention_hours)
+    count = int(kept * 3600 * rate)
+    for version in last.tables.values():
+        _add_commits(layout.table(version.path), version, count, kept * 3600)
+    now, span = datetime.now(UTC), timedelta(hours=kept)
+    ages = [*_promised(Retention.of(config.target), hours, rate), timedelta()]
+    row = control.rows("cut")[-1]
+    shares = [max(0.0, 1 - age / span) if kept else 1.0 for age in ages]
+    cuts = [
+        (now - age, _cut_at(last, int(count * share)))
+        for age, share in zip(ages, shares, strict=True)
+    ]
+    rows = [{**row, "at": at, "detail": cut.to_detail()} for at, cut in cuts]
+    schema = _schema(control.path)
+    write_deltalake(control.path, pa.Table.from_pylist(rows, schema), mode="append")
+    Settle(control, layout)()  # as whoever has followed it so far has done
+    return count
+
+
+def _promised(retention: Retention, hours: int, rate: float) -> list[timedelta]:
+    """How old the cuts are that are kept of so many hours, the oldest first."""
+    tiers = ((retention.every, 1 / rate), (retention.minute, 60.0), (retention.hour, 3600.0))
+    ages = set[float]()
+    for kept, apart in tiers:
+        ages |= {number * apart for number in range(1, int(min(hours, kept) * 3600 / apart) + 1)}
+    return [timedelta(seconds=age) for age in sorted(ages, reverse=True)]
+
+
+def _schema(folder: str) -> pa.Schema:
+    with opened(folder) as table:
+        return pa.schema(table.schema().to_arrow())
+
+
+def _cut_at(last: Cut, behind: int) -> Cut:
+    """A cut whose tables have so many commits behind those of ``last``."""
+    tables = last.tables.items()
+    shown = {name: replace(one, version=one.version + behind) for name, one in tables}
+    return replace(last, tables=shown)
+
+
+def _add_commits(folder: str, table: TableVersion, count: int, seconds: float) -> None:
+    """Commits that leave the table as it is: each names a file of it anew. Those of the last hour
+    have their checksums, as Delta's own have: clean-up leaves them for so long."""
+    text, files = read_commit(folder, table.version), live_files(folder, table.version)
+    assert text is not None and files is not None
+    now, add = time.time(), next(iter(files.values()), None)
+    actions = [action for action in text if "commitInfo" in action or "txn" in action]
+    if add is not None:
+        actions += [{"add": {**add, "dataChange": False}}]
+    entry = "\n".join(json.dumps(action) for action in actions).encode()
+    checksum = _read_if_there(_checksum_path(folder, table.version))
+    for number in range(1, count + 1):
+        version, at = table.version + number, now - seconds * (1 - number / count)
+        _put(commit_path(folder, version), entry, at)
+        if checksum and at > now - 3600:
+            _put(_checksum_path(folder, version), checksum, at)
+    if count:
+        with opened(folder) as opened_table:
+            opened_table.create_checkpoint()
+
+
+def _checksum_path(folder: str, version: int) -> str:
+    return commit_path(folder, version).removesuffix("json") + "crc"
+
+
+def _read_if_there(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+
+
+def _put(path: str, content: bytes, at: float) -> None:
+    """Writes a file as if it were of that time, in seconds."""
+    with open(path, "wb") as file:
+        file.write(content)
+    os.utime(path, (at, at))
