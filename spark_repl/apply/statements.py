@@ -29,6 +29,7 @@ from ..errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.record import Kind
+from ..write.soft_deletes import Truncated, keeps_deleted
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
@@ -101,7 +102,7 @@ class Statements:
         names = [*self._tracking.tables, *self._tracking.waiting]
         statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
-        logged = Logged(statement, query, cut, source, session)
+        logged = Logged(statement, query, cut, source, session, int(record["commit_time"]))
         way, left = self._filtered.take(logged)
         if way is None:
             self._check_copied(left)
@@ -191,6 +192,9 @@ class Statements:
             return Way.NOTHING
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
+        if keeps_deleted(table.at_place):
+            rows = Truncated(table.at_place, cut.group_gtids, logged.committed_us)
+            return self._changes.mark_deleted(table, rows, cut)
         if policy is Policy.IGNORE_DROP:
             log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
             self._tracking.define(table, replace(table.at_place, truncated=True), cut)

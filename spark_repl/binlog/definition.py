@@ -159,6 +159,8 @@ class Column:
     """what the target has instead of the source's values, which are those of ``logged``"""
     compares: int = field(default=0, compare=False)
     """number of the very collation; 0: not known. ``collation`` may be another of its set"""
+    extra: str = ""
+    """what it says of a row's last change, where it is none of the source's (``extra_columns``)"""
 
     @property
     def precision(self) -> int:

@@ -96,7 +96,7 @@ class TableRule:
     mask: tuple[tuple[str, str], ...] = _key((), _masks)
     """(column, mask) pairs"""
     row_filter: str = _key("", rules.ANY)
-    extra_columns: tuple[str, ...] = _key((), _extra, done=((),))
+    extra_columns: tuple[str, ...] = _key((), _extra)
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
     on_error: str = _key("", rules.choice("", "stop", "quarantine"), done=("",))
 

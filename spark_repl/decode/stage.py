@@ -21,9 +21,11 @@ from ..binlog.rows.change_bits import EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
+from ..ddl.extra_columns import deleted_column
 from ..ddl.row_filters import check_row_filter
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
+from .added_columns import changed_by
 from .changes import CHANGE_BITS, EveryTable, certain, chains
 from .filtered_rows import filtered
 from .key_hash import hash_binary
@@ -119,7 +121,7 @@ class _Output:
         if not len(entries):
             return
         entry_positions = positions[images.transaction[entries]]
-        if isinstance(images, PartialImages) or self._asks(name, images, entries):
+        if isinstance(images, PartialImages) or self._singly(name, images, entries):
             self._keep(images, entries, entry_positions)
         else:
             self._fold(images, entries, entry_positions)
@@ -153,6 +155,13 @@ class _Output:
         for at_first, noted in ((seen.referred, self.referred), (seen.cascades, self.cascading)):
             if at_first is not None:
                 noted[name] = min(at_first, noted.get(name, at_first))
+
+    def _singly(self, name: str, images: RowImages, entries: Longs) -> bool:
+        """Whether the change that counts may not be the last one of its key."""
+        if self._asks(name, images, entries):
+            return True
+        target = self.task.target(images.definition) if name in self.task.idempotent else None
+        return target is not None and deleted_column(target) >= 0
 
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether rows move between keys, and only the target says if they do."""
@@ -225,7 +234,8 @@ class _Output:
             target = self.task.target(images.definition)
             if target is None:
                 return rows
-            return target_rows(rows, images.definition, target, self.task.columns.key)
+            extra = changed_by(target, images, entries, positions, self.task.commits)
+            return target_rows(rows, images.definition, target, self.task.columns.key, extra)
         except DecodeError as error:
             _hide(error, self.task.target(images.definition))
             if error.row is not None:

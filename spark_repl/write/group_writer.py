@@ -24,6 +24,7 @@ from .direct_writer import DirectWriter
 from .discard import discard
 from .logged_shape import check_definition, names_key
 from .row_fault import row_fault
+from .soft_deletes import keeps_deleted
 from .table_commits import Outcome
 from .told_collations import ToldCollations
 from .upkeep import Upkeep
@@ -263,6 +264,7 @@ class GroupWriter:
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files, layout = self._writer.files(table), self._tracking.layout
+        gives_way = table.definition.truncated or keeps_deleted(table.definition)
         return [
             WriteTask(
                 table.name,
@@ -273,7 +275,7 @@ class GroupWriter:
                 tuple(pieces),
                 files,
                 idempotent,
-                table.complete and not idempotent and not table.definition.truncated,
+                table.complete and not idempotent and not gives_way,
                 table.definition,
                 os.path.join(layout.staging(self._tracking.control.epoch), "merge"),
                 change_data=table.snapshot.has("delta.enableChangeDataFeed"),

@@ -70,7 +70,10 @@ def test_copy_under_load(
     chunk_rows(400)
     server = make_server()
     plain = config_for(server, tmp_path, target__partition_by=["t.bag(n)"])
-    rules = [{"match": name, "row_filter": text} for name, text in _FILTERED.items()]
+    rules: list[dict[str, Any]] = [
+        {"match": name, "row_filter": text} for name, text in _FILTERED.items()
+    ]
+    rules[1]["extra_columns"] = ["gtid", "operation", "deleted"]
     config = Config.from_mapping({**plain.to_mapping(), "tables": rules})
     with Load(server, 1):
         server.query(
@@ -94,8 +97,13 @@ def test_copy_under_load(
     assert now.gtid_executed == server.executed
     check_tables(config, server, ["t.a", "t.b"])
     for table, passing in _FILTERED.items():
-        have = sorted(tuple(row) for row in now.table(table).collect())
-        assert have == sorted(server.query(f"SELECT * FROM {table} WHERE {passing}"))
+        have = [tuple(row) for row in now.table(table).collect()]
+        there = sorted(row[:2] for row in have if row[-1] is not True)
+        assert there == sorted(server.query(f"SELECT * FROM {table} WHERE {passing}"))
+    told = {(row[3], row[4]) for row in have}
+    assert told == {("COPY", False), ("UPDATE", False), ("UPDATE", True)}, "words' keys move"
+    assert {row[2] for row in have if row[3] == "COPY"} == {str(found.start)}
+    assert all(row[2].count(":") == 1 for row in have)
 
 
 def _change(server: Server, stop: threading.Event) -> None:
