@@ -204,7 +204,8 @@ class _Output:
         name = images.definition.name
         key, flags = _taken(images.key(), entries), images.flags[entries]
         lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
-        if lenient and not _by_choice(name, self.task.idempotent):
+        copied = lenient and not _by_choice(name, self.task.idempotent)
+        if copied and isinstance(images, PartialImages):
             _check_copied(
                 images, entries[flags & MOVED != 0], positions=positions[flags & MOVED != 0]
             )

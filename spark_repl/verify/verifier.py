@@ -98,7 +98,7 @@ class Verifier:
         self._control = Control(layout.control, config.channel)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
-        self._wholes = dict[str, TableDefinition]()
+        self._wholes: dict[str, TableDefinition] = {}
         """the target's tables, with what the source has not"""
         self.comparison = VerifyResult()
 

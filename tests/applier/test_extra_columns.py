@@ -21,6 +21,8 @@ from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.extra_model import EXTRA, OneByOne, T, told
 from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.made_copy import finish, plan_first, read
+from tests.support.read_rows import Read, repaired
 
 FIRST = [(1, 1, "x"), (2, 5, "y"), (3, None, "z")]
 
@@ -356,3 +358,42 @@ def test_a_dropped_table_that_comes_again(log: LogWriter, tmp_path: Path) -> Non
     log.transaction(insert(T, (2, 0, "new")))
     assert run(log.folder, tmp_path / "lake", **rule("deleted"))
     assert last(tmp_path / "lake") == {"t.a": [(2, 0, "new", False)]}
+
+
+def test_a_copy_that_catches_up(log: LogWriter, tmp_path: Path) -> None:
+    """Rows that were read at other moments: what the log then says of them is right."""
+    lake, held = tmp_path / "lake", f"{log.source}:1-3"
+    plan_first(lake, held, "t.a")
+    log.transaction(
+        update(T, (FIRST[0], (11, 1, "x"))), delete(T, FIRST[1]), insert(T, (4, 4, "q"))
+    )
+    log.transaction(delete(T, (4, 4, "q")), insert(T, (5, 5, "r")))
+    said = ("t.a", held, None, "COPY", False)
+    read(lake, T, [(*row, *said) for row in (FIRST[0], FIRST[2], (5, 5, "r"))], **rule())
+    finish(lake, f"{log.source}:1-5")
+    assert run(log.folder, lake, **rule())
+    assert last(lake)["t.a"] == [
+        (1, 1, "x", *told(log, 4, "UPDATE")[:-1], True),
+        (3, None, "z", *said),
+        (4, 4, "q", *told(log, 5, "DELETE")),
+        (5, 5, "r", *told(log, 5, "INSERT")),
+        (11, 1, "x", *told(log, 4, "UPDATE")),
+    ]
+
+
+def test_rows_that_are_repaired(log: LogWriter, tmp_path: Path) -> None:
+    """What comes and what goes, by a repair; a deleted row is not there, so it comes anew."""
+    lake = tmp_path / "lake"
+    log.transaction(delete(T, FIRST[2]))
+    said = ("t.a", "all", None)
+    come = [(1, 9, "right", *said, "COPY", False), (3, 3, "back", *said, "COPY", False)]
+    gone = [(2, None, None, *said, "DELETE", True), (7, None, None, *said, "DELETE", True)]
+    assert run(log.folder, lake, **rule())
+    made = repaired(log, lake, Read(come, gone, T), **rule())
+    assert made is not None and made.refused is None
+    assert last(lake)["t.a"] == [come[0], (2, 5, "y", *said, "DELETE", True), come[1]]
+    log.transaction(insert(T, FIRST[1]), update(T, ((3, 3, "back"), (3, 4, "back"))))
+    assert run(log.folder, lake, **rule())
+    assert [(row[0], row[-2]) for row in last(lake)["t.a"]] == [
+        (1, "COPY"), (2, "INSERT"), (3, "UPDATE"),
+    ]  # fmt: skip

@@ -101,7 +101,7 @@ def test_copy_under_load(
         there = sorted(row[:2] for row in have if row[-1] is not True)
         assert there == sorted(server.query(f"SELECT * FROM {table} WHERE {passing}"))
     told = {(row[3], row[4]) for row in have}
-    assert told == {("COPY", False), ("UPDATE", False), ("UPDATE", True)}, "words' keys move"
+    assert told >= {("COPY", False), ("UPDATE", False), ("UPDATE", True)}, "words' keys move"
     assert {row[2] for row in have if row[3] == "COPY"} == {str(found.start)}
     assert all(row[2].count(":") == 1 for row in have)
 
