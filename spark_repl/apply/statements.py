@@ -22,6 +22,7 @@ from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.session import Session
 from ..ddl.statement import Effect
+from ..ddl.table_modes import appends
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
 from ..decode.staged import same_shape
@@ -129,8 +130,11 @@ class Statements:
             if not self._copies or not logged.statement.tables:
                 raise
             policies = map(self._tracking.policy, logged.statement.tables)
-            if any(policy is not Policy.APPLY for policy in policies):
-                raise  # what the policy keeps, no copy has
+            there = filter(None, map(self._tracking.live, logged.statement.tables))
+            if any(policy is not Policy.APPLY for policy in policies) or any(
+                appends(table.at_place) for table in there
+            ):
+                raise  # what is kept, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")
             return Way.COPY
 
@@ -192,6 +196,8 @@ class Statements:
             return Way.NOTHING
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
+        if appends(table.at_place):
+            return Way.LEFT_OUT
         if keeps_deleted(table.at_place):
             rows = Truncated(table.at_place, cut.group_gtids, logged.committed_us)
             return self._changes.mark_deleted(table, rows, cut)

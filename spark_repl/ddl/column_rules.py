@@ -18,6 +18,7 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import deleted_column, extra_of, with_extra
+from .table_modes import APPEND, appends, check_mode, in_mode
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ class ColumnRules:
 
     def concern(self, name: str) -> bool:
         """Whether the table ``name`` has columns that are withheld or masked, or lacks rows, or has
-        extra columns."""
+        more rows or columns."""
         if not self.rules.rules:
             return False
         rule = self.rules.of_table(name)
         hides = rule.include or rule.exclude or rule.mask
-        return bool(hides or rule.row_filter or rule.extra_columns)
+        more = rule.extra_columns or rule.mode == APPEND
+        return bool(hides or rule.row_filter or more)
 
     def filters_rows(self, name: str) -> bool:
         """Whether the table ``name`` lacks rows."""
@@ -75,6 +77,7 @@ class ColumnRules:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
         rows or extra columns are in the target."""
         rule = self.rules.of_table(after)
+        check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
         if {*rule.extra_columns} != {*extra_of(before)}:
             raise SettingError(
                 f"it would be called {after}, which has other extra_columns"
@@ -115,7 +118,7 @@ class ColumnRules:
             primary_key=tuple(key[number] for number in logged.primary_key),
             row_filter=rule.row_filter,
         )
-        return with_extra(shaped, rule.extra_columns)
+        return in_mode(with_extra(shaped, rule.extra_columns, rule.mode), rule.mode)
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
         default = "NULL" if column.default == "NULL" or mask == "null" else None
@@ -185,6 +188,8 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     StatementError where what the target has of rows does not say what becomes of them.
     """
     target = rules.shaped(made.definition)
+    if appends(there):
+        made = replace(made, gone=None)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
     if made.gone and deleted_column(there) >= 0:

@@ -37,7 +37,9 @@ def name_of(extra: str) -> str:
     return f"_{extra}"
 
 
-def with_extra(table: TableDefinition, wanted: Sequence[str]) -> TableDefinition:
+def with_extra(
+    table: TableDefinition, wanted: Sequence[str], mode: str = "mirror"
+) -> TableDefinition:
     """The table with the columns that are ``wanted`` behind its own, in one order however they are
     given. Raises SettingError where it has no room for them."""
     if not wanted:
@@ -46,7 +48,7 @@ def with_extra(table: TableDefinition, wanted: Sequence[str]) -> TableDefinition
     extra = [_column(one) for one in _TYPES if one in wanted]
     if taken := [column.name for column in extra if column.name in names]:
         raise _refused(table, f"the source's table has a column {taken[0]}, too")
-    if not table.primary_key:
+    if not table.primary_key and mode == "mirror":
         raise _refused(table, "the table has no key, so all its columns tell its rows apart")
     return replace(table, columns=(*table.columns, *extra))
 

@@ -207,6 +207,8 @@ class Staged:
     """how often rules of filters have, by their kind: once for a table and transaction"""
     filtered: dict[str, int] = field(default_factory=dict)
     """row changes that row filters leave out, by table"""
+    passed_over: dict[str, int] = field(default_factory=dict)
+    """row changes that are no INSERTs of tables that only take these, by table"""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..ddl.column_rules import hides_columns
 from ..ddl.extra_columns import extra_of
+from ..ddl.table_modes import check_mode
 from ..errors import SchemaError, SettingError
 
 if TYPE_CHECKING:
@@ -56,9 +57,10 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     """Raises SettingError where columns are withheld, masked or added, or rows filtered, otherwise
     than the table was made with."""
     there, rule = table.at_place, rules.rules.of_table(table.name)
-    mine = hides_columns(there) or bool(there.row_filter or extra_of(there))
+    mine = hides_columns(there) or bool(there.row_filter or extra_of(there) or there.mode)
     if not mine and not rules.concern(table.name):
         return
+    check_mode(there, rule.mode, "mode is another one than the table was made with")
     if {*extra_of(there)} != {*rule.extra_columns}:
         raise SettingError(
             f"extra_columns are others than the table was made with"

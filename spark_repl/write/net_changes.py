@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..ddl.extra_columns import deleted_column
+from ..ddl.table_modes import appends
 from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
@@ -103,7 +104,9 @@ def _bag(
     positions = _heads(staged.column("positions"))
     if partial:
         rows = whole_bag(staged, _heads(staged.column("flags")), positions, definition)
-    if partial or any(part.twins for part in parts):
+    if appends(definition):
+        code, distinct = np.arange(rows.num_rows, dtype=np.int32), rows.num_rows
+    elif partial or any(part.twins for part in parts):
         code, distinct = value_codes(rows)
     else:
         code, distinct = codes(one_chunk(staged.column("key")))

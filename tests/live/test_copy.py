@@ -74,11 +74,13 @@ def test_copy_under_load(
         {"match": name, "row_filter": text} for name, text in _FILTERED.items()
     ]
     rules[1]["extra_columns"] = ["gtid", "operation", "deleted"]
+    rules.append({"match": "t.app", "mode": "append", "extra_columns": ["operation"]})
     config = Config.from_mapping({**plain.to_mapping(), "tables": rules})
     with Load(server, 1):
         server.query(
             "CREATE TABLE t.bag (n INT, s VARCHAR(20))",
             "CREATE TABLE t.words (w VARCHAR(40), n INT, PRIMARY KEY (w, n))",
+            "CREATE TABLE t.app (id INT PRIMARY KEY AUTO_INCREMENT)",
             "INSERT INTO t.words WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
             " WHERE i < 900) SELECT CONCAT('é', i * 7919 % 1000), i FROM r",
         )
@@ -90,7 +92,7 @@ def test_copy_under_load(
         time.sleep(0.5)
         stop.set()
         changing.join()
-    assert found.rows > 1000 and found.tables == 4
+    assert found.rows > 1000 and found.tables == 5
     assert found.start != found.until
     _catch_up(spark, config, server.executed)
     now = cut(spark, config.target.path)
@@ -104,6 +106,10 @@ def test_copy_under_load(
     assert told >= {("COPY", False), ("UPDATE", False), ("UPDATE", True)}, "words' keys move"
     assert {row[2] for row in have if row[3] == "COPY"} == {str(found.start)}
     assert all(row[2].count(":") == 1 for row in have)
+    kept = sorted(tuple(row) for row in now.table("t.app").collect())
+    copied = [row[0] for row in kept if row[1] == "COPY"]
+    assert [row[0] for row in kept] == [*range(copied[0], kept[-1][0] + 1)], "each once"
+    assert kept[-1][0] == server.query("SELECT MAX(id) FROM t.app")[0][0] > copied[-1] + 5
 
 
 def _change(server: Server, stop: threading.Event) -> None:
@@ -115,6 +121,8 @@ def _change(server: Server, stop: threading.Event) -> None:
             f"INSERT INTO t.bag VALUES ({number % 5}, 'x'), ({number % 5}, 'x'), (9, NULL)",
             f"DELETE FROM t.bag WHERE n = {(number + 2) % 5} LIMIT 1",
             f"UPDATE t.words SET w = CONCAT('É', {number * 31 % 1000}) WHERE n = {number % 900}",
+            "INSERT INTO t.app VALUES ()",
+            f"DELETE FROM t.app WHERE id < {number - 5}",
             f"UPDATE IGNORE t.a SET id = id + 100000 WHERE id = {number % 200 * 8}",
         )
         stop.wait(0.02)
