@@ -132,7 +132,7 @@ class Statements:
             policies = map(self._tracking.policy, logged.statement.tables)
             there = filter(None, map(self._tracking.live, logged.statement.tables))
             if any(policy is not Policy.APPLY for policy in policies) or any(
-                appends(table.at_place) for table in there
+                appends(table.at_place) or keeps_deleted(table.at_place) for table in there
             ):
                 raise  # what is kept, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")

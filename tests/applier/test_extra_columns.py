@@ -19,16 +19,10 @@ from spark_repl.errors import (
 )
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.extra_model import EXTRA, OneByOne, T, told
+from tests.support.extra_model import EXTRA, FIRST, OneByOne, T, rule, told
 from tests.support.local_delta import at_cut, cuts, run, stopped
 from tests.support.made_copy import finish, plan_first, read
 from tests.support.read_rows import Read, repaired
-
-FIRST = [(1, 1, "x"), (2, 5, "y"), (3, None, "z")]
-
-
-def rule(*extra: str, match: str = "t.a", **more: Any) -> dict[str, Any]:
-    return {"tables": [{"match": match, "extra_columns": list(extra or EXTRA), **more}]}
 
 
 @pytest.fixture
@@ -163,66 +157,6 @@ def test_another_log_of_the_source(tmp_path: Path) -> None:
     cut_off_anywhere(source, tmp_path, lost=True, **rule())
 
 
-def test_truncate_marks_what_is_left(log: LogWriter, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    log.transaction(delete(T, FIRST[0]))
-    log.ddl("TRUNCATE t.a")
-    log.transaction(insert(T, (2, 0, "new")))
-    for policy in ("apply", "ignore_drop"):
-        assert run(log.folder, lake / policy, **rule(on_ddl=policy))
-        assert last(lake / policy)["t.a"] == [
-            (1, 1, "x", *told(log, 4, "DELETE")),
-            (2, 0, "new", *told(log, 6, "INSERT")),
-            (3, None, "z", *told(log, 5, "TRUNCATE")),
-        ]
-    assert run(log.folder, lake / "gone", **rule("operation"))
-    assert last(lake / "gone")["t.a"] == [(2, 0, "new", "INSERT")]
-    error = stopped(log.folder, lake / "stop", **rule(on_ddl="stop"))
-    assert isinstance(error, SettingError)
-
-
-def test_statements_leave_them_at_the_end(log: LogWriter, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    log.transaction(delete(T, FIRST[0]))
-    log.ddl("ALTER TABLE t.a ADD g INT AS (n + 1) STORED, MODIFY v VARCHAR(80), ADD w INT FIRST")
-    log.ddl("ALTER TABLE t.a RENAME COLUMN n TO m, DROP COLUMN g, ADD k BIGINT DEFAULT 4")
-    log.ddl("RENAME TABLE t.a TO t.a2")
-    columns = (("w", "int"), ("id", "int"), ("m", "int"), ("v", "varchar(80)"), ("k", "int"))
-    assert run(log.folder, lake, **rule(match="t.a%"))
-    first = told(log, 3, "INSERT")
-    want = [(None, *row, 4, *first) for row in FIRST[1:]]
-    assert last(lake)["t.a2"] == [(None, *FIRST[0], 4, *told(log, 4, "DELETE")), *want]
-    log.ddl("ALTER TABLE t.a2 MODIFY k INT, DROP PRIMARY KEY, ADD PRIMARY KEY (id, m)")
-    log.ddl("ALTER TABLE t.a2 DROP PRIMARY KEY, ADD PRIMARY KEY (id)")
-    renamed = Table("a2", columns, (1,))
-    log.transaction(update(renamed, ((None, 2, 5, "y", 4), (0, 2, 5, "y", 4))))
-    assert run(log.folder, lake, **rule(match="t.a%"))
-    assert (0, 2, 5, "y", 4, *told(log, 10, "UPDATE", "t.a2")) in last(lake)["t.a2"]
-
-
-@pytest.mark.parametrize(
-    ("statement", "says"),
-    [
-        ("ALTER TABLE t.a ADD _GTID INT", "has a column _gtid, too"),
-        ("ALTER TABLE t.a RENAME COLUMN v TO _deleted", "has a column _deleted, too"),
-        ("ALTER TABLE t.a DROP PRIMARY KEY", "the table has no key"),
-        ("RENAME TABLE t.a TO t.c", "which has other extra_columns (none, not source_table"),
-        ("ALTER TABLE t.a ADD w INT, RENAME TO t.c", "which has other extra_columns"),
-        ("RENAME TABLE t.b TO t.c, t.a TO t.b", "which has other extra_columns"),
-    ],
-)
-def test_statements_that_it_has_no_room_for(
-    log: LogWriter, tmp_path: Path, statement: str, says: str
-) -> None:
-    log.ddl(Table("b").create)
-    assert run(log.folder, tmp_path / "lake", **rule())
-    before = last(tmp_path / "lake")
-    log.ddl(statement)
-    error = stopped(log.folder, tmp_path / "lake", **rule())
-    assert isinstance(error, SettingError) and says in str(error) and error.table == "t.a"
-    assert last(tmp_path / "lake") == before
-
-
 @pytest.mark.parametrize("made", [True, False], ids=["by CREATE", "by its first TABLE_MAP"])
 @pytest.mark.parametrize(
     ("table", "says"),
@@ -240,20 +174,6 @@ def test_tables_that_it_has_no_room_for(
     log.transaction(insert(table, (*FIRST[0], 1)[: len(table.columns)]))
     error = stopped(log.folder, tmp_path / "lake", **rule())
     assert isinstance(error, SettingError) and says in str(error) and error.table == "t.a"
-
-
-def test_partitions_that_go(tmp_path: Path) -> None:
-    log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
-    log.ddl(
-        f"{T.create} PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (3),"
-        " PARTITION q VALUES LESS THAN (9))"
-    )
-    log.transaction(insert(T, *FIRST))
-    log.ddl("ALTER TABLE t.a DROP PARTITION p")
-    error = stopped(log.folder, lake / "kept", **rule())
-    assert isinstance(error, SettingError) and "the rows of a partition go" in str(error)
-    assert run(log.folder, lake / "gone", **rule("gtid"))
-    assert last(lake / "gone")["t.a"] == [(*FIRST[2], log.gtid(1))]
 
 
 @pytest.mark.parametrize("then", [{}, rule("gtid"), rule(*EXTRA, match="t.%", exclude=["v"])])
@@ -344,20 +264,6 @@ def test_logged_columns_that_no_statement_has_made(log: LogWriter, tmp_path: Pat
 def test_what_does_not_go_together() -> None:
     with pytest.raises(ConfigError, match=r"tables\[1\].extra_columns: apply.on_error"):
         Config.from_mapping({"apply": {"on_error": "quarantine"}, **rule("gtid")})
-
-
-def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
-    log.ddl("ALTER TABLE t.a DROP COLUMN n")
-    error = stopped(log.folder, tmp_path / "lake", **rule(on_ddl="additive_only"))
-    assert isinstance(error, SettingError) and "additive_only" in str(error)
-
-
-def test_a_dropped_table_that_comes_again(log: LogWriter, tmp_path: Path) -> None:
-    log.ddl("DROP TABLE t.a")
-    log.ddl(T.create)
-    log.transaction(insert(T, (2, 0, "new")))
-    assert run(log.folder, tmp_path / "lake", **rule("deleted"))
-    assert last(tmp_path / "lake") == {"t.a": [(2, 0, "new", False)]}
 
 
 def test_a_copy_that_catches_up(log: LogWriter, tmp_path: Path) -> None:

@@ -11,6 +11,12 @@ T = Table("a", (("id", "int"), ("n", "int"), ("v", "varchar(9)")))
 EXTRA = ("source_table", "gtid", "commit_time", "operation", "deleted")
 _EPOCH = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 Row = tuple[Any, ...]
+FIRST = [(1, 1, "x"), (2, 5, "y"), (3, None, "z")]
+
+
+def rule(*extra: str, match: str = "t.a", **more: Any) -> dict[str, Any]:
+    """A configuration with these columns, or all of them."""
+    return {"tables": [{"match": match, "extra_columns": list(extra or EXTRA), **more}]}
 
 
 def told(log: LogWriter, gno: int, operation: str, table: str = "t.a") -> Row:
