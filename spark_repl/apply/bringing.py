@@ -98,7 +98,7 @@ class Bringing:
         self._staging.learn(staged)
         self._status.task_retries(self._staging.task_retries)
         for part in staged.by_worker:
-            self._status.filtered(part.decided, part.filtered)
+            self._status.filtered(part.decided, part.filtered, part.passed_over)
         zero_dates = sum(part.zero_dates for part in staged.by_worker)
         self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
         self._status.changed(staged.changes_by_table, self._writer.seconds)

@@ -20,13 +20,15 @@ _TEXT_MAX = 200
 
 @dataclass(frozen=True)
 class Logged:
-    """``cut``: what a cut behind the statement says; ``source``, ``session``: which said it."""
+    """``cut``: what a cut behind the statement says; ``source``, ``session``: which said it;
+    ``committed_us``: when it was committed, microseconds UTC."""
 
     statement: Statement
     query: Query
     cut: Cut
     source: FormatDescription
     session: Session
+    committed_us: int = 0
 
     @property
     def text(self) -> str:

@@ -22,6 +22,7 @@ from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.session import Session
 from ..ddl.statement import Effect
+from ..ddl.table_modes import appends
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
 from ..decode.staged import same_shape
@@ -29,6 +30,7 @@ from ..errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.record import Kind
+from ..write.soft_deletes import Truncated, keeps_deleted
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
@@ -101,7 +103,7 @@ class Statements:
         names = [*self._tracking.tables, *self._tracking.waiting]
         statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
-        logged = Logged(statement, query, cut, source, session)
+        logged = Logged(statement, query, cut, source, session, int(record["commit_time"]))
         way, left = self._filtered.take(logged)
         if way is None:
             self._check_copied(left)
@@ -128,8 +130,11 @@ class Statements:
             if not self._copies or not logged.statement.tables:
                 raise
             policies = map(self._tracking.policy, logged.statement.tables)
-            if any(policy is not Policy.APPLY for policy in policies):
-                raise  # what the policy keeps, no copy has
+            there = filter(None, map(self._tracking.live, logged.statement.tables))
+            if any(policy is not Policy.APPLY for policy in policies) or any(
+                appends(table.at_place) or keeps_deleted(table.at_place) for table in there
+            ):
+                raise  # what is kept, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")
             return Way.COPY
 
@@ -191,6 +196,11 @@ class Statements:
             return Way.NOTHING
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
+        if appends(table.at_place):
+            return Way.LEFT_OUT
+        if keeps_deleted(table.at_place):
+            rows = Truncated(table.at_place, cut.group_gtids, logged.committed_us)
+            return self._changes.mark_deleted(table, rows, cut)
         if policy is Policy.IGNORE_DROP:
             log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
             self._tracking.define(table, replace(table.at_place, truncated=True), cut)

@@ -159,6 +159,8 @@ class Column:
     """what the target has instead of the source's values, which are those of ``logged``"""
     compares: int = field(default=0, compare=False)
     """number of the very collation; 0: not known. ``collation`` may be another of its set"""
+    extra: str = ""
+    """what it says of a row's last change, where it is none of the source's (``extra_columns``)"""
 
     @property
     def precision(self) -> int:
@@ -225,6 +227,10 @@ class TableDefinition:
     """columns that the source alone has, by their numbers there, ascending"""
     row_filter: str = ""
     """over the source's columns: the target has the rows alone for which it is true; '': all"""
+    mode: str = ""
+    """what the target has of the rows (``ddl.table_modes``); '': those of the source"""
+    logged_key: tuple[int, ...] = ()
+    """the source's key, where the target's rows are not told apart by it"""
 
     @property
     def name(self) -> str:
@@ -237,10 +243,13 @@ class TableDefinition:
         columns = [c.logged or c for c in self.columns if not c.kept]
         for number, column in self.withheld:
             columns.insert(number, column)
-        if tuple(columns) == self.columns and not self.row_filter:
+        if tuple(columns) == self.columns and not self.row_filter and not self.mode:
             return self
-        key = tuple(self.own.index(number) for number in self.primary_key)
-        return replace(self, columns=tuple(columns), primary_key=key, withheld=(), row_filter="")
+        key = self.logged_key if self.mode else self.primary_key
+        return replace(
+            self, columns=tuple(columns), primary_key=tuple(map(self.own.index, key)), withheld=(),
+            row_filter="", mode="", logged_key=(),
+        )  # fmt: skip
 
     @cached_property
     def own(self) -> tuple[int, ...]:
@@ -252,7 +261,8 @@ class TableDefinition:
 
     def with_logged_key(self, key: tuple[int, ...]) -> TableDefinition:
         """The same with another key, in numbers of the columns that the log's rows have."""
-        return replace(self, primary_key=tuple(self.own[number] for number in key))
+        own = tuple(self.own[number] for number in key)
+        return replace(self, logged_key=own) if self.mode else replace(self, primary_key=own)
 
     @property
     def columns_compare(self) -> tuple[int, ...]:
@@ -281,7 +291,8 @@ class TableDefinition:
             fields.get("truncated", False), partitioning_of(fields.get("partitioning")),
             fields.get("source_name", ""),
             tuple((number, _column_of(column)) for number, column in fields.get("withheld", ())),
-            fields.get("row_filter", ""),
+            fields.get("row_filter", ""), fields.get("mode", ""),
+            tuple(fields.get("logged_key", ())),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:

@@ -90,13 +90,13 @@ class TableRule:
     match: str = _key("", _pattern)
     to: str = _key("", _target, done=("",))
     key_prefix: str = _key("", rules.ANY, done=("",))
-    mode: str = _key("mirror", rules.choice(*MODES), done=("mirror",))
+    mode: str = _key("mirror", rules.choice(*MODES), done=("mirror", "append"))
     include: tuple[str, ...] = _key((), _columns)
     exclude: tuple[str, ...] = _key((), _columns)
     mask: tuple[tuple[str, str], ...] = _key((), _masks)
     """(column, mask) pairs"""
     row_filter: str = _key("", rules.ANY)
-    extra_columns: tuple[str, ...] = _key((), _extra, done=((),))
+    extra_columns: tuple[str, ...] = _key((), _extra)
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
     on_error: str = _key("", rules.choice("", "stop", "quarantine"), done=("",))
 
@@ -151,6 +151,8 @@ def _contradicting(rule: TableRule) -> list[str]:
     faults = []
     if rule.include and rule.exclude:
         faults.append("exclude is never asked where include is given: what it lacks is left out")
+    if rule.mode == "append" and "deleted" in rule.extra_columns:
+        faults.append('extra_columns has deleted, which mode = "append" never sets: no row goes')
     excluded, included = ({n.lower() for n in names} for names in (rule.exclude, rule.include))
     for column, _ in rule.mask:
         if column.lower() in excluded:

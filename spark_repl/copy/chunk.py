@@ -16,6 +16,7 @@ from ..binlog.definition import DATE_TYPES
 from ..binlog.types.text import gather
 from ..ddl.column_rules import hidden_columns
 from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
+from ..decode.added_columns import copied_from
 from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file
 from ..delta.storage import remove
@@ -38,7 +39,8 @@ _FILE_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class CopyTask:
-    """``definition``: the target's; ``key``: of masks."""
+    """``definition``: the target's; ``key``: of masks; ``gtid_executed``: behind which the log is
+    applied to the rows, as extra columns say it."""
 
     source: Source
     definition: TableDefinition
@@ -47,6 +49,7 @@ class CopyTask:
     where: str
     zero_dates: str
     key: bytes = field(default=b"", repr=False)
+    gtid_executed: str = ""
 
 
 @dataclass
@@ -106,7 +109,9 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
     try:
         stream = begin_query(connection, statement)
         for columns in read_rows(stream, len(definition.columns)):
-            part = copied_rows(task.definition, columns, task.zero_dates, task.key)
+            part = copied_rows(
+                task.definition, columns, task.zero_dates, task.key, task.gtid_executed
+            )
             if not part.num_rows:
                 continue
             out.rows += part.num_rows
@@ -130,10 +135,15 @@ def _write(task: CopyTask, parts: list[pa.Table]) -> list[dict[str, Any]]:
 
 
 def copied_rows(
-    target: TableDefinition, columns: Iterable[Any], zero_dates: str, key: bytes
+    target: TableDefinition,
+    columns: Iterable[Any],
+    zero_dates: str,
+    key: bytes,
+    gtid_executed: str = "",
 ) -> pa.Table:
-    """``columns``: texts of all that the source has; ``key``: of masks. Rows that do not pass the
-    target's filter are left out. Raises SchemaError."""
+    """``columns``: texts of all that the source has; ``key``: of masks; ``gtid_executed``: what
+    extra columns say of the rows. Rows that do not pass the target's filter are left out. Raises
+    SchemaError."""
     logged, columns = target.in_log, list(columns)
     arrays = [
         (key_to_arrow if i in logged.primary_key else to_arrow)(
@@ -147,7 +157,8 @@ def copied_rows(
     read = pa.RecordBatch.from_arrays(arrays, names=names)
     if target.row_filter:
         read = read.filter(pa.array(_passes(target, columns, arrays, zero_dates)))
-    rows = target_rows(read, logged, target, key)
+    extra = copied_from(logged, gtid_executed, len(read))
+    rows = target_rows(read, logged, target, key, extra)
     return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema())
 
 

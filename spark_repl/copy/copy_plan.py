@@ -15,6 +15,8 @@ from ..control.layout import Layout
 from ..control.table_paths import used_paths
 from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
+from ..ddl.table_modes import APPEND
+from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, NoTableError, SourceError, TargetError
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
@@ -131,10 +133,13 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         tables = list_tables(connection.rows, only, filters)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
+        rules = TableRules(config.tables)
+        rules = rules.folded() if lower_case else rules
         views = tuple(
             table.definition.name
             for table in tables
             if needs_view(table.definition, server.variables)
+            or rules.of_table(table.definition.name).mode == APPEND
         )
         check_privileges(connection.rows, views)
         bounds = {

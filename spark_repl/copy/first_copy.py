@@ -236,11 +236,11 @@ class FirstCopy:
             )  # fmt: skip
         return table, self._delta.last_txn(table.snapshot, self._app) or 0
 
-    def _task(self, table: Table, where: str) -> CopyTask:
+    def _task(self, table: Table, where: str, behind: GtidSet) -> CopyTask:
         config = self.config
         return CopyTask(
             config.source, table.definition, table.columns, table.folder, where,
-            config.target.zero_dates, self._mask_key,
+            config.target.zero_dates, self._mask_key, str(behind),
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
@@ -278,7 +278,8 @@ class FirstCopy:
         step = self.config.apply.workers * 2
         while done < len(chunks) and not self._ends:
             part = chunks[done : done + step]
-            copied = self._run(copy_chunk, [self._task(table, where) for where in part])
+            tasks = [self._task(table, where, copy.start) for where in part]
+            copied = self._run(copy_chunk, tasks)
             done += len(part)
             self._commit(table, copied, Stamp(self._app, done, "{}"))
 
@@ -328,7 +329,7 @@ class FirstCopy:
             with view.cursor() as cursor:
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             connection.query("UNLOCK TABLES")
-            return executed, copy_rows(self._task(table, ""), view)
+            return executed, copy_rows(self._task(table, "", executed), view)
         finally:
             view.close()
 

@@ -17,6 +17,7 @@ from ..binlog.types.forms import Forms
 from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.table_rules import TableRules
+from ..decode.added_columns import deleted_from
 from ..errors import RowsOutdated, RowsRefused
 from ..gtid import GtidSet
 from ..source.account import mask_key
@@ -55,18 +56,21 @@ class _Range:
     out: str
     zero_dates: str
     mask: bytes = field(default=b"", repr=False)
+    behind: str = ""
+    """the GTID set of that cut"""
 
 
 @dataclass(frozen=True)
 class _Gone:
     """The request's keys that the source has no row of. ``source_keys``: those that it has,
-    sorted."""
+    sorted; ``behind``: the GTID set of the cut at ``position``."""
 
     request: str
     definition: TableDefinition
     source_keys: Keys
     position: int
     out: str
+    behind: str = ""
 
 
 def read_range(task: _Range) -> tuple[Part, Keys]:
@@ -91,7 +95,7 @@ def _rows(task: _Range, connection: Any) -> list[pa.Table]:
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     tables = []
     for columns in read_rows(begin_query(connection, statement), len(logged.columns)):
-        rows = copied_rows(task.definition, columns, task.zero_dates, task.mask)
+        rows = copied_rows(task.definition, columns, task.zero_dates, task.mask, task.behind)
         tables.append(rows.filter(pa.array(np.isin(key_digests(rows, key), task.keys))))
     return tables
 
@@ -102,11 +106,14 @@ def stage_gone(task: _Gone) -> Part:
     gone = ~np.isin(keys.column(KEY).to_numpy(), task.source_keys)
     rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
     key, arrays = task.definition.primary_key, list[Any]()
-    for number, one in enumerate(task.definition.arrow_schema()):
+    extra = deleted_from(task.definition.in_log, task.behind, rows.num_rows)
+    for number, column in enumerate(task.definition.columns):
         if number in key:
-            arrays.append(rows.column(str(key.index(number))).cast(one.type))
+            arrays.append(rows.column(str(key.index(number))).cast(column.arrow_type))
+        elif column.extra in extra:
+            arrays.append(extra[column.extra])
         else:
-            arrays.append(pa.nulls(rows.num_rows, one.type))
+            arrays.append(pa.nulls(rows.num_rows, column.arrow_type))
     names = task.definition.arrow_schema().names
     whole = pa.Table.from_arrays(arrays, names=names)
     return staged_rows(task.out, task.definition, whole, task.position, exist=False)
@@ -128,7 +135,7 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     tasks = [
         _Range(
             config.source, definition, where, keys, cut.position, str(folder / f"{number}.arrow"),
-            config.target.zero_dates, mask_key(config.target),
+            config.target.zero_dates, mask_key(config.target), str(behind),
         )
         for number, where in enumerate(wanted.wheres)
     ]  # fmt: skip
@@ -136,7 +143,8 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     time.sleep(_SETTLED_S)
     until = _asked(config, _executed)
     source_keys = np.unique(np.concatenate([keys[:0], *(made for _, made in done)]))
-    gone = _Gone(str(request), definition, source_keys, cut.position, str(folder / "gone.arrow"))
+    out = str(folder / "gone.arrow")
+    gone = _Gone(str(request), definition, source_keys, cut.position, out, str(behind))
     parts = [*run(stage_gone, [gone]), *(part for part, _ in done)]
     staged = tuple(part for part in parts if part.rows)
     return RowsToRepair(definition, at.path, keys, cut, until, staged)

@@ -17,6 +17,8 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
+from .extra_columns import deleted_column, extra_of, with_extra
+from .table_modes import APPEND, appends, check_mode, in_mode
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
@@ -52,12 +54,20 @@ class ColumnRules:
         """The same for a source whose names are in lower case."""
         return replace(self, rules=self.rules.folded())
 
+    @property
+    def adds_columns(self) -> bool:
+        """Whether tables have extra columns."""
+        return any(rule.extra_columns for rule in self.rules.rules)
+
     def concern(self, name: str) -> bool:
-        """Whether the table ``name`` has columns that are withheld or masked, or lacks rows."""
+        """Whether the table ``name`` has columns that are withheld or masked, or lacks rows, or has
+        more rows or columns."""
         if not self.rules.rules:
             return False
         rule = self.rules.of_table(name)
-        return bool(rule.include or rule.exclude or rule.mask or rule.row_filter)
+        hides = rule.include or rule.exclude or rule.mask
+        more = rule.extra_columns or rule.mode == APPEND
+        return bool(hides or rule.row_filter or more)
 
     def filters_rows(self, name: str) -> bool:
         """Whether the table ``name`` lacks rows."""
@@ -65,8 +75,18 @@ class ColumnRules:
 
     def check_renamed(self, before: TableDefinition, after: str) -> None:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
-        rows are in the target."""
-        if (wanted := self.rules.of_table(after).row_filter) != before.row_filter:
+        rows or extra columns are in the target."""
+        rule = self.rules.of_table(after)
+        check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
+        if {*rule.extra_columns} != {*extra_of(before)}:
+            raise SettingError(
+                f"it would be called {after}, which has other extra_columns"
+                f" ({_listed(rule.extra_columns)}, not {_listed(extra_of(before))})",
+                table=before.name,
+                hint="give both names the same extra_columns, or leave the statement out"
+                " (spark-repl skip) and copy the table anew under its new name",
+            )
+        if (wanted := rule.row_filter) != before.row_filter:
             raise SettingError(
                 f"it would be called {after}, whose rows are filtered otherwise"
                 f" (row_filter {wanted!r}, not {before.row_filter!r})",
@@ -91,13 +111,14 @@ class ColumnRules:
             key[number] = len(columns)
             mask = masks.get(column.name.lower(), "")
             columns.append(self._masked(column, mask, logged) if mask else column)
-        return replace(
+        shaped = replace(
             logged,
             columns=tuple(columns),
             withheld=tuple(withheld),
             primary_key=tuple(key[number] for number in logged.primary_key),
             row_filter=rule.row_filter,
         )
+        return in_mode(with_extra(shaped, rule.extra_columns, rule.mode), rule.mode)
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
         default = "NULL" if column.default == "NULL" or mask == "null" else None
@@ -124,6 +145,10 @@ class ColumnRules:
             f"mask {mask} has no meaning for column {column.name}, of type {column.type_name}",
             table=table.name, hint=_HINT,
         )  # fmt: skip
+
+
+def _listed(extra: Sequence[str]) -> str:
+    return ", ".join(extra) or "none"
 
 
 def _is_withheld(name: str, rule: TableRule) -> bool:
@@ -163,12 +188,24 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     StatementError where what the target has of rows does not say what becomes of them.
     """
     target = rules.shaped(made.definition)
+    if appends(there):
+        made = replace(made, gone=None)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
+    if made.gone and deleted_column(there) >= 0:
+        raise SettingError(
+            "the rows of a partition go, and the table keeps rows that are deleted"
+            " (extra_columns: deleted)",
+            table=there.name,
+            hint="leave the statement out (spark-repl skip), or copy the table anew (spark-repl"
+            " snapshot --table), without the rows that are deleted",
+        )
     origins: list[Origin] = []
     for origin, number in zip(made.origins, target.own, strict=True):
         if number >= 0:
             origins.append(_origin(there, target.columns[number], origin))
+    kept = [number for number, column in enumerate(there.columns) if column.extra]
+    origins += map(KeptColumn, kept)
     return replace(made, definition=target, origins=tuple(origins))
 
 

@@ -93,9 +93,15 @@ def codes(key: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
     return encoded.indices.to_numpy().astype(np.int32), len(encoded.dictionary)
 
 
-def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits) -> Net:
-    """Net change per key code, of changes in log order. ``code`` and ``flags`` are [n]."""
-    entry, net, first, broken = _fold(code, flags, distinct)
+def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits, *, soft: bool = False) -> Net:
+    """Net change per key code, of changes in log order. ``code`` and ``flags`` are [n].
+
+    ``soft``: rows that are deleted stay, marked. Each key is left with a row then: EXISTED says
+    that there is one which is not deleted, CERTAIN that whatever there is gives way.
+    """
+    entry, net, first, broken = (
+        _soft_fold(code, flags, distinct) if soft else _fold(code, flags, distinct)
+    )
     keep = np.flatnonzero(net)
     breaks = [
         (int(at), MISSING_ROW if flags[at] & EXISTED else DUPLICATE_KEY)
@@ -137,4 +143,33 @@ def _fold(code: Any, flags: Any, distinct: int) -> Any:
         entry[k] = i
         net[k] = (before & EXISTED) | (bits & EXISTS) | ((before | bits) & CERTAIN)
     # No bits left: inserted and deleted again. CERTAIN alone: remove whatever is there.
+    return entry, net, first, broken
+
+
+@jit_allocating
+def _soft_fold(code: Any, flags: Any, distinct: int) -> Any:
+    entry = np.full(distinct, -1, np.int64)
+    first = np.full(distinct, -1, np.int64)
+    net = np.zeros(distinct, np.uint8)
+    came = np.zeros(distinct, np.uint8)  # CERTAIN, where a row surely came
+    broken = np.zeros(distinct, np.int64)  # 0: never, as no key's first change is
+    for i in range(code.size):
+        k = code[i]
+        bits = flags[i]
+        if entry[k] < 0:
+            first[k] = i
+            net[k] = bits & EXISTED
+        else:
+            before = net[k]
+            if (before & EXISTS != 0) != (bits & EXISTED != 0) and not broken[k]:
+                broken[k] = i
+            if bits & EXISTED and before & CERTAIN and not before & EXISTS:
+                continue  # surely gone: an UPDATE or DELETE is ignored in idempotent mode
+        entry[k] = i
+        net[k] = (net[k] & (EXISTED | CERTAIN)) | (bits & (EXISTS | CERTAIN))
+        if bits & EXISTS and bits & CERTAIN:
+            came[k] = CERTAIN
+    for k in range(distinct):
+        if entry[k] >= 0:
+            net[k] = EXISTS | (net[k] & EXISTED) | came[k]
     return entry, net, first, broken

@@ -17,13 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.definition import SYSTEM_SCHEMAS
-from ..binlog.rows.change_bits import EXISTS, MOVED
+from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
+from ..ddl.extra_columns import deleted_column
 from ..ddl.row_filters import check_row_filter
+from ..ddl.table_modes import appends
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
+from .added_columns import changed_by
 from .changes import CHANGE_BITS, EveryTable, certain, chains
 from .filtered_rows import filtered
 from .key_hash import hash_binary
@@ -63,6 +66,7 @@ def stage(task: StageTask) -> Staged:
         origins=forms.origins if isinstance(forms, RenamedTables) else {},
         decided=out.decided,
         filtered=out.filtered,
+        passed_over=out.passed_over,
     )
 
 
@@ -79,6 +83,7 @@ class _Output:
         self.held: dict[str, Longs] = {}
         self.decided: dict[str, int] = {}
         self.filtered: dict[str, int] = {}
+        self.passed_over: dict[str, int] = {}
         self.bytes = self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
@@ -112,6 +117,11 @@ class _Output:
         self._note(name, self.task.cascades.check(images, positions, done))
         share = len(entries) / max(1, len(images.flags))
         changes = round(images.changes * share)
+        if len(entries) and appends(self.task.target(images.definition)):
+            entries = entries[images.flags[entries] & (EXISTED | EXISTS | MOVED) == EXISTS]
+            passed = changes - len(entries)
+            self.passed_over[name] = self.passed_over.get(name, 0) + passed
+            changes = len(entries)
         if len(entries) and self.task.filters_rows(name):
             images = self._filtered(images, entries, positions)
             entries, changes = np.arange(len(images.flags)), images.changes
@@ -119,7 +129,7 @@ class _Output:
         if not len(entries):
             return
         entry_positions = positions[images.transaction[entries]]
-        if isinstance(images, PartialImages) or self._asks(name, images, entries):
+        if isinstance(images, PartialImages) or self._singly(name, images, entries):
             self._keep(images, entries, entry_positions)
         else:
             self._fold(images, entries, entry_positions)
@@ -153,6 +163,14 @@ class _Output:
         for at_first, noted in ((seen.referred, self.referred), (seen.cascades, self.cascading)):
             if at_first is not None:
                 noted[name] = min(at_first, noted.get(name, at_first))
+
+    def _singly(self, name: str, images: RowImages, entries: Longs) -> bool:
+        """Whether the change that counts may not be the last one of its key, or all do."""
+        target = self.task.target(images.definition)
+        if self._asks(name, images, entries) or appends(target):
+            return True
+        lenient = name in self.task.idempotent
+        return lenient and target is not None and deleted_column(target) >= 0
 
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether rows move between keys, and only the target says if they do."""
@@ -195,7 +213,8 @@ class _Output:
         name = images.definition.name
         key, flags = _taken(images.key(), entries), images.flags[entries]
         lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
-        if lenient and not _by_choice(name, self.task.idempotent):
+        copied = lenient and not _by_choice(name, self.task.idempotent)
+        if copied and isinstance(images, PartialImages):
             _check_copied(
                 images, entries[flags & MOVED != 0], positions=positions[flags & MOVED != 0]
             )
@@ -225,7 +244,8 @@ class _Output:
             target = self.task.target(images.definition)
             if target is None:
                 return rows
-            return target_rows(rows, images.definition, target, self.task.columns.key)
+            extra = changed_by(target, images, entries, positions, self.task.commits)
+            return target_rows(rows, images.definition, target, self.task.columns.key, extra)
         except DecodeError as error:
             _hide(error, self.task.target(images.definition))
             if error.row is not None:

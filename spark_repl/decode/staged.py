@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
     from ..binlog.definition import TableDefinition
+    from .added_columns import Commits
 
 Longs = npt.NDArray[np.int64]
 
@@ -109,8 +110,9 @@ class StageTask:
     ``leftover``: tables that have rows which the source has not.
     ``left_out``: tables whose rows are not applied; ``quarantined``: of them those of which it is
     noted which transactions have some. ``rewrites``: which databases have other names in the
-    target, where everything but the log has those. ``columns``: what is withheld or masked of
-    tables that the target hasn't yet, too."""
+    target, where everything but the log has those. ``columns``: what is withheld, masked or added
+    of tables that the target hasn't yet, too. ``commits``: of all its transactions, where tables
+    have columns that tell of them."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -127,6 +129,7 @@ class StageTask:
     quarantined: Container[str] = frozenset()
     rewrites: Rewrites = field(default_factory=Rewrites)
     columns: ColumnRules = field(default_factory=ColumnRules)
+    commits: Commits | None = None
 
     def target(self, logged: TableDefinition) -> TableDefinition | None:
         """The target's table of ``logged``, where its rows are not as they are."""
@@ -204,6 +207,8 @@ class Staged:
     """how often rules of filters have, by their kind: once for a table and transaction"""
     filtered: dict[str, int] = field(default_factory=dict)
     """row changes that row filters leave out, by table"""
+    passed_over: dict[str, int] = field(default_factory=dict)
+    """row changes that are no INSERTs of tables that only take these, by table"""
 
 
 @dataclass(frozen=True)

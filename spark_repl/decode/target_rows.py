@@ -1,6 +1,6 @@
 """A logged table's rows as the target has them, where that is not as they are: it keeps more
 (``ddl.additive``: columns that the source has dropped are NULL, values of narrower columns are made
-the wider ones), lacks columns, or has them masked (``ddl.column_rules``)."""
+the wider ones; ``ddl.extra_columns``), lacks columns, or has them masked (``ddl.column_rules``)."""
 
 from __future__ import annotations
 
@@ -13,33 +13,44 @@ import pyarrow as pa
 from ..binlog.json.diff import pending_diffs
 from ..ddl.column_rules import hidden_columns
 from ..ddl.conversion import convert
+from ..ddl.extra_columns import extra_of
 from ..ddl.type_change import TypeChange
 from ..ddl.widening import UTC
 from ..errors import SchemaError
 from .masks import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..binlog.definition import Column, TableDefinition
 
 
 def target_rows(
-    rows: pa.RecordBatch, logged: TableDefinition, target: TableDefinition, key: bytes = b""
+    rows: pa.RecordBatch,
+    logged: TableDefinition,
+    target: TableDefinition,
+    key: bytes = b"",
+    extra: Mapping[str, pa.Array] | None = None,
 ) -> pa.RecordBatch:
-    """``rows`` of the definition ``logged`` with the target's columns; ``key``: of masks. Those of
-    another definition than the target knows are left as they are: who writes them refuses it.
-    Raises SchemaError where they hold what the target may not."""
+    """``rows`` of the definition ``logged`` with the target's columns; ``key``: of masks;
+    ``extra``: values of extra columns. Rows of another definition than the target knows are left as
+    they are: who writes them refuses it. Raises SchemaError where they hold what the target may
+    not."""
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
     if ours.names != theirs.names or ours.types != theirs.types:
-        if hidden_columns(target):
+        if hidden_columns(target) or extra_of(target):
+            what = "masked" if hidden_columns(target) else "added"
             raise SchemaError(
-                "the logged rows have other columns than the table, some of which are masked",
+                f"the logged rows have other columns than the table, some of which are {what}",
                 table=logged.name,
                 hint="a statement that this log does not hold changed the table: copy it anew",
             )
         return rows
-    arrays = [pa.nulls(len(rows), column.arrow_type) for column in target.columns]
+    given = extra or {}
+    arrays = [
+        given[column.extra] if column.extra in given else pa.nulls(len(rows), column.arrow_type)
+        for column in target.columns
+    ]
     for values, number in zip(rows.columns, target.own, strict=True):
         if number >= 0:
             column = target.columns[number]

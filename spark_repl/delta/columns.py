@@ -122,6 +122,11 @@ class Columns:
         """Numbers of the columns that the table is partitioned by."""
         return tuple(map(self.names.index, self.partitions))
 
+    def first(self, count: int) -> Columns:
+        """The first ``count`` of them, of tables that are read."""
+        ids, types = self.ids[:count], self.types[:count]
+        return Columns(self.names[:count], self.physical[:count], ids, types)
+
     def fits(self, schema: pa.Schema) -> bool:
         """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
         types = [_plain(delta_type(field.type)) for field in schema]

@@ -68,6 +68,8 @@ class Counters:
     """how often rules of filters have decided, by their kind"""
     row_filters: dict[str, int] = field(default_factory=dict)
     """row changes that row filters have left out, by table"""
+    passed_over: dict[str, int] = field(default_factory=dict)
+    """those that are no INSERTs of tables that only take these, by table"""
 
 
 @dataclass(frozen=True)
@@ -170,12 +172,13 @@ class ApplierStatus:
             for name, number in more.items():
                 setattr(self.counters, name, getattr(self.counters, name) + number)
 
-    def filtered(self, decided: Mapping[str, int], rows: Mapping[str, int]) -> None:
+    def filtered(self, *decided: Mapping[str, int]) -> None:
         """How often rules of filters have decided, by their kind; row changes that row filters have
-        left out, by table."""
+        left out, by table; those that were passed over."""
         counters = self.counters
+        counted = (counters.filters, counters.row_filters, counters.passed_over)
         with self._lock:
-            for counts, more in ((counters.filters, decided), (counters.row_filters, rows)):
+            for counts, more in zip(counted, decided, strict=True):
                 for name, number in more.items():
                     counts[name] = counts.get(name, 0) + number
 
@@ -300,6 +303,7 @@ class ApplierStatus:
             "counters": counted,
             "filters": dict(counters.filters),
             "row_filters": dict(counters.row_filters),
+            "passed_over": dict(counters.passed_over),
             "rates": self._rates.fields(counters.transactions, counters.row_changes),
             "commit_to_cut": self._latency.fields(),
             "log": {} if log is None else log.fields(),

@@ -70,10 +70,13 @@ def _families(status: dict[str, Any]) -> Iterator[Metric]:
     left_out = _counter("row_filter_left_out", "Row changes that row_filter has left out", "table")
     for name, count in status["row_filters"].items():
         left_out.add_metric([channel, _label(name)], count)
+    passed = _counter("passed_over", "Row changes that are no INSERTs, of mode append", "table")
+    for name, count in status["passed_over"].items():
+        passed.add_metric([channel, _label(name)], count)
     ways = _gauge("statements", "Statements of the last run, by the way they were taken", "way")
     for way, count in status["statements"]["counts"].items():
         ways.add_metric([channel, way], count)
-    yield from (version, changes, left_out, ways)
+    yield from (version, changes, left_out, passed, ways)
     for name, text in _COUNTERS.items():
         counter = _counter(name, text)
         counter.add_metric([channel], status["counters"].get(name.removesuffix("_published"), 0))

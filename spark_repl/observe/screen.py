@@ -241,3 +241,5 @@ def _tables(status: Status) -> Iterator[str]:
         yield from columns(_TABLES, rows)
     for name, count in status["row_filters"].items():
         yield f"left out by row_filter of {name}: {count:,} row changes"
+    for name, count in status["passed_over"].items():
+        yield f"no INSERTs of {name}, whose mode is append: {count:,} row changes"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..control.owner import Owner
 
-_FIGURES = ("counters", "commit_to_cut", "stream", "past", "copy", "row_filters")
+_FIGURES = ("counters", "commit_to_cut", "stream", "past", "copy", "row_filters", "passed_over")
 """what the applier has counted, as it has said it"""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..decode.added_columns import Commits
 from ..decode.staged import Span, StageTask
 from ..position import OFFSET_BITS
 from ..relay.record import Flag
@@ -29,14 +30,16 @@ def stage_tasks(
     holds = np.flatnonzero(np.isin(group.records["kind"], WITH_ROWS))
     records, worker = group.records[holds], group.worker[holds]
     skip = {table: mask[holds] for table, mask in skip.items()}
-    commits = group.xa.commits
+    commits, columns = group.xa.commits, options.get("columns")
+    told = columns is not None and columns.adds_columns
     tasks = []
     for number in np.unique(worker).tolist():
         mine = np.flatnonzero(worker == number)
         branches = {i: commits[at] for i, at in enumerate(holds[mine].tolist()) if at in commits}
         spans = spans_of(log, base, records[mine], branches)
         done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
-        tasks.append(StageTask(number, spans, skip=done, **options))
+        names = Commits.of(records[mine]) if told else None
+        tasks.append(StageTask(number, spans, skip=done, commits=names, **options))
     return tasks
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
@@ -35,6 +36,9 @@ class FileTask:
     out: str
     sample: SampledRows | None = None
     """None: all rows; else the digests of others are 0, and they are not looked at"""
+    deleted: str = ""
+    """the column, in the file, that says whether the source has deleted a row: of those that it
+    has the digests are 0, too; "": there is none"""
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,19 @@ class FileSet:
     schema_string: str
     columns: Columns
     files: Mapping[str, Mapping[str, Any]]
+    deleted: str = ""
+    """as in ``FileTask``"""
+
+    def of_source(self, count: int, deleted: int) -> FileSet:
+        """What the source has of it: the first ``count`` columns, of the rows that it has not
+        deleted, as the column ``deleted`` says (-1: of all)."""
+        marks = self.columns.physical[deleted] if deleted >= 0 else ""
+        return replace(self, columns=self.columns.first(count), deleted=marks)
 
     def out(self, work: str, path: str, key: tuple[int, ...]) -> str:
         """Where a file's digests are kept: files never change, what their columns mean may."""
-        said = "\0".join((self.folder, path, self.schema_string, repr(key)))
+        shown = repr((key, len(self.columns.names), self.deleted))
+        said = "\0".join((self.folder, path, self.schema_string, shown))
         return os.path.join(work, f"t-{hashlib.sha256(said.encode()).hexdigest()[:32]}.npy")
 
     def tasks(
@@ -58,7 +71,7 @@ class FileSet:
         """For the files whose digests are not kept yet."""
         outs = {path: self.out(work, path, key) for path in self.files}
         return [
-            FileTask(self.folder, path, self.columns, schema, key, out, sample)
+            FileTask(self.folder, path, self.columns, schema, key, out, sample, self.deleted)
             for path, out in outs.items()
             if not os.path.exists(out)
         ]
@@ -107,6 +120,8 @@ def digest_files(tasks: Sequence[FileTask]) -> int:
     rows = 0
     for task in tasks:
         made = _whole(task) if task.sample is None else _sampled(task, task.sample)
+        if task.deleted:
+            made[:, _deleted(task)] = 0
         rows += made.shape[1]
         save(task.out, made)
     return rows
@@ -132,6 +147,12 @@ def _sampled(task: FileTask, sample: SampledRows) -> Digests:
         rows = _typed(read_rows(task.folder, task.path, physical, chosen), task.schema)
         made[:, chosen] = digests([one_chunk(column) for column in rows.columns], task.key)
     return made
+
+
+def _deleted(task: FileTask) -> npt.NDArray[np.bool_]:
+    with open_file(task.folder, task.path) as file:
+        (values,) = stored_columns(file, [task.deleted])
+    return np.asarray(pc.fill_null(one_chunk(values), False))
 
 
 def places(path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

@@ -20,7 +20,9 @@ from ..control.cut_reader import find_cut
 from ..copy.chunk import patiently
 from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
 from ..ddl.column_rules import ColumnRules
+from ..ddl.extra_columns import deleted_column, without_extra
 from ..ddl.filters import ReplicationFilters
+from ..ddl.table_modes import appends
 from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
 from ..gtid import GtidSet
@@ -35,6 +37,7 @@ from .target_files import FileSet, digest_files
 from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.cut import Cut
     from ..control.layout import Layout
@@ -96,6 +99,8 @@ class Verifier:
         self._control = Control(layout.control, config.channel)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
+        self._wholes: dict[str, TableDefinition] = {}
+        """the target's tables, with what the source has not"""
         self.comparison = VerifyResult()
 
     def verify(self, only: tuple[str, ...] = ()) -> VerifyResult:
@@ -136,7 +141,11 @@ class Verifier:
         )  # fmt: skip
         checks = {}
         for table, planned in self._asked(plan):
-            definition = rules.shaped(forms.apply(table.definition))
+            whole = rules.shaped(forms.apply(table.definition))
+            if appends(whole):
+                self.comparison.not_compared[whole.name] = f"its mode is {whole.mode}"
+                continue
+            self._wholes[whole.name], definition = whole, without_extra(whole)
             folder, taken = work.of(definition, planned)
             rate = self._limits.rows_per_s / self._limits.connections
             sample = SampledRows.from_json(taken.sample) if taken.sample else None
@@ -252,9 +261,9 @@ class Verifier:
         elif self._paths.setdefault(name, at.path) != at.path:
             check.changed = "it was replaced while it was compared"
         else:
-            files = self._files(self._layout.table(at.path), at.version)
-            if files.columns.fits(check.definition.arrow_schema()):
-                return files
+            files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
+            if files.columns.fits(whole.arrow_schema()):
+                return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -164,6 +164,14 @@ def _now(column: Column, session: Session) -> pa.Array:
     return convert(moment, TypeChange(stamp, column, session))
 
 
+class MadeRows(Protocol):
+    """What a statement makes of rows."""
+
+    def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
+        """The columns [columns of the table before] of some rows -> those behind the statement.
+        Raises StatementError."""
+
+
 @dataclass(frozen=True)
 class AlterTask:
     """A data file whose rows are to be written anew. ``of``: the file, in the table as it was;
@@ -171,7 +179,7 @@ class AlterTask:
 
     of: CompactTask
     to: CompactTask
-    rows: AlteredRows
+    rows: MadeRows
 
 
 def alter_file(task: AlterTask) -> Written:

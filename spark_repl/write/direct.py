@@ -28,6 +28,7 @@ from .change_data import write_changes
 from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
 from .key_segments import candidates
 from .net_changes import Changes, Look, net_changes
+from .soft_deletes import are_deleted
 from .written import Violation, WriteTask, Written
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
 
 
 def _locate(fold: Fold) -> tuple[npt.NDArray[np.bool_], Places]:
-    """Marks the rows that go; returns which entries have a row in the table, and where."""
+    """Marks the rows that go; returns which entries have a row of the source in the table, and
+    where."""
     task, folded = fold.task, fold.changes
     flags, n = folded.net.flags, len(folded.net.entry)
     gone = flags & EXISTED != 0
@@ -211,20 +213,26 @@ def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
     limit = np.ones(len(have), np.int64)
     if not task.key:
         limit = np.abs(folded.net.count)
+    deleted = [needed[:0]]
     for number, at, rows in _hits(task, folded.rows.take(pa.array(needed))):
         owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
+        path = task.files[number].path
+        dead = are_deleted(task, path, picked)
+        deleted.append(owner[dead])
+        if task.idempotent:  # what is passed over leaves a deleted row as it is
+            goes = ~dead | (folded.net.flags[owner] & CERTAIN != 0)
+            owner, picked = owner[goes], picked[goes]
         if len(picked):
             places.file[owner], places.row[owner] = number, picked
-            fold.out.marks[task.files[number].path] = BitMap(
-                array.array("I", picked.tolist())
-            ).serialize()
+            fold.out.marks[path] = BitMap(array.array("I", picked.tolist())).serialize()
+    have[np.concatenate(deleted)] = 0  # the source has no such row
 
 
 def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which of the rows' keys the table has a row for."""
+    """Which of the rows' keys the table has a row of the source for."""
     there = np.zeros(rows.num_rows, bool)
-    for _, at, _ in _hits(task, rows):
-        there[at] = True
+    for number, at, places in _hits(task, rows):
+        there[at] = ~are_deleted(task, task.files[number].path, places)
     return there
 
 

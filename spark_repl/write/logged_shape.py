@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ddl.column_rules import hides_columns
+from ..ddl.extra_columns import extra_of
+from ..ddl.table_modes import check_mode
 from ..errors import SchemaError, SettingError
 
 if TYPE_CHECKING:
@@ -52,13 +54,22 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
 
 
 def check_columns(table: Table, rules: ColumnRules) -> None:
-    """Raises SettingError where columns are withheld or masked, or rows filtered, otherwise than
-    the table was made with."""
-    there = table.at_place
-    mine = hides_columns(there) or bool(there.row_filter)
+    """Raises SettingError where columns are withheld, masked or added, or rows filtered, otherwise
+    than the table was made with."""
+    there, rule = table.at_place, rules.rules.of_table(table.name)
+    mine = hides_columns(there) or bool(there.row_filter or extra_of(there) or there.mode)
     if not mine and not rules.concern(table.name):
         return
-    if there.row_filter != (said := rules.rules.of_table(table.name).row_filter):
+    check_mode(there, rule.mode, "mode is another one than the table was made with")
+    if {*extra_of(there)} != {*rule.extra_columns}:
+        raise SettingError(
+            f"extra_columns are others than the table was made with"
+            f" ({', '.join(rule.extra_columns) or 'none'}, not"
+            f" {', '.join(extra_of(there)) or 'none'})",
+            table=table.name,
+            hint="take the change back, or use an empty target",
+        )
+    if there.row_filter != (said := rule.row_filter):
         raise SettingError(
             f"row_filter {said!r} is another one than the table was made with,"
             f" {there.row_filter!r}",

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from ..binlog.json.diff import CANNOT_APPLY
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
+from ..ddl.extra_columns import name_of
 from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
 from ..delta.columns import literally, quoted
 from ..delta.public_log import bear, told_apart
@@ -33,6 +34,7 @@ from ..errors import ConcurrentChangeError, extra_named
 from .completion import PATCHED, completed, pack
 from .direct import Fold, fold_task, refuse_unplaced
 from .net_changes import Look, asks
+from .soft_deletes import keeps_deleted
 from .writer import by_table
 from .written import LiveFile, Violation, WriteTask, Written
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 with extra_named():  # direct does without
     from delta.tables import DeltaTable
 
+_DELETED = name_of("deleted")
 _FLAGS, _COUNT, _FIRST = "__flags", "__count", "__first"
 _ASKED_AT_ONCE = 4  # tables
 _FLOATS, _ARRAY = ('"float"', '"double"'), '"array"'
@@ -130,7 +133,8 @@ class MergeWriter:
     def _appends(self, table: Table, written: Sequence[Written]) -> bool:
         """Whether the group only adds keys to a table known complete: no look-up is needed."""
         inserts = all(part.inserts_only for part in written if part.staged)
-        complete = table.complete and not table.definition.truncated
+        given_way = table.definition.truncated or keeps_deleted(table.definition)
+        complete = table.complete and not given_way
         return inserts and (complete or not table.definition.primary_key)
 
     def files(self, table: Table) -> tuple[LiveFile, ...]:
@@ -167,7 +171,7 @@ class MergeWriter:
         if lenient or self._appends(table, written):
             return []
         net = self._net(table, written)
-        target = DeltaTable.forPath(self._session(table), table.folder).toDF()
+        target = self._source_rows(table)
         if table.definition.primary_key:
             bad = self._misfits(table, net, target)
             if PATCHED in net.columns:
@@ -196,8 +200,7 @@ class MergeWriter:
         numbers = pa.array(np.arange(rows.num_rows))
         named = {f"k{i}": rows.column(at) for i, at in enumerate(task.key)}
         path = _write_staged(task, pa.table({"row": numbers, **named}))
-        session = self._session(table)
-        keys, target = session.read.parquet(path), DeltaTable.forPath(session, table.folder).toDF()
+        keys, target = self._session(table).read.parquet(path), self._source_rows(table)
         names = [quoted(table.columns.names[at]) for at in task.key]
         on = [keys[f"k{i}"] == target[name] for i, name in enumerate(names)]
         hits = keys.join(target, on, "left_semi").select("row").collect()
@@ -205,6 +208,13 @@ class MergeWriter:
         there = np.zeros(rows.num_rows, bool)
         there[[row["row"] for row in hits]] = True
         return there
+
+    def _source_rows(self, table: Table) -> DataFrame:
+        """The table's rows but for those that the source has deleted."""
+        rows = DeltaTable.forPath(self._session(table), table.folder).toDF()
+        if not keeps_deleted(table.definition):
+            return rows
+        return rows.where(~F.col(_DELETED))
 
     def _misfits(self, table: Table, net: DataFrame, target: DataFrame) -> DataFrame:
         keys = [table.columns.names[i] for i in table.definition.primary_key]
@@ -256,12 +266,15 @@ class MergeWriter:
         values = _from_source(names)
         stays = f"(s.{_FLAGS} & {EXISTS}) != 0"
         comes = f"{stays} AND (s.{_FLAGS} & {CERTAIN}) != 0" if lenient else stays
+        changes = None  # any
+        if lenient and keeps_deleted(table.definition):  # what is passed over leaves it as it is
+            changes = f"(s.{_FLAGS} & {CERTAIN}) != 0 OR NOT t.{_DELETED}"
         (
             DeltaTable.forPath(self._session(table), table.folder)
             .alias("t")
             .merge(net.alias("s"), reduce(and_, (F.col(f"t.{k}") == F.col(f"s.{k}") for k in keys)))
             .whenMatchedDelete(f"NOT ({stays})")
-            .whenMatchedUpdate(set=values)
+            .whenMatchedUpdate(changes, values)
             .whenNotMatchedInsert(comes, values)
             .execute()
         )

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..ddl.extra_columns import deleted_column
+from ..ddl.table_modes import appends
 from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
@@ -67,7 +69,8 @@ def net_changes(
         row_of = np.zeros(distinct, np.int64)
         row_of[code] = np.arange(len(code))
         log = log.only(effective(log.code, log.flags, look(rows.take(pa.array(row_of)))))
-    net = fold(log.code, distinct, log.flags & np.uint8(CHANGE_BITS))
+    soft = deleted_column(definition) >= 0
+    net = fold(log.code, distinct, log.flags & np.uint8(CHANGE_BITS), soft=soft)
     breaks = [
         Break(rows.slice(int(log.parent[at]), 1), number, int(log.position[at]))
         for at, number in ([] if idempotent else net.breaks)
@@ -101,7 +104,9 @@ def _bag(
     positions = _heads(staged.column("positions"))
     if partial:
         rows = whole_bag(staged, _heads(staged.column("flags")), positions, definition)
-    if partial or any(part.twins for part in parts):
+    if appends(definition):
+        code, distinct = np.arange(rows.num_rows, dtype=np.int32), rows.num_rows
+    elif partial or any(part.twins for part in parts):
         code, distinct = value_codes(rows)
     else:
         code, distinct = codes(one_chunk(staged.column("key")))

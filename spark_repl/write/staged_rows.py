@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
+from ..ddl.extra_columns import deleted_column
 from ..decode.staged import Part
 from ..delta.columns import one_chunk
 from ..delta.digests import digests
@@ -42,7 +43,8 @@ def staged_rows(
     path: str, definition: TableDefinition, rows: pa.Table, position: int, *, exist: bool
 ) -> Part:
     """Writes rows that come (``exist``), or go, as staged changes into a file of their own.
-    ``position``: packed, to be named where they don't fit."""
+    ``position``: packed, to be named where they don't fit. Of a row that goes the key is held, and
+    extra columns: where it stays, marked, the rest is what the table has."""
     count = rows.num_rows
     flags = np.full(count, (EXISTS if exist else EXISTED) | CERTAIN, np.uint8)
     edges = pa.array(np.arange(count + 1, dtype=np.int32))
@@ -55,11 +57,21 @@ def staged_rows(
         "held": pa.nulls(count, pa.binary()),
         "diffs": pa.nulls(count, pa.binary()),
     }
+    if not exist and deleted_column(definition) >= 0:
+        extra["held"] = pa.repeat(pa.scalar(_held(definition), pa.binary()), count)
     names = [str(number) for number in range(rows.num_columns)] + list(extra)
     staged = pa.Table.from_arrays([*rows.columns, *extra.values()], names=names)
     with open(path, "wb", opener=opener) as file, pa.ipc.new_stream(file, staged.schema) as out:
         out.write_table(staged)
     return Part(definition.name, 0, count, path, 0, os.path.getsize(path), whole=True)
+
+
+def _held(definition: TableDefinition) -> bytes:
+    """The bitmap of the key's columns and extra ones."""
+    holds = [column.extra != "" for column in definition.columns]
+    for number in definition.primary_key:
+        holds[number] = True
+    return np.packbits(holds, bitorder="little").tobytes()
 
 
 def _binary(key: Keys) -> pa.Array:

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ..delta.public_log import Rows
     from ..delta.table_log import NewTable
     from ..runtime.workers import Workers
+    from .altered_rows import MadeRows
+    from .soft_deletes import Truncated
     from .table import Table
     from .tracking import Tracking
     from .written import LiveFile, Written
@@ -105,6 +107,21 @@ class TableChanges:
 
         self._commit(table, cut, plan, definition)
 
+    def mark_deleted(self, table: Table, rows: Truncated, cut: Cut) -> Way:
+        """Marks all rows of the table as deleted, by the TRUNCATE before ``cut``."""
+        way = Way.METADATA
+
+        def plan() -> _Change:
+            nonlocal way
+            files: Sequence[LiveFile] = self._tracking.commits.live_files(table)
+            if not files:
+                return _Change()
+            way = Way.REWRITE
+            return self._rewrite(table, rows, files) if self._direct else _Change(rows=rows)
+
+        self._commit(table, cut, plan)
+        return way
+
     def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> Way:
         """Gives the table its new columns, and its rows theirs; returns the way it went. Raises
         StatementError where the log does not say what rows become."""
@@ -129,7 +146,7 @@ class TableChanges:
             if not files:
                 return _Change(_metadata(table, altered))
             way = Way.REWRITE
-            return self._rewrite(table, rows, files)
+            return self._rewrite(table, rows, files, altered)
 
         self._commit(table, cut, plan, altered.definition)
         return way
@@ -174,10 +191,19 @@ class TableChanges:
         actions = actions_of(self._tracking.commits, table, written)
         return _Change(None, actions, _files(written))
 
-    def _rewrite(self, table: Table, rows: AlteredRows, files: Sequence[LiveFile]) -> _Change:
-        new = _metadata(table, rows.altered)
-        columns = Columns.of(new.schema_string, new.partition_columns)
-        after = replace(table, definition=rows.altered.definition, columns=columns, logged=None)
+    def _rewrite(
+        self,
+        table: Table,
+        rows: MadeRows,
+        files: Sequence[LiveFile],
+        altered: Altered | None = None,
+    ) -> _Change:
+        """``altered``: what becomes of the columns; None: they stay."""
+        new, after = None, table
+        if altered is not None:
+            new = _metadata(table, altered)
+            columns = Columns.of(new.schema_string, new.partition_columns)
+            after = replace(table, definition=altered.definition, columns=columns, logged=None)
         to = CompactTask.of(after, self._tracking.key_folder(after), ())
         folder = self._tracking.key_folder(table)
         tasks = [AlterTask(CompactTask.of(table, folder, (file,)), to, rows) for file in files]

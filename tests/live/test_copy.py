@@ -69,12 +69,17 @@ def test_copy_under_load(
     chunk_rows(400)
     server = make_server()
     plain = config_for(server, tmp_path, target__partition_by=["t.bag(n)"])
-    rules = [{"match": name, "row_filter": text} for name, text in _FILTERED.items()]
+    rules: list[dict[str, Any]] = [
+        {"match": name, "row_filter": text} for name, text in _FILTERED.items()
+    ]
+    rules[1]["extra_columns"] = ["gtid", "operation", "deleted"]
+    rules.append({"match": "t.app", "mode": "append", "extra_columns": ["operation"]})
     config = Config.from_mapping({**plain.to_mapping(), "tables": rules})
     with Load(server, 1):
         server.query(
             "CREATE TABLE t.bag (n INT, s VARCHAR(20))",
             "CREATE TABLE t.words (w VARCHAR(40), n INT, PRIMARY KEY (w, n))",
+            "CREATE TABLE t.app (id INT PRIMARY KEY AUTO_INCREMENT)",
             "INSERT INTO t.words WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
             " WHERE i < 900) SELECT CONCAT('é', i * 7919 % 1000), i FROM r",
         )
@@ -86,15 +91,24 @@ def test_copy_under_load(
         time.sleep(0.5)
         stop.set()
         changing.join()
-    assert found.rows > 1000 and found.tables == 4
+    assert found.rows > 1000 and found.tables == 5
     assert found.start != found.until
     _catch_up(spark, config, server.executed)
     now = cut(spark, config.target.path)
     assert now.gtid_executed == server.executed
     check_tables(config, server, ["t.a", "t.b"])
     for table, passing in _FILTERED.items():
-        have = sorted(tuple(row) for row in now.table(table).collect())
-        assert have == sorted(server.query(f"SELECT * FROM {table} WHERE {passing}"))
+        have = [tuple(row) for row in now.table(table).collect()]
+        there = sorted(row[:2] for row in have if row[-1] is not True)
+        assert there == sorted(server.query(f"SELECT * FROM {table} WHERE {passing}"))
+    told = {(row[3], row[4]) for row in have}
+    assert told >= {("COPY", False), ("UPDATE", False), ("UPDATE", True)}, "words' keys move"
+    assert {row[2] for row in have if row[3] == "COPY"} == {str(found.start)}
+    assert all(row[2].count(":") == 1 for row in have)
+    kept = sorted(tuple(row) for row in now.table("t.app").collect())
+    copied = [row[0] for row in kept if row[1] == "COPY"]
+    assert [row[0] for row in kept] == [*range(copied[0], kept[-1][0] + 1)], "each once"
+    assert kept[-1][0] == server.query("SELECT MAX(id) FROM t.app")[0][0] > copied[-1] + 5
 
 
 def _change(server: Server, stop: threading.Event) -> None:
@@ -106,6 +120,8 @@ def _change(server: Server, stop: threading.Event) -> None:
             f"INSERT INTO t.bag VALUES ({number % 5}, 'x'), ({number % 5}, 'x'), (9, NULL)",
             f"DELETE FROM t.bag WHERE n = {(number + 2) % 5} LIMIT 1",
             f"UPDATE t.words SET w = CONCAT('É', {number * 31 % 1000}) WHERE n = {number % 900}",
+            "INSERT INTO t.app VALUES ()",
+            f"DELETE FROM t.app WHERE id < {number - 5}",
             f"UPDATE IGNORE t.a SET id = id + 100000 WHERE id = {number % 200 * 8}",
         )
         stop.wait(0.02)

@@ -66,12 +66,13 @@ def plan_first(target: Path, held: str, *names: str) -> Copy:
         return copy
 
 
-def read(target: Path, table: Table, rows: Sequence[Row]) -> None:
-    """Copies the rows of one table that is planned."""
+def read(target: Path, table: Table, rows: Sequence[Row], **keys: Any) -> None:
+    """Copies the rows of one table that is planned; ``keys``: more of the configuration."""
     with _owned(target) as (control, layout):
         copy = last_copy(control)
         assert copy is not None
-        config = Config().override({"target.path": str(target), "target.column_mapping": False})
+        aim = {"path": str(target), "column_mapping": False}
+        config = Config.from_mapping({"target": aim, **keys})
         tracking = Tracking(layout, control, LocalDelta(), TableOptions.of(config))
         definition = classify(table.create, table.database).definition
         assert definition is not None

@@ -1,0 +1,84 @@
+"""Columns that the target has and the source has not: of which table, transaction and operation a
+row's last change was, and whether the source has deleted the row (``extra_columns`` of
+``[[tables]]``).
+
+They stand behind all others, so numbers of the source's columns are the same without them; a
+definition has them as ``kept``, ``extra`` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import Column, ColumnType
+from ..errors import SettingError
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+
+_T = ColumnType
+_UTF8MB4, _MICROSECONDS = 255, 6
+_TYPES = {
+    "source_table": (_T.VARCHAR, 4 * 129),
+    "gtid": (_T.VARCHAR, 4 * 65535),
+    "commit_time": (_T.TIMESTAMP, _MICROSECONDS),
+    "operation": (_T.VARCHAR, 4 * 16),
+    "deleted": (_T.BIT, 1),
+}
+INSERT, UPDATE, DELETE, TRUNCATE, COPY = "INSERT", "UPDATE", "DELETE", "TRUNCATE", "COPY"
+"""what the column of ``operation`` says"""
+_HINT = "change extra_columns of the table's [[tables]], or the source's table"
+
+
+def name_of(extra: str) -> str:
+    """The column's name, by what the configuration calls it."""
+    return f"_{extra}"
+
+
+def with_extra(
+    table: TableDefinition, wanted: Sequence[str], mode: str = "mirror"
+) -> TableDefinition:
+    """The table with the columns that are ``wanted`` behind its own, in one order however they are
+    given. Raises SettingError where it has no room for them."""
+    if not wanted:
+        return table
+    names = {column.name.lower() for column in table.in_log.columns}
+    extra = [_column(one) for one in _TYPES if one in wanted]
+    if taken := [column.name for column in extra if column.name in names]:
+        raise _refused(table, f"the source's table has a column {taken[0]}, too")
+    if not table.primary_key and mode == "mirror":
+        raise _refused(table, "the table has no key, so all its columns tell its rows apart")
+    return replace(table, columns=(*table.columns, *extra))
+
+
+def extra_of(table: TableDefinition) -> tuple[str, ...]:
+    """Which of them a table has, in their order there."""
+    return tuple(column.extra for column in table.columns if column.extra)
+
+
+def without_extra(table: TableDefinition) -> TableDefinition:
+    """The table without them."""
+    plain = tuple(column for column in table.columns if not column.extra)
+    return table if len(plain) == len(table.columns) else replace(table, columns=plain)
+
+
+def deleted_column(table: TableDefinition) -> int:
+    """The number of the column that says whether the source has deleted the row; -1: there is
+    none, and rows that it deletes go."""
+    numbers = (i for i, column in enumerate(table.columns) if column.extra == "deleted")
+    return next(numbers, -1)
+
+
+def _column(extra: str) -> Column:
+    kind, meta = _TYPES[extra]
+    collation = _UTF8MB4 if kind == _T.VARCHAR else 0
+    return Column(
+        name_of(extra), kind, meta, nullable=True, collation=collation, default="NULL", kept=True,
+        extra=extra,
+    )  # fmt: skip
+
+
+def _refused(table: TableDefinition, reason: str) -> SettingError:
+    return SettingError(f"extra_columns: {reason}", table=table.name, hint=_HINT)

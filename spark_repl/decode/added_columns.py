@@ -1,0 +1,102 @@
+"""Values of the columns that the target alone has (``ddl.extra_columns``), where changes are
+decoded and where rows are read from the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
+from ..binlog.table_name import plain_name
+from ..ddl.extra_columns import COPY, DELETE, INSERT, UPDATE, extra_of
+from ..relay.gtid_column import gtid_column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..binlog.definition import TableDefinition
+    from ..binlog.rows.row_images import RowImages
+
+Longs = npt.NDArray[np.int64]
+
+_WORDS = pa.array([INSERT, UPDATE, DELETE])
+_MOMENT = pa.timestamp("us", "UTC")
+_NAMES = ("position", "commit_time", "gno", "uuid", "tag")
+
+
+@dataclass(frozen=True)
+class Commits:
+    """What transactions are called, and when the source committed them. ``records`` [n]: fields of
+    the index's, ascending by position."""
+
+    records: Any
+
+    @classmethod
+    def of(cls, records: Any) -> Commits:
+        """Those of index records, without what is not needed."""
+        picked = np.empty(len(records), [(name, records.dtype[name]) for name in _NAMES])
+        for name in _NAMES:
+            picked[name] = records[name]
+        return cls(picked)
+
+    def at(self, positions: Longs) -> tuple[pa.Array, pa.Array]:
+        """(GTIDs, NULL for anonymous ones; commit times) of the transactions at some packed
+        positions, [n] each."""
+        place = pa.array(np.searchsorted(self.records["position"], positions))
+        times = pa.array(np.ascontiguousarray(self.records["commit_time"])).cast(_MOMENT)
+        return gtid_column(self.records).take(place), times.take(place)
+
+
+def changed_by(
+    target: TableDefinition,
+    images: RowImages,
+    entries: Longs,
+    positions: Longs,
+    commits: Commits | None,
+) -> Mapping[str, pa.Array]:
+    """The extra columns of the ``target`` for ``entries`` of ``images``, whose transactions are at
+    ``positions``; {} where it has none. Without ``commits`` nobody knows of GTIDs and times."""
+    wanted = extra_of(target)
+    if not wanted:
+        return {}
+    made = {
+        "source_table": pa.repeat(_source_name(images.definition), len(entries)),
+        "operation": _WORDS.take(pa.array(_operations(images)[entries])),
+        "deleted": pa.array(images.flags[entries] & EXISTS == 0),
+    }
+    if commits is not None and ("gtid" in wanted or "commit_time" in wanted):
+        made["gtid"], made["commit_time"] = commits.at(positions)
+    return {name: made[name] for name in wanted if name in made}
+
+
+def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
+    """The same for rows that were read from the source, behind all of ``gtid_executed``."""
+    return {
+        "source_table": pa.repeat(_source_name(logged), count),
+        "gtid": pa.repeat(pa.scalar(gtid_executed, pa.string()), count),
+        "operation": pa.repeat(COPY, count),
+        "deleted": pa.array(np.zeros(count, bool)),
+    }
+
+
+def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
+    """The same for rows that the source was seen not to have then."""
+    gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
+    return {**copied_from(logged, gtid_executed, count), **gone}
+
+
+def _source_name(definition: TableDefinition) -> str:
+    return plain_name(definition.source_name or definition.name)
+
+
+def _operations(images: RowImages) -> npt.NDArray[np.int8]:
+    """Index of _WORDS for each entry; both halves of an UPDATE are one."""
+    flags = images.flags
+    halves = (flags & MOVED != 0) | np.append(flags[1:] & MOVED != 0, False)
+    alone = flags & (EXISTED | EXISTS)
+    words = np.where(alone == EXISTS, 0, np.where(alone == EXISTED, 2, 1))
+    return np.asarray(np.where(halves, 1, words), np.int8)

@@ -1,0 +1,125 @@
+"""extra_columns of ``[[tables]]``, and statements: what they leave, mark, and have no room for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.errors import SettingError, StatementError
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.extra_model import FIRST, T, rule, told
+from tests.support.local_delta import at_cut, cuts, run, stopped
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    made = LogWriter(tmp_path / "log")
+    made.ddl("CREATE DATABASE t")
+    made.ddl(T.create)
+    made.transaction(insert(T, *FIRST))
+    return made
+
+
+def last(target: Path) -> Any:
+    return at_cut(target, cuts(target)[-1])
+
+
+def test_truncate_marks_what_is_left(log: LogWriter, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log.transaction(delete(T, FIRST[0]))
+    log.ddl("TRUNCATE t.a")
+    log.transaction(insert(T, (2, 0, "new")))
+    for policy in ("apply", "ignore_drop"):
+        assert run(log.folder, lake / policy, **rule(on_ddl=policy))
+        assert last(lake / policy)["t.a"] == [
+            (1, 1, "x", *told(log, 4, "DELETE")),
+            (2, 0, "new", *told(log, 6, "INSERT")),
+            (3, None, "z", *told(log, 5, "TRUNCATE")),
+        ]
+    assert run(log.folder, lake / "gone", **rule("operation"))
+    assert last(lake / "gone")["t.a"] == [(2, 0, "new", "INSERT")]
+    error = stopped(log.folder, lake / "stop", **rule(on_ddl="stop"))
+    assert isinstance(error, SettingError)
+
+
+def test_statements_leave_them_at_the_end(log: LogWriter, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log.transaction(delete(T, FIRST[0]))
+    log.ddl("ALTER TABLE t.a ADD g INT AS (n + 1) STORED, MODIFY v VARCHAR(80), ADD w INT FIRST")
+    log.ddl("ALTER TABLE t.a RENAME COLUMN n TO m, DROP COLUMN g, ADD k BIGINT DEFAULT 4")
+    log.ddl("RENAME TABLE t.a TO t.a2")
+    columns = (("w", "int"), ("id", "int"), ("m", "int"), ("v", "varchar(80)"), ("k", "int"))
+    assert run(log.folder, lake, **rule(match="t.a%"))
+    first = told(log, 3, "INSERT")
+    want = [(None, *row, 4, *first) for row in FIRST[1:]]
+    assert last(lake)["t.a2"] == [(None, *FIRST[0], 4, *told(log, 4, "DELETE")), *want]
+    log.ddl("ALTER TABLE t.a2 MODIFY k INT, DROP PRIMARY KEY, ADD PRIMARY KEY (id, m)")
+    log.ddl("ALTER TABLE t.a2 DROP PRIMARY KEY, ADD PRIMARY KEY (id)")
+    renamed = Table("a2", columns, (1,))
+    log.transaction(update(renamed, ((None, 2, 5, "y", 4), (0, 2, 5, "y", 4))))
+    assert run(log.folder, lake, **rule(match="t.a%"))
+    assert (0, 2, 5, "y", 4, *told(log, 10, "UPDATE", "t.a2")) in last(lake)["t.a2"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("ALTER TABLE t.a ADD _GTID INT", "has a column _gtid, too"),
+        ("ALTER TABLE t.a RENAME COLUMN v TO _deleted", "has a column _deleted, too"),
+        ("ALTER TABLE t.a DROP PRIMARY KEY", "the table has no key"),
+        ("RENAME TABLE t.a TO t.c", "which has other extra_columns (none, not source_table"),
+        ("ALTER TABLE t.a ADD w INT, RENAME TO t.c", "which has other extra_columns"),
+        ("RENAME TABLE t.b TO t.c, t.a TO t.b", "which has other extra_columns"),
+    ],
+)
+def test_statements_that_it_has_no_room_for(
+    log: LogWriter, tmp_path: Path, statement: str, says: str
+) -> None:
+    log.ddl(Table("b").create)
+    assert run(log.folder, tmp_path / "lake", **rule())
+    before = last(tmp_path / "lake")
+    log.ddl(statement)
+    error = stopped(log.folder, tmp_path / "lake", **rule())
+    assert isinstance(error, SettingError) and says in str(error) and error.table == "t.a"
+    assert last(tmp_path / "lake") == before
+
+
+def test_partitions_that_go(tmp_path: Path) -> None:
+    log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(
+        f"{T.create} PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (3),"
+        " PARTITION q VALUES LESS THAN (9))"
+    )
+    log.transaction(insert(T, *FIRST))
+    log.ddl("ALTER TABLE t.a DROP PARTITION p")
+    error = stopped(log.folder, lake / "kept", **rule())
+    assert isinstance(error, SettingError) and "the rows of a partition go" in str(error)
+    assert run(log.folder, lake / "gone", **rule("gtid"))
+    assert last(lake / "gone")["t.a"] == [(*FIRST[2], log.gtid(1))]
+
+
+def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("ALTER TABLE t.a DROP COLUMN n")
+    error = stopped(log.folder, tmp_path / "lake", **rule(on_ddl="additive_only"))
+    assert isinstance(error, SettingError) and "additive_only" in str(error)
+
+
+def test_a_dropped_table_that_comes_again(log: LogWriter, tmp_path: Path) -> None:
+    log.ddl("DROP TABLE t.a")
+    log.ddl(T.create)
+    log.transaction(insert(T, (2, 0, "new")))
+    assert run(log.folder, tmp_path / "lake", **rule("deleted"))
+    assert last(tmp_path / "lake") == {"t.a": [(2, 0, "new", False)]}
+
+
+def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> None:
+    """A copy would have no row that is deleted, so with these nobody makes one by himself."""
+    log.transaction(delete(T, FIRST[0]))
+    log.ddl("ALTER TABLE t.a DISCARD TABLESPACE")
+    error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
+    assert isinstance(error, StatementError) and error.table == "t.a"
+    assert len(last(tmp_path / "lake")["t.a"]) == 3
+    assert run(log.folder, tmp_path / "other", copies=True, **rule("gtid"))
+    assert last(tmp_path / "other") == {}

@@ -1,0 +1,39 @@
+"""What TRUNCATE makes of a table that keeps deleted rows, in files of our own and by batches."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from spark_repl.config.tables import EXTRA_COLUMNS, TableRule
+from spark_repl.ddl.column_rules import ColumnRules
+from spark_repl.ddl.effect import classify
+from spark_repl.ddl.table_rules import TableRules
+from spark_repl.write.soft_deletes import Truncated, keeps_deleted
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+US = int(AT.timestamp()) * 1_000_000 + 678
+BEFORE = ("t.old", "x:1", None, "INSERT")
+ROWS = [(1, "a", *BEFORE, False), (2, None, *BEFORE[:-1], "DELETE", True), (3, "c", *BEFORE, None)]
+
+
+@pytest.mark.parametrize("gtid", ["x:9", ""])
+def test_rows_that_are_left_are_marked(gtid: str) -> None:
+    made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))", "t").definition
+    assert made is not None and not keeps_deleted(made)
+    target = ColumnRules(TableRules((TableRule("t.a", extra_columns=EXTRA_COLUMNS),))).shaped(made)
+    assert keeps_deleted(target)
+    schema = target.arrow_schema()
+    arrays = [pa.array(c, f.type) for c, f in zip(zip(*ROWS, strict=True), schema, strict=True)]
+    truncated, said = Truncated(target, gtid, US), ("t.a", gtid or None, AT, "TRUNCATE", True)
+    want = [(1, "a", *said), ROWS[1], (3, "c", *said)]
+    columns = truncated.columns(arrays)
+    assert [*zip(*(column.to_pylist() for column in columns), strict=True)] == want
+    assert [column.type for column in columns] == schema.types
+    large = [a.cast(pa.large_string()) if pa.types.is_string(a.type) else a for a in arrays]
+    given = pa.RecordBatch.from_arrays(large, names=schema.names)
+    (batch,) = truncated(iter([given]))
+    assert [tuple(row.values()) for row in batch.to_pylist()] == want
+    assert batch.schema.names == schema.names and batch.schema.types == schema.types
