@@ -13,6 +13,7 @@ from tests.support.imports import PACKAGE, ROOT, modules
 from tests.support.sources import tree
 
 TESTS = ROOT / "tests"
+_ANSWER = "a server's answer without a server"
 _WEAK = "keys of one hash are too rare to be found; to ask for it would cost each key"
 _OWN = (ast.ClassDef, ast.FunctionDef)
 # test module: what is patched -> why it can't be given
@@ -64,10 +65,8 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.delta.log_cleanup.listed": "a part that is renamed behind the listing",
         "spark_repl.delta.log_cleanup.modified": "how many times are asked for is counted",
     },
-    **dict.fromkeys(
-        ("unit/copy/test_extra_copy.py", "unit/copy/test_filtered_copy.py"),
-        {"spark_repl.copy.chunk.begin_query": "a server's answer without a server"},
-    ),
+    "unit/copy/test_extra_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
+    "unit/copy/test_filtered_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
     "unit/observe/test_applier_status.py": {
         "spark_repl.observe.applier_status._epoch_of": "that it was not read shows in nothing else"
     },
