@@ -62,7 +62,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     copy = _patient_plan(config, control, only)
     control.claim()
     try:
-        _record(control, copy, ReplicationFilters.of(config.filters))
+        _record(control, copy, ReplicationFilters.of(config))
     finally:
         control.release()
     return copy
@@ -134,7 +134,7 @@ def plan_again(
             copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
             if waits and (gone := set(only) - set(newest.waiting)):
                 raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
-        _record(control, copy, ReplicationFilters.of(config.filters))
+        _record(control, copy, ReplicationFilters.of(config))
     return copy
 
 
@@ -153,19 +153,16 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             held = connection.server().executed
         lower_case = int(server.variables[name_case.KEY])
         only = tuple(map(fold, only)) if lower_case else only
-        filters = ReplicationFilters.of(config.filters)
+        filters = ReplicationFilters.of(config)
         _check_kept(only, filters.folded() if lower_case else filters)
         for unmet in unmet_on(connection.rows, config):
             log.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
-        views = tuple(
-            table.definition.name
-            for table in tables
-            if needs_view(table.definition, server.variables)
-        )
-        check_privileges(connection.rows, views)
+        viewed = [t.definition for t in tables if needs_view(t.definition, server.variables)]
+        views = tuple(definition.name for definition in viewed)
+        check_privileges(connection.rows, [one.source_name or one.name for one in viewed])
         bounds = {
             t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
             for t in tables

@@ -38,6 +38,7 @@ class RenamedTables:
             return logged
         own = self.rewrites.definition(logged)
         if own.name not in self.left_out:
+            self.rewrites.check(logged.name)
             claim(self.origins, own.name, logged.name)
         return own
 
