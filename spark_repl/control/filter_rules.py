@@ -69,9 +69,9 @@ def _meant_otherwise(
 
 
 def _differ(old: Routes, new: Routes, name: str) -> bool:
-    """Whether the target's table ``name`` is another one's, or its own is called otherwise."""
+    """Whether the table that is ``name`` in the target is called otherwise now."""
     own = old.before(name)
-    return new.before(name) != own or new.after(own) != old.after(own)
+    return new.after(own) != old.after(own)
 
 
 class FilterRules:

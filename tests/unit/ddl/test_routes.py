@@ -72,6 +72,13 @@ def test_a_table_that_was_set_aside_goes_with_its_name() -> None:
     assert routes.before("crm.x@dropped1") == "crm.x@dropped1"
 
 
+def test_a_table_that_is_called_as_a_displaced_one() -> None:
+    routes = Routes((("t.a", "lake.o"),))
+    assert routes.after("lake.o") == "lake.o@source"
+    with pytest.raises(SchemaError, match=r"tables lake\.o and lake\.o@source would share"):
+        routes.check("lake.o@source", "lake.o@source")
+
+
 def test_dots_in_names() -> None:
     routes = Routes((("shop.%", "lake.%"), ("%.x", "lake2.%")))
     assert routes.after("shop.a.b") == "lake.a.b" and routes.before("lake.a.b") == "shop.a.b"
