@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..ddl.rewrites import Rewrites
 
 SHARED = (
-    "leave one of the two out (filters.ignore_table has names as they are in the target), or give"
-    " their databases different names in filters.rewrite_db"
+    "leave one of the two out (filters.ignore_table has names as they are behind"
+    " filters.rewrite_db), or give their databases different names there"
 )
 
 
