@@ -122,7 +122,8 @@ def list_tables(
     if missing := wanted - {table.definition.name for table in tables}:
         raise NoTableError(
             f"the source has no table {', '.join(sorted(missing))}", table=min(missing),
-            hint="give DATABASE.TABLE as the source has it, and SELECT on it to the account",
+            hint="give DATABASE.TABLE as the target has it (spark-repl config explain), and to the"
+            " account SELECT on it",
         )  # fmt: skip
     return tables
 
