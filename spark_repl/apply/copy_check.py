@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
     from ..control.control import Control
     from ..control.copies import Copy
-    from ..control.name_case import NameCase
+    from ..write.tracking import Tracking
     from .applied_log import AppliedLog
 
 log = logging.getLogger(__name__)
 
 
-def changed_meanwhile(
-    copy: Copy, applied: AppliedLog, control: Control, names: NameCase
-) -> dict[str, Waiting]:
+def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> dict[str, Waiting]:
     """The tables of a copy that is done which a statement changed while they were read, as far as
     the log holds it, and what that was. Raises LogError."""
     assert copy.until is not None
+    control, names, filters = tracking.control, tracking.names, tracking.filters
+    rewrites = filters.now.rewrites
     before = copy.held if copy.behind is None else GtidSet.parse(copy.behind.gtid_executed)
     meanwhile = copy.until.subtract(before).subtract(skipped(control))
     stale = {name: Waiting(said, "") for name, said in copy.unfinished.items()}
     for record in _statements(applied, meanwhile):
         query = read_query(record, applied.relay, 0)
-        statement = classify_in(query.text, Session.of(query))
+        statement = rewrites.statement(classify_in(query.text, Session.of(query)))
         if has_failed(query, statement):
             continue
         try:
-            statement = names.statement(statement, copy.bounds)
+            statement = names.statement(statement, rewrites.spoken(statement, copy.bounds))
         except StatementError:  # the applier stops there and says so
             continue
         why = Waiting(f"{statement.verb} while the table was copied", gtid_name(record))
-        for name in concerned(statement, copy.bounds):
+        for name in concerned(statement, copy.bounds, rewrites):
             if name in copy.bounds and (name not in stale or not stale[name].since):
                 stale[name] = why
     return stale
@@ -68,16 +68,16 @@ def _statements(applied: AppliedLog, gtids: GtidSet) -> Iterator[Any]:
 
 
 def give_up_stale(
-    copy: Copy, applied: AppliedLog, control: Control, names: NameCase, *, copies: bool = False
+    copy: Copy, applied: AppliedLog, tracking: Tracking, *, copies: bool = False
 ) -> bool:
     """Gives a copy of some tables up that can't be used; returns whether it can't. ``copies``:
     whether somebody makes copies beside the applier."""
     if copy.behind is None or not copy.is_done:
         return False
-    stale = changed_meanwhile(copy, applied, control, names)
+    stale = changed_meanwhile(copy, applied, tracking)
     if stale:
         name, why = next(iter(sorted(stale.items())))
-        give_up(control, copy, name, why, copies=copies)
+        give_up(tracking.control, copy, name, why, copies=copies)
     return bool(stale)
 
 

@@ -71,7 +71,9 @@ def check_quarantine(logged: Logged, tracking: Tracking) -> None:
     if not still:
         return
     statement = logged.statement
-    names = [name for name in concerned(statement, tracking.tables) if name in still]
+    filters = tracking.filters
+    known = concerned(statement, tracking.tables, filters.now.rewrites)
+    names = [name for name in known if name in still]
     if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
         names = [name for name in names if tracking.policy(name) in _KEEP_TABLES]
     if names:

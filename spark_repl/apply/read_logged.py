@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..binlog.table_name import database_of
 from ..ddl.statement import Effect
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..binlog.events.event import Query
+    from ..ddl.rewrites import Rewrites
     from ..ddl.statement import Statement
     from ..relay.log import RelayLog
 
@@ -42,10 +42,10 @@ def has_failed(query: Query, statement: Statement) -> bool:
     return bool(query.error) and not dropped
 
 
-def concerned(statement: Statement, tables: Iterable[str]) -> list[str]:
+def concerned(statement: Statement, tables: Iterable[str], rewrites: Rewrites) -> list[str]:
     """The tables that were there before the statement and that it changes, in any way. ``tables``:
-    all that are known."""
+    all that are known, ``rewrites``: what they are called in the target."""
     if statement.effect == Effect.DROP_DATABASE:
-        return [name for name in tables if database_of(name) == statement.database]
+        return rewrites.in_database(statement.database, tables)
     plain = statement.effect == Effect.NO_EFFECT and not statement.alteration
     return [] if plain or statement.effect in _CREATES else list(statement.tables)

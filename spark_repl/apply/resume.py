@@ -83,7 +83,7 @@ def resume(
 
     Raises LogError, HistoryError, TargetError, SchemaError; FencedError when it doesn't.
     """
-    control, layout, names = tracking.control, tracking.layout, tracking.names
+    control, layout = tracking.control, tracking.layout
     note_shown(control)
     stands, last = standing(control), control.last_cut()
     cut, copy = stands.begin, stands.copy
@@ -98,7 +98,7 @@ def resume(
     begin = _begin(applied, cut, copied=copy is not None)
     executed, begun = begin.executed, begin.position
     record(control, history)
-    if copy is not None and give_up_stale(copy, applied, control, names, copies=copies):
+    if copy is not None and give_up_stale(copy, applied, tracking, copies=copies):
         return resume(tracking, relay_path, copies=copies)
     if history.renewed and (cut is not None or copy is None):
         tracking.find_ahead(cut, applied.start, begin.place, by_place=begin.by_place)
@@ -108,7 +108,7 @@ def resume(
         history = replace(history, renewed=True)  # what it holds goes by GTID
         applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
         if copies:
-            for name, why in changed_meanwhile(copy, applied, control, names).items():
+            for name, why in changed_meanwhile(copy, applied, tracking).items():
                 log.warning("%s waits for a new copy: %s", name, why.reason)
                 tracking.wait(name, why)
     elif cut is None and executed:

@@ -1,4 +1,5 @@
-"""Statements where databases have other names in the target (filters.rewrite_db)."""
+"""Statements where databases or tables have other names in the target (filters.rewrite_db, ``to``
+of ``[[tables]]``)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import database_of
 from ..ddl.statement import Effect
 from ..decode.renamed_tables import SHARED, claim
 from ..errors import SchemaError, SettingError
@@ -36,20 +36,23 @@ class RewrittenStatements:
         """The statement, and its query, whose database the rules of filters are asked about. Raises
         SchemaError, SettingError."""
         rewrites = self._filters.now.rewrites
-        if not rewrites.pairs:
+        if not rewrites.any:
             return statement, query
         own = rewrites.statement(statement)
         query = replace(query, database=rewrites.database(query.database))
         if statement.effect is Effect.DROP_DATABASE:
             self._dropped(statement.database, rewrites)
         elif statement.effect is not Effect.NO_EFFECT or statement.alteration:
-            logged = dict(zip(own.tables, statement.tables, strict=True))
-            if any(map(self._filters.now.keeps, own.tables)):
+            logged = dict(zip(own.tables, map(rewrites.logged, statement.tables), strict=True))
+            kept = [logged[name] for name in own.tables if self._filters.now.keeps(name)]
+            for name in kept:
+                rewrites.check(name)
+            if kept:
                 self._claim(own, logged, query, cut)
         return own, query
 
     def _dropped(self, database: str, rewrites: Rewrites) -> None:
-        tables = [name for name in self._tracking.tables if database_of(name) == database]
+        tables = rewrites.in_database(database, self._tracking.tables)
         if tables and any(new == database for _, new in rewrites.pairs):
             raise SettingError(
                 f"DROP DATABASE {database}: the target has tables of other databases there"

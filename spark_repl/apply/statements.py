@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..binlog.events.event import Query
     from ..control.copies import CatchUp
     from ..control.cut import Cut
+    from ..ddl.rewrites import Rewrites
     from ..write.table import Table
     from ..write.table_changes import TableChanges
     from ..write.tracking import Tracking
@@ -79,6 +80,7 @@ class Statements:
         self._catch_up, self._copies = catch_up, copies
         self._forms, self._options = tracking.forms, tracking.options
         self._control, self._names = tracking.control, tracking.names
+        self._filters = tracking.filters
         self._definitions = tracking.definitions
         self._alterations = Alterations(tracking, changes)
         self._tools = ToolTables(tracking, self._alterations)
@@ -100,7 +102,7 @@ class Statements:
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
             return Done(Way.NOTHING, shortened(query.text))
         statement, query = self._rewritten.take(statement, query, cut)
-        names = [*self._tracking.tables, *self._tracking.waiting]
+        names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
         statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
         logged = Logged(statement, query, cut, source, session, int(record["commit_time"]))
@@ -109,6 +111,10 @@ class Statements:
             self._check_copied(left)
             way = self._way(left)
         return Done(way, logged.text, tuple(statement.tables))
+
+    @property
+    def _rewrites(self) -> Rewrites:
+        return self._filters.now.rewrites
 
     def _session(self, query: Query) -> Session:
         """The session of a statement; what SYSTEM is on the source is asked where it counts."""
@@ -172,7 +178,7 @@ class Statements:
         names: Iterable[str] = logged.statement.tables
         if logged.statement.effect is Effect.DROP_DATABASE:
             known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
-            names = [name for name in known if database_of(name) == logged.statement.database]
+            names = self._rewrites.in_database(logged.statement.database, known)
         there = [table for table in map(self._tracking.live, names) if table is not None]
         policies = {table.name: self._tracking.policy(table.name) for table in there}
         for name, policy in policies.items():
@@ -235,7 +241,7 @@ class Statements:
         read before the statement or behind it, nobody knows which. StaleCopyError where the applier
         goes on without the copy."""
         copied = self._catch_up.copies(GtidSet.parse(logged.cut.gtid_executed))
-        names = concerned(logged.statement, self._tracking.tables)
+        names = concerned(logged.statement, self._tracking.tables, self._rewrites)
         changed = [name for name in names if name in copied and name not in self._tracking.waiting]
         if not changed:
             return

@@ -10,10 +10,9 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import database_of
 from ..control.left_out import LeftTable
 from ..ddl.alteration import KeptColumn
-from ..ddl.online_tools import Role, copied, tool_table
+from ..ddl.online_tools import Role, ToolTable, copied, tool_table
 from ..ddl.renamed import like, rename
 from ..ddl.session import Session
 from ..ddl.statement import Effect
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..binlog.definition import TableDefinition
     from ..ddl.alteration import Altered
+    from ..ddl.rewrites import Rewrites
     from ..write.tracking import Tracking
     from .alterations import Alterations
     from .logged import Logged
@@ -44,6 +44,7 @@ class ToolTables:
     def __init__(self, tracking: Tracking, alterations: Alterations) -> None:
         self._tracking, self._alterations = tracking, alterations
         self._left, self._forms, options = tracking.left, tracking.forms, tracking.options
+        self._filters = tracking.filters
         self._folds = options.online_tools == "fold"
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
@@ -56,7 +57,7 @@ class ToolTables:
         if not left or (effect is Effect.NO_EFFECT and not statement.alteration):
             return None, logged
         if effect is Effect.DROP_DATABASE:
-            self._end((n for n in left if database_of(n) == statement.database), logged)
+            self._end(self._rewrites.in_database(statement.database, left), logged)
             return None, logged
         if effect is Effect.DROP_TABLE:
             return self._dropped(logged)
@@ -82,7 +83,7 @@ class ToolTables:
         """Whether the statement makes a tool's table, which is left out from here on."""
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
-        tool = tool_table(name)
+        tool = self._tool(name)
         if not self._folds or tool is None:
             return False
         table = tracking.live(tool.of)
@@ -98,6 +99,16 @@ class ToolTables:
         self._left.put(LeftTable(name, tool.of, definition, copy), logged.cut)
         log.warning("%s is left out: %s", name, logged.text)
         return True
+
+    def _tool(self, name: str) -> ToolTable | None:
+        """``tool_table``, which goes by the names that the tool gives."""
+        routes = self._rewrites.routes
+        tool = tool_table(routes.before(name))
+        return tool and replace(tool, of=routes.after(tool.of))
+
+    @property
+    def _rewrites(self) -> Rewrites:
+        return self._filters.now.rewrites
 
     def _like(self, logged: Logged) -> tuple[Way | None, Logged]:
         """CREATE TABLE ... LIKE one that is left out."""

@@ -29,3 +29,8 @@ def database_of(name: str) -> str:
 def plain_name(name: str) -> str:
     """The name in MySQL's own rules: the two parts with a dot between, whatever they hold."""
     return ".".join(parts_of(name))
+
+
+def generated_prefix(name: str) -> str:
+    """What the names of foreign keys begin with that InnoDB makes of the table's."""
+    return f"{parts_of(name)[1]}_ibfk_"

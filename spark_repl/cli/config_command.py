@@ -22,7 +22,7 @@ from ..ddl.lower_names import fold
 from ..ddl.policy import Policies
 from ..ddl.row_filters import check_row_filters, names_of
 from ..ddl.table_rules import TableRules
-from ..errors import ConfigError, SparkReplError
+from ..errors import ConfigError, SchemaError, SparkReplError
 from ..source.account import mask_key, password_of, tls_of
 from .inspect import emit
 
@@ -158,15 +158,15 @@ def explain(options: argparse.Namespace) -> int:
     config = load(options.config)
     folds = config.source.lower_case_table_names > 0
     filters, rules, table = (
-        ReplicationFilters.of(config.filters),
+        ReplicationFilters.of(config),
         TableRules(config.tables),
         options.table,
     )
     if folds:
         filters, rules, table = filters.folded(), rules.folded(), fold(table)
-    own = filters.rewrites.table(table)
-    written = {"table": table} if own == table else {"table": table, "rewritten": own}
-    table, rule = own, rules.of_table(own)
+    written = _named(table, filters)
+    table = filters.rewrites.table(table)
+    rule = rules.of_table(table)
     shown = {
         **written,
         "applied": filters.keeps(table),
@@ -181,6 +181,20 @@ def explain(options: argparse.Namespace) -> int:
         shown["row_filter_columns"] = names_of(rule.row_filter)
     emit(shown, options.json)
     return 0
+
+
+def _named(table: str, filters: ReplicationFilters) -> dict[str, str]:
+    """The table's names: on the source, to filters and ``[[tables]]``, in the target; or why it
+    can't have the last."""
+    names, rewrites = {"table": table}, filters.rewrites
+    asked, own = rewrites.rewritten(table), rewrites.table(table)
+    if asked != table:
+        names["rewritten"] = asked
+    try:
+        rewrites.check(table)
+    except SchemaError as error:
+        return {**names, "refused": error.message}
+    return names if own == asked else {**names, "target": own}
 
 
 def _origins(values: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 def snapshot(options: argparse.Namespace) -> int:
     config = loaded(options)
     if odd := [name for name in options.table if not all(name.partition("."))]:
-        raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
+        raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the target has it")
     copied = following.snapshot(
         config, tuple(options.table), master=options.master, take_over=options.take_over
     )

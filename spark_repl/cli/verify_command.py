@@ -29,7 +29,7 @@ def verify(options: argparse.Namespace) -> int:
     config = load(options.config)
     config.check_supported()
     if odd := [name for name in options.table if not all(name.partition("."))]:
-        raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the source has it")
+        raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the target has it")
     limits = _limits(options, config.apply.workers)
     only = tuple(options.table)
     if options.supervised:

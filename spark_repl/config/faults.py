@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .renaming_faults import renaming_faults
 from .rules import is_local
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ def together(config: Mapping[str, Any]) -> list[str]:
     faults = _connecting(config["source"])
     faults += _contradicting(config["filters"])
     faults += _rewritten(config["filters"], config["source"])
+    asks_case = config["source"].lower_case_table_names == -1
+    faults += renaming_faults(config["tables"], asks_case=asks_case)
     if target.json_as == "variant" and apply.writer == "merge":
         faults.append('target.json_as = "variant" needs apply.writer = "direct"')
     hourly, latency = apply.max_commits_per_hour, apply.max_latency_ms

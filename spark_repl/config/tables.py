@@ -88,7 +88,7 @@ class TableRule:
     """One ``[[tables]]``. ``TableRule()`` is what holds where none fits: a table as it is."""
 
     match: str = _key("", _pattern)
-    to: str = _key("", _target, done=("",))
+    to: str = _key("", _target)
     key_prefix: str = _key("", rules.ANY, done=("",))
     mode: str = _key("mirror", rules.choice(*MODES), done=("mirror", "append"))
     include: tuple[str, ...] = _key((), _columns)

@@ -7,7 +7,8 @@ leave out no more is not made from what comes by chance: it has lacked rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ..binlog.definition import TableDefinition
+    from ..ddl.routes import Routes
     from .control import Control
     from .name_case import NameCase
 
@@ -42,17 +44,35 @@ def record(control: Control, rules: ReplicationFilters) -> None:
     before, text = recorded(control)[0], rules.to_json()
     if text == before.to_json():
         return
-    changed = {*before.rewrites.pairs} ^ {*rules.rewrites.pairs}
-    named = {database for pair in changed for database in pair}
-    tables = sorted(name for name in current_paths(control) if database_of(name) in named)
-    if tables:
+    if tables := sorted(_meant_otherwise(before, rules, current_paths(control))):
         raise SettingError(
-            "filters.rewrite_db is another one than the table was made with: the log's names would"
-            " mean other tables of the target",
+            "filters.rewrite_db, or to of [[tables]], is another one than the table was made with:"
+            " the log's names would mean other tables of the target",
             table=", ".join(tables),
             hint="take the change back, or use an empty target",
         )
     control.write(_KIND, detail=text)
+
+
+def _meant_otherwise(
+    before: ReplicationFilters, rules: ReplicationFilters, tables: Iterable[str]
+) -> Iterator[str]:
+    """Those of the target's tables that other names of the log may mean now."""
+    changed = {*before.rewrites.pairs} ^ {*rules.rewrites.pairs}
+    named = {database for pair in changed for database in pair}
+    # Nobody has to know yet whether the source's names are in lower case.
+    pairs = [(before, rules), (before.folded(), rules.folded())]
+    routes = [(old.rewrites.routes, new.rewrites.routes) for old, new in pairs]
+    for name in tables:
+        databases = {database_of(new.before(name)) for _, new in routes}
+        if databases & named or any(_differ(old, new, name) for old, new in routes):
+            yield name
+
+
+def _differ(old: Routes, new: Routes, name: str) -> bool:
+    """Whether the table that is ``name`` in the target is called otherwise now."""
+    own = old.before(name)
+    return new.after(own) != old.after(own)
 
 
 class FilterRules:
@@ -67,9 +87,9 @@ class FilterRules:
         """Takes in the rules of earlier times, and records those of now where they are others."""
         record(self._control, self._rules)
         texts = {str(row["detail"]) for row in self._control.rows(_KIND)}
-        self._earlier = tuple(
-            map(ReplicationFilters.from_json, sorted(texts - {self._rules.to_json()}))
-        )
+        earlier = map(ReplicationFilters.from_json, sorted(texts - {self._rules.to_json()}))
+        # They were asked about the same names, which another ``to`` has led to then.
+        self._earlier = tuple(replace(rules, to=self._rules.to) for rules in earlier)
 
     @property
     def now(self) -> ReplicationFilters:
@@ -94,4 +114,4 @@ class FilterRules:
         return any(not self._as_named(rules).keeps(table) for rules in self._earlier)
 
     def _as_named(self, rules: ReplicationFilters) -> ReplicationFilters:
-        return rules.folded() if self._names.folds and rules.any else rules
+        return rules.folded() if self._names.folds else rules

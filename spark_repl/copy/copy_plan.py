@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,12 +25,7 @@ from ..source.source_check import check_source
 from .chunk import patiently
 from .prepared import before_branches
 from .privileges import check_privileges
-from .source_tables import (
-    chunk_ends,
-    list_tables,
-    needs_view,
-    refuse_diffs,
-)
+from .source_tables import SourceTable, chunk_ends, list_tables, needs_view, refuse_diffs
 from .unmet import unmet_on
 
 if TYPE_CHECKING:
@@ -67,7 +62,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     copy = _patient_plan(config, control, only)
     control.claim()
     try:
-        _record(control, copy, ReplicationFilters.of(config.filters))
+        _record(control, copy, ReplicationFilters.of(config))
     finally:
         control.release()
     return copy
@@ -126,22 +121,16 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             held = connection.server().executed
         lower_case = int(server.variables[name_case.KEY])
         only = tuple(map(fold, only)) if lower_case else only
-        filters = ReplicationFilters.of(config.filters)
+        filters = ReplicationFilters.of(config)
         _check_kept(only, filters.folded() if lower_case else filters)
         for unmet in unmet_on(connection.rows, config):
             log.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
-        rules = TableRules(config.tables)
-        rules = rules.folded() if lower_case else rules
-        views = tuple(
-            table.definition.name
-            for table in tables
-            if needs_view(table.definition, server.variables)
-            or rules.of_table(table.definition.name).mode == APPEND
-        )
-        check_privileges(connection.rows, views)
+        views = _views(config, tables, server.variables)
+        viewed = [t.definition for t in tables if t.definition.name in views]
+        check_privileges(connection.rows, [one.source_name or one.name for one in viewed])
         bounds = {
             t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
             for t in tables
@@ -161,6 +150,20 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         lower_case_table_names=lower_case,
         system_time_zone=server.variables.get(system_time_zone.KEY, ""),
     )  # fmt: skip
+
+
+def _views(
+    config: Config, tables: Iterable[SourceTable], variables: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The tables that are read as of one moment."""
+    rules = TableRules(config.tables)
+    rules = rules.folded() if int(variables[name_case.KEY]) else rules
+    names = {table.definition.name: table.definition for table in tables}
+    return tuple(
+        name
+        for name, definition in names.items()
+        if needs_view(definition, variables) or rules.of_table(name).mode == APPEND
+    )
 
 
 def plan_again(
@@ -192,5 +195,5 @@ def plan_again(
             copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
             if waits and (gone := set(only) - set(newest.waiting)):
                 raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
-        _record(control, copy, ReplicationFilters.of(config.filters))
+        _record(control, copy, ReplicationFilters.of(config))
     return copy

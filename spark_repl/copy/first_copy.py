@@ -108,7 +108,7 @@ class FirstCopy:
         options = TableOptions.of(config)
         self._delta, self.config = open_table_log(spark, config)
         self._mask_key = options.columns.key
-        self._filters = ReplicationFilters.of(config.filters)
+        self._filters = ReplicationFilters.of(config)
         self.tracking = Tracking(self.layout, self.control, self._delta, options)
         self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0

@@ -167,7 +167,7 @@ def _definition(config: Config, name: str, source: DumpConnection) -> TableDefin
     """The target's table of what the source has under the name now."""
     rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
     rules = rules.folded() if case_of_names(source.rows) > 0 else rules
-    (table,) = list_tables(source.rows, (name,), ReplicationFilters.of(config.filters))
+    (table,) = list_tables(source.rows, (name,), ReplicationFilters.of(config))
     target = config.target
     forms = Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as)
     return rules.shaped(forms.apply(table.definition))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -108,28 +108,47 @@ def list_tables(
     folds = case_of_names(query) > 0  # with 2 they are listed as written, and logged in lower case
     wanted = set(map(fold, only) if folds else only)
     filters = filters.folded() if folds else filters
+    logged = [table_name(str(database), str(table)) for database, table, *_ in listed]
+    names = kept_names(map(fold, logged) if folds else logged, filters)
     tables = []
-    origins = dict[str, str]()
-    for database, table, count, width, created in listed:
-        logged = table_name(str(database), str(table))
-        logged = fold(logged) if folds else logged
-        name = filters.rewrites.table(logged)
-        if not filters.keeps(name):
-            continue
-        claim(origins, name, logged)
-        if not only or name in wanted:
-            definition = table_definition(query, str(database), str(table))
+    for (database, table, count, width, created), name in zip(listed, names, strict=True):
+        if name and (not only or name in wanted):
+            definition = table_definition(query, str(database), str(table), name)
             if folds:
                 definition = folded_definition(definition)
-            if name != logged or definition.foreign_keys:
+            if name != definition.name or definition.foreign_keys:
                 definition = filters.rewrites.definition(definition)
             tables.append(SourceTable(definition, int(count), int(width), str(created)))
     if missing := wanted - {table.definition.name for table in tables}:
         raise NoTableError(
             f"the source has no table {', '.join(sorted(missing))}", table=min(missing),
-            hint="give DATABASE.TABLE as the source has it, and SELECT on it to the account",
+            hint="give DATABASE.TABLE as the target has it (spark-repl config explain), and to the"
+            " account SELECT on it",
         )  # fmt: skip
     return tables
+
+
+def kept_names(logged: Iterable[str], filters: ReplicationFilters) -> list[str]:
+    """The names in the target of the source's tables, "" of those that ``filters`` leave out.
+    Raises SchemaError for all that can't have theirs, or would share it."""
+    names, origins, faults = list[str](), dict[str, str](), list[SchemaError]()
+    for one in logged:
+        name = filters.rewrites.table(one)
+        names.append(name if filters.keeps(name) else "")
+        if not names[-1]:
+            continue
+        try:
+            filters.rewrites.check(one)
+            claim(origins, name, one)
+        except SchemaError as error:
+            faults.append(error)
+    if faults:
+        raise SchemaError(
+            "; ".join(fault.message for fault in faults),
+            table=", ".join(fault.table or "" for fault in faults),
+            hint=faults[0].hint,
+        )
+    return names
 
 
 @contextmanager
@@ -146,10 +165,10 @@ def case_of_names(query: Query) -> int:
     return int(query("SELECT @@lower_case_table_names")[0][0])
 
 
-def table_definition(query: Query, database: str, table: str) -> TableDefinition:
-    """The definition that the source says. Raises NoTableError, and SchemaError for what has no
-    place."""
-    with _there(table_name(database, table)):
+def table_definition(query: Query, database: str, table: str, name: str = "") -> TableDefinition:
+    """The definition that the source says, of the table that is ``name`` in the target. Raises
+    NoTableError, and SchemaError for what has no place."""
+    with _there(name or table_name(database, table)):
         ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
     created = classify(statement, database)
     if created.effect != Effect.CREATE_TABLE or created.definition is None:

@@ -19,6 +19,7 @@ from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.row_filters import check_row_filter
 from ..ddl.table_rules import TableRules
+from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..source.account import addresses
 from ..source.connection import DumpConnection
@@ -235,16 +236,19 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
 
 
 def _rules_fit(query: Query, config: Config) -> Callable[[TableDefinition], None]:
-    """What raises SettingError for a table that ``[[tables]]`` has no meaning for."""
-    filters, rules = ReplicationFilters.of(config.filters), ColumnRules(TableRules(config.tables))
+    """What raises SettingError for a table that ``[[tables]]`` has no meaning for, SchemaError for
+    one whose name in the target is another's."""
+    filters, rules = ReplicationFilters.of(config), ColumnRules(TableRules(config.tables))
     if case_of_names(query) > 0:
         filters, rules = filters.folded(), rules.folded()
-    target = config.target
+    target, origins = config.target, dict[str, str]()
     forms = Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as)
 
     def fit(definition: TableDefinition) -> None:
         own = filters.rewrites.definition(forms.apply(definition))
         if filters.keeps(own.name):
+            filters.rewrites.check(definition.name)
+            claim(origins, own.name, definition.name)
             check_row_filter(rules.shaped(own), rules)
 
     return fit

@@ -26,7 +26,7 @@ def unmet_on(query: Query, config: Config) -> list[str]:
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM})"
     )
     names = [table_name(str(database), str(table)) for database, table in listed]
-    filters, rules = ReplicationFilters.of(config.filters), TableRules(config.tables)
+    filters, rules = ReplicationFilters.of(config), TableRules(config.tables)
     if case_of_names(query) > 0:
         names = [fold(name) for name in names]
         filters, rules = filters.folded(), rules.folded()
@@ -41,7 +41,8 @@ def unmet(tables: Iterable[str], filters: ReplicationFilters, rules: TableRules)
         if old not in databases:
             yield f"filters.rewrite_db {old}->{new}: the source has no table in {old}"
     own = [filters.rewrites.table(name) for name in logged]
-    databases, names = {database_of(name) for name in own}, {plain_name(name) for name in own}
+    asked = [filters.rewrites.rewritten(name) for name in logged]
+    databases, names = {database_of(name) for name in asked}, {plain_name(name) for name in asked}
     for kind, entries in filters.entries():
         for entry in entries if kind != "rewrite_db" else ():
             if kind.startswith("wild"):

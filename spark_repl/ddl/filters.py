@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 from ..binlog.table_name import database_of, plain_name
 from ..config.wildcards import first_fitting
 from .lower_names import fold
 from .rewrites import Rewrites
+from .routes import Entries, Routes
 
 if TYPE_CHECKING:
-    from ..config import Filters as Rules
+    from ..config import Config
 
 
 @dataclass(frozen=True)
@@ -35,40 +36,46 @@ class ReplicationFilters:
     wild_ignore_table: tuple[str, ...] = ()
     rewrite_db: tuple[str, ...] = ()
     """"from->to"; the other rules are asked about names that are rewritten"""
+    to: Entries = ()
+    """(match, to) of ``[[tables]]``: no filters, but which table is meant depends on them"""
+    folds: bool = False
+    """whether all names are in lower case"""
 
     @classmethod
-    def of(cls, rules: Rules) -> ReplicationFilters:
+    def of(cls, config: Config) -> ReplicationFilters:
         """What the configuration has checked."""
-        return cls(**{f.name: tuple(getattr(rules, f.name)) for f in fields(cls)})
+        to = Routes.of(config.tables).telling().entries
+        return replace(cls(to=to), **{kind: getattr(config.filters, kind) for kind in _KINDS})
 
     @classmethod
     def from_json(cls, text: str) -> ReplicationFilters:
-        return cls(**{name: tuple(listed) for name, listed in json.loads(text).items()})
+        kinds: dict[str, Any] = {kind: tuple(listed) for kind, listed in json.loads(text).items()}
+        return cls(**kinds | {"to": tuple(map(tuple, kinds.get("to", ())))})
 
     def to_json(self) -> str:
         held = {k: sorted(set(v)) for k, v in self.entries() if v or k != "rewrite_db"}
-        return json.dumps(held, ensure_ascii=False)
+        return json.dumps({**held, "to": self.to} if self.to else held, ensure_ascii=False)
 
     def entries(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Each kind of rule with its entries."""
-        return asdict(self).items()
+        """Each of MySQL's kinds of rule with its entries."""
+        return [(kind, getattr(self, kind)) for kind in _KINDS]
 
     @property
     def any(self) -> bool:
         """Whether there is a rule that leaves something out."""
-        return replace(self, rewrite_db=()) != ReplicationFilters()
+        return any(entries for kind, entries in self.entries() if kind != "rewrite_db")
 
     @cached_property
     def rewrites(self) -> Rewrites:
-        return Rewrites.of(self.rewrite_db)
+        return Rewrites.of(self.rewrite_db, self.to, folds=self.folds)
 
     def folded(self) -> ReplicationFilters:
         """The same for a source whose names are in lower case."""
-        return replace(self, **{kind: tuple(map(fold, listed)) for kind, listed in self.entries()})
+        return _folded(self)
 
     def keeps(self, table: str) -> bool:
-        """Whether rows of the table (db.table) are applied."""
-        return self.keeps_default(database_of(table)) and self.keeps_tables((table,))
+        """Whether rows of the table (db.table, in the target) are applied."""
+        return self.keeps_default(self._database(table)) and self.keeps_tables((table,))
 
     def keeps_default(self, database: str) -> bool:
         """Whether statements of sessions with that default database are looked at further."""
@@ -89,16 +96,19 @@ class ReplicationFilters:
 
     def rule(self, table: str) -> str:
         """The rule that decides about a table's rows, as one reads it in the configuration."""
-        kept, by_database = self._database_rule(database_of(table))
+        kept, by_database = self._database_rule(self._database(table))
         if not kept:
             return by_database
         return self._table_rule((table,))[1] or by_database or "no rule names it"
 
     def kinds(self, table: str) -> tuple[str, ...]:
         """The kinds of rules that are asked about a table's rows and have an answer."""
-        kept, by_database = self._database_rule(database_of(table))
+        kept, by_database = self._database_rule(self._database(table))
         said = [by_database, self._table_rule((table,))[1] if kept else ""]
         return tuple(word for text in said if (word := text.partition(" ")[0]) in _KINDS)
+
+    def _database(self, table: str) -> str:
+        return database_of(self.rewrites.routes.before(table))
 
     def _database_rule(self, database: str) -> tuple[bool, str]:
         if self.do_db:
@@ -109,7 +119,7 @@ class ReplicationFilters:
 
     def _table_rule(self, tables: Iterable[str]) -> tuple[bool, str]:
         asked = False
-        for name in map(plain_name, tables):
+        for name in map(plain_name, map(self.rewrites.routes.before, tables)):
             asked = True
             if name in self.do_table:
                 return True, f"do_table has {name}"
@@ -124,4 +134,11 @@ class ReplicationFilters:
         return True, ""
 
 
-_KINDS = frozenset(f.name for f in fields(ReplicationFilters))
+_KINDS = tuple(f.name for f in fields(ReplicationFilters) if f.name not in ("to", "folds"))
+
+
+@cache
+def _folded(filters: ReplicationFilters) -> ReplicationFilters:
+    kinds = {kind: tuple(map(fold, listed)) for kind, listed in filters.entries()}
+    to = tuple((fold(match), fold(to)) for match, to in filters.to)
+    return replace(filters, **kinds, to=to, folds=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import ForeignKey
-from ..binlog.table_name import database_of, parts_of
+from ..binlog.table_name import database_of, generated_prefix
 from ..errors import StatementError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def named(
 ) -> tuple[ForeignKey, ...]:
     """``keys`` with the names that InnoDB gives where there is none, in a table that has the keys
     ``before``."""
-    prefix = f"{parts_of(table)[1]}_ibfk_"
+    prefix = generated_prefix(table)
     given = [key.name.lower().removeprefix(prefix.lower()) for key in before]
     number = max((int(text) for text in given if text.isdigit()), default=0)
     result = []

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 
-from ..binlog.table_name import plain_name
 from ..config.tables import TableRule
-from ..config.wildcards import fits
 from .lower_names import fold
+from .routes import Routes
 
 NO_RULE = TableRule()
 
@@ -21,14 +20,18 @@ class TableRules:
     asked: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
 
     def of_table(self, name: str) -> TableRule:
-        """The rule of the table ``name`` (db.table); NO_RULE where none fits."""
+        """The rule of the target's table ``name`` (db.table), by its name before ``to``; NO_RULE
+        where none fits."""
         if not self.rules:
             return NO_RULE
         if (known := self.asked.get(name)) is None:
-            plain = plain_name(name)
-            fitting = (rule for rule in self.rules if fits(rule.match, plain))
-            known = self.asked[name] = next(fitting, NO_RULE)
+            number = self._routes.deciding(self._routes.before(name))
+            known = self.asked[name] = self.rules[number] if number >= 0 else NO_RULE
         return known
+
+    @cached_property
+    def _routes(self) -> Routes:
+        return Routes.of(self.rules)
 
     def folded(self) -> TableRules:
         """The same for a source whose names are in lower case."""
@@ -37,4 +40,6 @@ class TableRules:
 
 @cache
 def _folded(rules: tuple[TableRule, ...]) -> TableRules:
-    return TableRules(tuple(replace(rule, match=fold(rule.match)) for rule in rules))
+    return TableRules(
+        tuple(replace(rule, match=fold(rule.match), to=fold(rule.to)) for rule in rules)
+    )

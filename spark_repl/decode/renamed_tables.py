@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..ddl.rewrites import Rewrites
 
 SHARED = (
-    "leave one of the two out (filters.ignore_table has names as they are in the target), or give"
-    " their databases different names in filters.rewrite_db"
+    "leave one of the two out (filters.ignore_table has names as they are behind"
+    " filters.rewrite_db), or give their databases different names there"
 )
 
 
@@ -38,6 +38,7 @@ class RenamedTables:
             return logged
         own = self.rewrites.definition(logged)
         if own.name not in self.left_out:
+            self.rewrites.check(logged.name)
             claim(self.origins, own.name, logged.name)
         return own
 

@@ -109,10 +109,10 @@ class StageTask:
     has them.
     ``leftover``: tables that have rows which the source has not.
     ``left_out``: tables whose rows are not applied; ``quarantined``: of them those of which it is
-    noted which transactions have some. ``rewrites``: which databases have other names in the
-    target, where everything but the log has those. ``columns``: what is withheld, masked or added
-    of tables that the target hasn't yet, too. ``commits``: of all its transactions, where tables
-    have columns that tell of them."""
+    noted which transactions have some. ``rewrites``: which databases and tables have other names in
+    the target, where everything but the log has those. ``columns``: what is withheld, masked or
+    added of tables that the target hasn't yet, too. ``commits``: of all its transactions, where
+    tables have columns that tell of them."""
 
     worker: int
     spans: tuple[Span, ...]
@@ -152,7 +152,7 @@ class StageTask:
     def applied(self) -> RenamedTables | Forms:
         """How values are kept; it gives the log's tables the target's names, where those are
         others."""
-        if not self.rewrites.pairs:
+        if not self.rewrites.any:
             return self.forms
         return RenamedTables(self.rewrites, self.forms, self.left_out)
 

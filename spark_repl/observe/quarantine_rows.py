@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..binlog.types.forms import Forms
 from ..control.definitions import Definitions
 from ..control.filter_rules import recorded
+from ..control.name_case import NameCase
 from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
@@ -40,7 +41,9 @@ def kept_rows(
 ) -> Iterator[dict[str, Any]]:
     """A change each, in the log's order: what ``read_changes`` has of it, but for the table's name.
     A part that can't be decoded comes as ``error`` with its place. Raises TargetError, OSError."""
-    rewrites = recorded(control)[0].rewrites
+    names, filters = NameCase(control), recorded(control)[0]
+    names.load()
+    rewrites = (filters.folded() if names.folds else filters).rewrites
     known = Alone(one.name, _definition(layout, control, one), rewrites)
     for kept in store.kept(one.id):
         if is_remote(kept.path):

@@ -134,7 +134,7 @@ class Verifier:
             tables = list_tables(source.rows, only, filters)
             return [(table, self._plan_of(source.rows, table)) for table in tables]
 
-        filters = ReplicationFilters.of(self.config.filters)
+        filters = ReplicationFilters.of(self.config)
         forms = Forms(
             self.config.target.zero_dates, self.config.target.time_as,
             self.config.target.geometry_as, self.config.target.json_as,

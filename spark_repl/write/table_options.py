@@ -64,7 +64,7 @@ class TableOptions:
                 config.ddl.policy, folds=config.source.lower_case_table_names != 0
             ),
             online_tools=config.ddl.online_tools,
-            filters=ReplicationFilters.of(config.filters),
+            filters=ReplicationFilters.of(config),
             columns=ColumnRules(TableRules(config.tables), mask_key(config.target)),
         )
 

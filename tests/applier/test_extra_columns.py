@@ -63,6 +63,21 @@ def test_what_rows_tell_of_their_last_change(log: LogWriter, tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("mode", ["mirror", "append"])
+def test_of_a_table_under_another_name(log: LogWriter, tmp_path: Path, mode: str) -> None:
+    """The source's own name is told."""
+    log.transaction(delete(T, FIRST[0]), insert(T, (4, 4, "q")))
+    columns = ["source_table", "operation", *(["deleted"] * (mode == "mirror"))]
+    keys = {"match": "t.a", "to": "lake.b", "extra_columns": columns, "mode": mode}
+    assert run(log.folder, tmp_path / "lake", tables=[keys])
+    rows = last(tmp_path / "lake")["lake.b"]
+    assert {row[3] for row in rows} == {"t.a"}
+    first = "INSERT" if mode == "append" else "DELETE"
+    assert [(row[0], row[4]) for row in rows] == [
+        (1, first), (2, "INSERT"), (3, "INSERT"), (4, "INSERT"),
+    ]  # fmt: skip
+
+
 def test_some_of_them_in_one_order(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(delete(T, FIRST[0]))
     assert run(log.folder, tmp_path / "lake", **rule("operation", "gtid"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from spark_repl.control.copies import last_copy, standing
 from spark_repl.control.layout import Layout
 from spark_repl.copy.wanted import Queue, Wanted
 from spark_repl.errors import StaleCopyError
-from tests.support.binlog_writer import SOURCE
+from tests.support.binlog_writer import SOURCE, Table
 from tests.support.local_delta import applier, apply_without_stream, cuts, run
 from tests.support.made_copy import finish, plan, plan_first, read
 from tests.support.waiting_source import (
@@ -63,6 +64,23 @@ def test_a_statement_makes_a_copy_useless(tmp_path: Path, waits: bool, asked: st
     copy_a(source, target)
     assert not waiting(source, target)
     assert last_shown(target)["t.a"] == sorted(source.tables["t.a"].values())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [{"filters": {"rewrite_db": ["t->u"]}}, {"tables": [{"match": "t.a", "to": "u.a"}]}],
+)
+def test_a_statement_about_a_table_of_another_name(tmp_path: Path, names: dict[str, Any]) -> None:
+    source, target = Source(tmp_path), tmp_path / "lake"
+    assert run(source.folder, target, **names)
+    plan(target, "u.a")
+    source.ddl("ALTER TABLE t.a ADD COLUMN x INT", source.tables)
+    read(target, Table("a", WIDE.columns, database="u"), [(1, "v1", None)])
+    finish(target, source.executed)
+    assert run(source.folder, target, **names)
+    copy = last_copy(Control(Layout(str(target)).control))
+    assert copy and "ALTER TABLE while the table was copied" in copy.error
+    assert len(last_shown(target)["u.a"]) == 6
 
 
 def test_a_table_that_is_dropped_behind_its_copy(source: Source, tmp_path: Path) -> None:

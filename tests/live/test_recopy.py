@@ -37,7 +37,8 @@ def test_copied_again_while_others_go_on(
     """Also an XA branch that is prepared before and committed during the copy."""
     chunk_rows(200)
     server = make_server()
-    config = config_for(server, tmp_path)
+    plain = config_for(server, tmp_path).to_mapping()
+    config = Config.from_mapping({**plain, "tables": [{"match": "t.bag", "to": "lake.sack"}]})
     with Load(server, 1):
         server.query(
             "CREATE TABLE t.bag (n INT, s VARCHAR(20))", "INSERT INTO t.bag VALUES (1, 'x')"
@@ -68,7 +69,7 @@ def test_copied_again_while_others_go_on(
             committing = threading.Timer(2, server.query, [f"XA COMMIT {xid}"])
             committing.start()
             # One that is without a key can only be copied while no branch has its lock.
-            found = ask_and_wait(config, ("t.a", "t.bag"))
+            found = ask_and_wait(config, ("t.a", "lake.sack"))
             with pytest.raises(Exception, match=r"no table t\.none"):
                 ask_and_wait(config, ("t.none",))
             committing.join()
@@ -81,9 +82,9 @@ def test_copied_again_while_others_go_on(
             time.sleep(0.1)
         replica.stop()
         applying.join()
-    assert _paths(config) == {"t.a": "t/a@2", "t.b": "t/b", "t.bag": "t/bag@2"}
+    assert _paths(config) == {"t.a": "t/a@2", "t.b": "t/b", "lake.sack": "lake/sack@2"}
     check_tables(config, server, ["t.a", "t.b"])
-    assert _rows(config, "t.bag") == sorted(server.query("SELECT * FROM t.bag"))
+    assert _rows(config, "lake.sack") == sorted(server.query("SELECT * FROM t.bag"))
     assert (1000001, 7, "branch") in rows_of(server, "t.a")
 
 

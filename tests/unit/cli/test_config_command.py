@@ -151,6 +151,28 @@ def test_rules_are_asked_about_what_was_rewritten(file: Path, capsys: Any) -> No
     assert (found["table"], found["rewritten"], found["rule"]) == ("a.t", "b.t", "do_db has b")
 
 
+def test_names_by_to_are_explained(file: Path, capsys: Any) -> None:
+    file.write_text(
+        '[filters]\nrewrite_db = ["t->shop"]\nignore_table = ["shop.log"]\n[ddl]\npolicy ='
+        ' ["lake.*: stop"]\n[[tables]]\nmatch = "shop.orders"\nto = "lake.o"\n[[tables]]\n'
+        'match = "shop.%"\nto = "lake.%"\nmask = { mail = "null" }\n'
+    )
+
+    def explained(name: str) -> dict[str, Any]:
+        found = run(capsys, "config", "explain", name, "--config", str(file))[2]
+        return {key: found.get(key) for key in ("rewritten", "target", "tables", "to", "policy")}
+
+    orders = {"rewritten": "shop.orders", "target": "lake.o", "tables": "shop.orders"}
+    assert explained("t.orders") == {**orders, "to": "lake.o", "policy": "stop"}
+    other = {"rewritten": None, "target": "lake.x", "tables": "shop.%"}
+    assert explained("shop.x") == {**other, "to": "lake.%", "policy": "stop"}
+    _, _, found = run(capsys, "config", "explain", "shop.log", "--config", str(file))
+    assert (found["applied"], found["rule"]) == (False, "ignore_table has shop.log")
+    _, _, found = run(capsys, "config", "explain", "lake.x", "--config", str(file))
+    assert "tables shop.x and lake.x would share lake.x" in found["refused"]
+    assert found["tables"] == "no rule of [[tables]] fits it" and "target" not in found
+
+
 def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> None:
     file.write_text(
         '[[tables]]\nmatch = "shop.log\\\\_%"\non_ddl = "stop"\n[[tables]]\nmatch = "shop.%"\n'

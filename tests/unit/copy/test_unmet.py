@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spark_repl.config import Config
+from spark_repl.copy.source_tables import kept_names
 from spark_repl.copy.unmet import unmet, unmet_on
 from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.ddl.table_rules import TableRules
+from spark_repl.errors import SchemaError
 
 NAMES = ["shop.orders", "shop.log_1", "crm.people"]
 
 
 def said(**given: object) -> list[str]:
     config = Config.from_mapping(given)
-    return list(unmet(NAMES, ReplicationFilters.of(config.filters), TableRules(config.tables)))
+    return list(unmet(NAMES, ReplicationFilters.of(config), TableRules(config.tables)))
+
+
+def test_names_in_the_target_are_asked_by_none() -> None:
+    rules = [{"match": "shop.%", "to": "lake.%"}, {"match": "lake.%"}, {"match": "crm.people"}]
+    assert said(filters={"do_db": ["shop", "crm"], "ignore_db": []}, tables=rules) == [
+        "tables[2].match lake.% decides about no table of the source"
+    ]
+    assert said(filters={"do_db": ["shop", "lake"]}, tables=rules[:1]) == [
+        "filters.do_db lake fits nothing on the source"
+    ]
+
+
+def test_all_that_would_share_a_name_are_said_at_once() -> None:
+    rules = [{"match": "shop.orders", "to": "crm.people"}, {"match": r"shop.log\_1", "to": "u.x"}]
+    config = Config.from_mapping({"tables": rules, "filters": {"rewrite_db": ["other->shop"]}})
+    names = [*NAMES, "u.x", "other.log_1"]
+    with pytest.raises(SchemaError) as caught:
+        kept_names(names, ReplicationFilters.of(config))
+    assert caught.value.table == "crm.people, u.x, u.x"
+    for pair in ("shop.orders and crm.people", "shop.log_1 and u.x", "shop.log_1 and other.log_1"):
+        assert f"tables {pair} would share" in str(caught.value)
+    left = Config.from_mapping({"tables": rules, "filters": {"do_db": ["shop"]}})
+    assert kept_names(names, ReplicationFilters.of(left)) == ["crm.people", "u.x", "", "", ""]
 
 
 def test_what_fits_says_nothing() -> None:
