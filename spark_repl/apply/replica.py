@@ -23,7 +23,7 @@ from ..observe.applier_status import Counters, Result
 from ..observe.endpoint import open_endpoint
 from ..observe.looks import looks
 from ..relay.log import open_log
-from ..runtime.parts import remove_dead_parts
+from ..runtime.part_files import remove_dead_parts
 from ..runtime.private_files import make_folder
 from ..runtime.retry import Retries
 from ..write.group_writer import GroupWriter

@@ -27,7 +27,7 @@ from ..relay.file_head import RelayFile, read_head
 from ..relay.file_list import STEM, FileList, file_name, locked, read_list, write_list
 from ..relay.published import End, read_end
 from ..relay.source_place import unwrapped
-from ..runtime.parts import remove_dead_parts
+from ..runtime.part_files import remove_dead_parts
 from .own_events import log_id_of
 
 _CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)

@@ -39,7 +39,7 @@ from ..binlog.events.transaction import (
 )
 from ..errors import LogError
 from ..position import OFFSET_BITS, RelayPosition
-from ..runtime.parts import remove_dead_parts
+from ..runtime.part_files import remove_dead_parts
 from .pieces import open_pieces, size_of
 from .record import RECORD, appended
 from .split import Open, follow

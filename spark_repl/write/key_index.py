@@ -32,7 +32,7 @@ from ..delta.columns import (
     stored_columns,
     write_file,
 )
-from ..runtime.parts import remove_dead_parts
+from ..runtime.part_files import remove_dead_parts
 
 _SUFFIX = ".npy"
 """Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""

@@ -19,7 +19,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.observe.status import status
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.log import open_log
-from spark_repl.runtime.parts import is_part
+from spark_repl.runtime.part_files import is_part
 from spark_repl.service.following import executed_of
 from tests.applier.test_xa import OLD, ONE, begun, prepared
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

@@ -1,4 +1,4 @@
-"""Parts: what killed writers have left goes, and nothing else."""
+"""Part files: what killed writers have left goes, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.runtime.parts import remove_dead_parts
+from spark_repl.runtime.part_files import remove_dead_parts
 
 PARTS = ["relay.index.12.part", "status.json.7.new", ".3.ab-cd.tmp", "..3.ab-cd.tmp.crc"]
 OTHERS = ["relay.index", "0", ".0.crc", "a.part.npy", "part-1.parquet"]

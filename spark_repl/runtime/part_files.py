@@ -1,4 +1,4 @@
-"""Parts: files under another name, in which something is written before it is there as a whole.
+"""Part files: under another name, in which something is written before it is there as a whole.
 
 Whoever is killed meanwhile leaves one, and nobody knows its name later: so each folder where such
 files are written is looked through at a start.
