@@ -137,6 +137,35 @@ def test_a_key_that_is_moved_moves_its_own_children(tmp_path: Path) -> None:
     assert rows(tmp_path / "lake", LEAF) == [(10, 6), (11, None), (12, None), (13, 6)]
 
 
+def test_rows_that_share_chains(tmp_path: Path) -> None:
+    """So many in a group that hashes of some meet: each goes, or moves, by its own key alone."""
+    log, some = LogWriter(tmp_path / "log"), range(400)
+    make(
+        log, PARENT.create,
+        made(CHILD, key("p", "parent (id)", "ON DELETE CASCADE ON UPDATE CASCADE")),
+        made(LEAF, key("p", "child (id)", "ON DELETE SET NULL")),
+    )  # fmt: skip
+    log.transaction(*(insert(PARENT, (i, i, "x")) for i in some))
+    log.transaction(*(insert(CHILD, (i, i // 2)) for i in range(800)))
+    log.transaction(*(insert(LEAF, (i, i)) for i in range(800)))
+    log.transaction(
+        *(
+            delete(PARENT, (i, i, "x"))
+            if i % 3 == 0
+            else update(PARENT, ((i, i, "x"), (i + 1000, i, "x")))
+            for i in some
+            if i % 3 < 2
+        )
+    )
+    assert run(log.folder, tmp_path / "lake")
+    stays = [i for i in range(800) if i // 2 % 3]
+    moved = [(i, i // 2 + 1000 * (i // 2 % 3 == 1)) for i in stays]
+    assert rows(tmp_path / "lake", CHILD) == moved
+    kept = {*stays}
+    want = [(i, i if i in kept else None) for i in range(800)]
+    assert rows(tmp_path / "lake", LEAF) == want
+
+
 def test_tables_without_a_key(tmp_path: Path) -> None:
     bag = replace(CHILD, key=())
     log = LogWriter(tmp_path / "log")
