@@ -41,6 +41,8 @@ def bench_endurance(recording: Recording, hours: int, rate: float) -> dict[str, 
             _apply(spark, config, recording.prepared)
             if name.startswith("old"):
                 figures["commits_per_table"] = make_old(config, hours, rate)
+            # Spark ends Python processes that were idle for a minute: this starts them again.
+            _apply(spark, config, recording.prepared)
             figures[name] = _measured(spark, config)
             shutil.rmtree(config.target.path)
     del figures["warm_up"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spark_repl.bench import endurance
 from spark_repl.cli.main import main
 from tests.support.binlog_writer import Table, delete, insert, update
 
@@ -66,7 +67,8 @@ def test_wrong_use(capsys):
     assert "--fresh-index needs --prepared" in capsys.readouterr().err
 
 
-def test_an_old_target(spark, begun, capsys):
+def test_an_old_target(spark, begun, capsys, monkeypatch):
+    monkeypatch.setattr(endurance, "_LOOKS", 1)
     relay, place = begun
     arguments = ["--relay", relay, "--prepared", place, "--group-transactions", "1"]
     found = bench(capsys, "endurance", *arguments, "--hours", "1", "--rate", "0.05")
