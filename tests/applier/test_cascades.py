@@ -138,32 +138,26 @@ def test_a_key_that_is_moved_moves_its_own_children(tmp_path: Path) -> None:
 
 
 def test_rows_that_share_chains(tmp_path: Path) -> None:
-    """So many in a group that hashes of some meet: each goes, or moves, by its own key alone."""
-    log, some = LogWriter(tmp_path / "log"), range(400)
-    make(
-        log, PARENT.create,
-        made(CHILD, key("p", "parent (id)", "ON DELETE CASCADE ON UPDATE CASCADE")),
-        made(LEAF, key("p", "child (id)", "ON DELETE SET NULL")),
-    )  # fmt: skip
-    log.transaction(*(insert(PARENT, (i, i, "x")) for i in some))
-    log.transaction(*(insert(CHILD, (i, i // 2)) for i in range(800)))
-    log.transaction(*(insert(LEAF, (i, i)) for i in range(800)))
-    log.transaction(
-        *(
-            delete(PARENT, (i, i, "x"))
-            if i % 3 == 0
-            else update(PARENT, ((i, i, "x"), (i + 1000, i, "x")))
-            for i in some
-            if i % 3 < 2
-        )
-    )
+    """So many of two columns' keys that hashes of some meet: each goes, or moves, by its own."""
+    ints = [(name, "int") for name in "abcd"]
+    parent = Table("parent", tuple(ints[:2]), (0, 1), map_flags=2)
+    child = Table("child", tuple(ints), (0, 1))
+    actions = "ON DELETE CASCADE ON UPDATE CASCADE"
+    log = LogWriter(tmp_path / "log")
+    make(log, parent.create, made(child, key("c, d", "parent (a, b)", actions)))
+    parents = [(i % 20, i // 20) for i in range(400)]
+    children = [(i % 40, i // 40, *parents[i // 2]) for i in range(800)]
+    log.transaction(*(insert(parent, row) for row in parents))
+    log.transaction(*(insert(child, row) for row in children))
+    gone, moved = parents[::3], {row: (row[0] + 50, row[1]) for row in parents[1::3]}
+    there = [row for row in children if row[2:] not in gone]
+    log.transaction(*(delete(parent, row) for row in gone))
+    log.transaction(*(update(child, (row, (row[0], row[1] + 30, *row[2:]))) for row in there[::2]))
+    log.transaction(*(update(parent, pair) for pair in moved.items()))
     assert run(log.folder, tmp_path / "lake")
-    stays = [i for i in range(800) if i // 2 % 3]
-    moved = [(i, i // 2 + 1000 * (i // 2 % 3 == 1)) for i in stays]
-    assert rows(tmp_path / "lake", CHILD) == moved
-    kept = {*stays}
-    want = [(i, i if i in kept else None) for i in range(800)]
-    assert rows(tmp_path / "lake", LEAF) == want
+    want = [(a, b + 30 * (n % 2 == 0), c, d) for n, (a, b, c, d) in enumerate(there)]
+    want = sorted((a, b, *moved.get((c, d), (c, d))) for a, b, c, d in want)
+    assert rows(tmp_path / "lake", child) == want
 
 
 def test_tables_without_a_key(tmp_path: Path) -> None:
