@@ -211,10 +211,12 @@ def test_a_table_that_goes_while_it_is_asked_for(
     )
     strict = config_for(server, tmp_path / "strict")
 
-    def first_changed(query: source_tables.Query, database: str, table: str) -> TableDefinition:
+    def first_changed(
+        query: source_tables.Query, database: str, table: str, *names: Any
+    ) -> TableDefinition:
         if changes and table in ("gen", "plain"):
             server.query(changes.pop())
-        return true(query, database, table)
+        return true(query, database, table, *names)
 
     monkeypatch.setattr(source_tables, "table_definition", first_changed)
     changes.append("RENAME TABLE t.gen TO t.was")
