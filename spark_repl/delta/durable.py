@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from ..runtime.object_store import is_remote
 from ..runtime.private_files import make_folder, opener
+from .checkpoint import is_newest
 from .deletion_vector import path_of
 from .log_replay import Action, commit_path, read_commit
 from .storage import data_file
@@ -61,12 +62,13 @@ class Durable:
         if is_remote(folder) or not os.path.isdir(_log(folder)):
             return -1
         known = self._known(folder)
-        if known is None:
-            return max((version for version, _ in _commits(folder)), default=-1)
-        version = known.version
-        while os.path.exists(commit_path(folder, version + 1)):
-            version += 1
-        return version
+        if known is not None:
+            version = known.version
+            while os.path.exists(commit_path(folder, version + 1)):
+                version += 1
+            if is_newest(folder, version):  # else those behind it were removed
+                return version
+        return max((version for version, _ in _commits(folder)), default=-1)
 
     def sync(self, folder: str, upto: int | None = None) -> None:
         """Makes a table durable: what its versions up to ``upto`` (None: the newest) name, then
@@ -77,13 +79,15 @@ class Durable:
         with self._for_good():
             known = self._known(folder)
             upto = self.newest(folder) if upto is None else upto
-            if known is None:
-                self._sync_all(folder, upto)
-            elif upto > known.version:
-                _sync_versions(folder, range(known.version + 1, upto + 1))
+            file = _identity(folder, upto)  # of one that takes its place nothing is said
+            new = None if known is None else range(known.version + 1, upto + 1)
+            if new is None or not all(os.path.exists(commit_path(folder, one)) for one in new):
+                self._sync_all(folder, upto)  # a commit that is gone doesn't say what it named
+            elif new:
+                _sync_versions(folder, new)
             else:
                 return
-            if (file := _identity(folder, upto)) is not None:
+            if file is not None:
                 self._upto[folder] = _Upto(upto, file)
                 self._note(folder)
 

@@ -118,6 +118,57 @@ def test_what_a_process_before_has_noted(
     assert log(0) in synced()
 
 
+def test_a_note_of_long_ago(table: Path, tmp_path: Path, synced: Callable[[], list[str]]) -> None:
+    """The working state of a machine that the target comes back to, or one put back: the version
+    that it names is kept, as a cut was pinned, and those behind it were removed meanwhile."""
+    notes = tmp_path / "notes"
+    Durable(str(tmp_path / "lake"), str(notes)).sync(str(table))
+    for version in range(1, 9):
+        commit(table, version)
+    for version in (1, 2, 3):
+        (tmp_path / log(version)).unlink()
+    (table / "_delta_log" / "_last_checkpoint").write_text('{"version": 4}')
+    synced()
+    durable = Durable(str(tmp_path / "lake"), str(notes))
+    assert durable.newest(str(table)) == 8
+    durable.sync(str(table))
+    assert {"lake/t/a/2.parquet", "lake/t/a/8.parquet", log(8)} < set(synced())
+
+
+def test_a_note_of_some_time_ago(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    """Versions behind the one that it names are there and gone in turn."""
+    notes = tmp_path / "notes"
+    Durable(str(tmp_path / "lake"), str(notes)).sync(str(table))
+    for version in (1, 2, 3):
+        commit(table, version)
+    (tmp_path / log(2)).unlink()
+    synced()
+    Durable(str(tmp_path / "lake"), str(notes)).sync(str(table), 3)
+    assert {"lake/t/a/2.parquet", log(3)} < set(synced())
+
+
+def test_a_commit_that_is_replaced_while_it_is_synced(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a writer that renames its own over it: what it has written is not on the disk."""
+    true, there = os.fsync, tmp_path / log(0)
+
+    def fsync(fd: int) -> None:
+        true(fd)
+        if os.readlink(f"/proc/self/fd/{fd}") == str(there):
+            (tmp_path / "theirs").write_text(there.read_text())
+            (tmp_path / "theirs").rename(there)
+
+    durable, seen = Durable(str(tmp_path / "lake")), list[int]()
+    monkeypatch.setattr(os, "fsync", fsync)
+    durable.sync(str(table))
+    monkeypatch.setattr(os, "fsync", lambda fd: seen.append(os.fstat(fd).st_ino))
+    durable.sync(str(table))
+    assert there.stat().st_ino in seen
+
+
 def test_another_table_in_its_place(
     table: Path, tmp_path: Path, synced: Callable[[], list[str]]
 ) -> None:
