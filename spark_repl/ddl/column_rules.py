@@ -73,6 +73,10 @@ class ColumnRules:
         """Whether the table ``name`` lacks rows."""
         return bool(self.rules.rules and self.rules.of_table(name).row_filter)
 
+    def appends(self, name: str) -> bool:
+        """Whether the table ``name`` has a row for each INSERT."""
+        return bool(self.rules.rules) and self.rules.of_table(name).mode == APPEND
+
     def check_renamed(self, before: TableDefinition, after: str) -> None:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
         rows or extra columns are in the target."""
