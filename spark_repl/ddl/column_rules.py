@@ -17,7 +17,7 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
-from .extra_columns import deleted_column, extra_of, with_extra
+from .extra_columns import check_deleted_rows, extra_of, with_extra
 from .table_modes import APPEND, appends, check_mode, in_mode
 from .table_rules import TableRules
 
@@ -188,28 +188,22 @@ def _check(logged: TableDefinition, rule: TableRule) -> None:
 def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     """What the target's table ``there`` becomes where the source's does what ``made`` says.
 
-    Raises SettingError where a column is shown, or otherwise masked, by another name, and
-    StatementError where what the target has of rows does not say what becomes of them.
+    Raises SettingError where a column is shown, or otherwise masked, by another name, and for what
+    rows that are deleted have no room for; StatementError where what the target has of rows does
+    not say what becomes of them.
     """
     target = rules.shaped(made.definition)
     if appends(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
-    if made.gone and deleted_column(there) >= 0:
-        raise SettingError(
-            "the rows of a partition go, and the table keeps rows that are deleted"
-            " (extra_columns: deleted)",
-            table=there.name,
-            hint="leave the statement out (spark-repl skip), or copy the table anew (spark-repl"
-            " snapshot --table), without the rows that are deleted",
-        )
     origins: list[Origin] = []
     for origin, number in zip(made.origins, target.own, strict=True):
         if number >= 0:
             origins.append(_origin(there, target.columns[number], origin))
     kept = [number for number, column in enumerate(there.columns) if column.extra]
     origins += map(KeptColumn, kept)
+    check_deleted_rows(there, target, origins, rows_go=bool(made.gone))
     return replace(made, definition=target, origins=tuple(origins))
 
 

@@ -166,6 +166,15 @@ def test_statements(log: LogWriter, tmp_path: Path) -> None:
     assert last(lake) == {}
 
 
+def test_nulls_of_rows_that_the_source_has_not(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(delete(T, FIRST[2]))
+    strict = b"\1" + (1 << 22).to_bytes(8, "little")  # a session's sql_mode
+    log.ddl("ALTER TABLE t.a MODIFY n INT NOT NULL", status=strict)
+    error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
+    assert isinstance(error, StatementError) and "there are NULLs" in str(error)
+    assert last(tmp_path / "lake")["t.a"] == FIRST
+
+
 def test_partitions_that_go(tmp_path: Path) -> None:
     log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(
