@@ -110,8 +110,8 @@ class Alterations:
         if columns.concern(table.name):
             if keeps:
                 raise SettingError(
-                    "policy additive_only where columns are withheld or masked, or rows filtered:"
-                    f" {logged.text}",
+                    "policy additive_only where [[tables]] has other rows or columns than the"
+                    f" source: {logged.text}",
                     table=table.name,
                     hint=_STOP_HINT,
                 )
