@@ -12,6 +12,7 @@ from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.altered import alter
 from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
+from ..ddl.deleted_rows import check_deleted_rows
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
 from ..ddl.row_filters import check_looked_at
@@ -117,6 +118,7 @@ class Alterations:
                 )
             check_looked_at(there, made)
             made = ruled(there, made, columns)
+            check_deleted_rows(there, made)
         elif keeps or before is not there:
             made = additive(there, made, keeps=keeps)
             if keeps and made.definition.in_log is not made.definition:

@@ -17,7 +17,7 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
-from .extra_columns import check_deleted_rows, extra_of, with_extra
+from .extra_columns import extra_of, with_extra
 from .table_modes import APPEND, appends, check_mode, in_mode
 from .table_rules import TableRules
 
@@ -188,9 +188,8 @@ def _check(logged: TableDefinition, rule: TableRule) -> None:
 def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     """What the target's table ``there`` becomes where the source's does what ``made`` says.
 
-    Raises SettingError where a column is shown, or otherwise masked, by another name, and for what
-    rows that are deleted have no room for; StatementError where what the target has of rows does
-    not say what becomes of them.
+    Raises SettingError where a column is shown, or otherwise masked, by another name, and
+    StatementError where what the target has of rows does not say what becomes of them.
     """
     target = rules.shaped(made.definition)
     if appends(there):
@@ -203,7 +202,6 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
             origins.append(_origin(there, target.columns[number], origin))
     kept = [number for number, column in enumerate(there.columns) if column.extra]
     origins += map(KeptColumn, kept)
-    check_deleted_rows(there, target, origins, rows_go=bool(made.gone))
     return replace(made, definition=target, origins=tuple(origins))
 
 

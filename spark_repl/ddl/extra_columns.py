@@ -14,13 +14,9 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import Column, ColumnType
 from ..errors import SettingError
-from .alteration import KeptColumn
-from .columns import same_type
-from .widening import widens
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from .alteration import Origin
 
 _T = ColumnType
 _UTF8MB4, _MICROSECONDS = 255, 6
@@ -34,10 +30,6 @@ _TYPES = {
 INSERT, UPDATE, DELETE, TRUNCATE, COPY = "INSERT", "UPDATE", "DELETE", "TRUNCATE", "COPY"
 """what the column of ``operation`` says"""
 _HINT = "change extra_columns of the table's [[tables]], or the source's table"
-_KEPT_HINT = (
-    "leave the statement out (spark-repl skip), or copy the table anew (spark-repl snapshot"
-    " --table), without the rows that are deleted"
-)
 
 
 def name_of(extra: str) -> str:
@@ -77,32 +69,6 @@ def deleted_column(table: TableDefinition) -> int:
     none, and rows that it deletes go."""
     numbers = (i for i, column in enumerate(table.columns) if column.extra == "deleted")
     return next(numbers, -1)
-
-
-def check_deleted_rows(
-    there: TableDefinition, target: TableDefinition, origins: Sequence[Origin], *, rows_go: bool
-) -> None:
-    """Raises SettingError where a statement makes ``target`` of the target's table ``there``, and
-    rows that are deleted might go, or be equal to others by the key, of which the log says nothing.
-    ``rows_go``: some do, with their partitions."""
-    if deleted_column(there) < 0:
-        return
-    if rows_go:
-        raise _unmarked(there, "the rows of a partition go")
-    after = {
-        origin.number: target.columns[number]
-        for number, origin in enumerate(origins)
-        if number in target.primary_key and isinstance(origin, KeptColumn)
-    }
-    for number in there.primary_key:
-        old, new = there.columns[number], after.get(number)
-        if new is None or not (same_type(old, new) or widens(old, new)):
-            raise _unmarked(there, f"column {old.name} does not tell its rows apart as it did")
-
-
-def _unmarked(there: TableDefinition, what: str) -> SettingError:
-    reason = f"{what}, and the table keeps rows that are deleted (extra_columns: deleted)"
-    return SettingError(reason, table=there.name, hint=_KEPT_HINT)
 
 
 def _column(extra: str) -> Column:
