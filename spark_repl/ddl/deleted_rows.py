@@ -1,5 +1,5 @@
-"""Rows that the source has deleted and the target keeps (``extra_columns``: deleted): what statements
-may not do, as the source's server has not checked these."""
+"""Rows that the source has deleted and the target keeps (``extra_columns``: deleted): what no
+statement may do to them, as the source's server has not checked them."""
 
 from __future__ import annotations
 
