@@ -12,6 +12,7 @@ from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.altered import alter
 from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
+from ..ddl.deleted_rows import check_deleted_rows
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
 from ..ddl.row_filters import check_looked_at
@@ -110,13 +111,14 @@ class Alterations:
         if columns.concern(table.name):
             if keeps:
                 raise SettingError(
-                    "policy additive_only where columns are withheld or masked, or rows filtered:"
-                    f" {logged.text}",
+                    "policy additive_only where [[tables]] has other rows or columns than the"
+                    f" source: {logged.text}",
                     table=table.name,
                     hint=_STOP_HINT,
                 )
             check_looked_at(there, made)
             made = ruled(there, made, columns)
+            check_deleted_rows(there, made)
         elif keeps or before is not there:
             made = additive(there, made, keeps=keeps)
             if keeps and made.definition.in_log is not made.definition:

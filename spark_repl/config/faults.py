@@ -9,7 +9,7 @@ from .renaming_faults import renaming_faults
 from .rules import is_local
 
 if TYPE_CHECKING:
-    from .settings import Filters, Source, Target
+    from .settings import Ddl, Filters, Source, Target
     from .tables import TableRule
 
 
@@ -30,6 +30,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
             f" {-(-3600000 // latency)} at least"
         )
     faults += _masking(target, config["tables"])
+    faults += _keeping(config["ddl"], config["tables"])
     if apply.on_error == "quarantine":
         faults += _shown_whole(config["tables"])
         faults += [
@@ -84,6 +85,23 @@ def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:
         f"tables[{number}].mask: sha256 needs a secret key, target.mask_key_env or mask_key_file"
         for number, rule in enumerate(tables, 1)
         if any(mask == "sha256" for _, mask in rule.mask)
+    ]
+
+
+def _keeping(ddl: Ddl, tables: Sequence[TableRule]) -> list[str]:
+    """Rules of tables that have other rows or columns, where a policy would keep columns, too."""
+    return [
+        f"tables[{number}] has {keys[0]}, which does not go together with policy additive_only"
+        for number, rule in enumerate(tables, 1)
+        if (rule.on_ddl or ddl.policy) == "additive_only" and (keys := _otherwise(rule))
+    ]
+
+
+def _otherwise(rule: TableRule) -> list[str]:
+    """The keys of a rule by which the target's table is not as the source's."""
+    names = ("include", "exclude", "mask", "row_filter", "extra_columns")
+    return [f'mode = "{rule.mode}"'] * (rule.mode != "mirror") + [
+        name for name in names if getattr(rule, name)
     ]
 
 

@@ -17,7 +17,7 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
-from .extra_columns import deleted_column, extra_of, with_extra
+from .extra_columns import extra_of, with_extra
 from .table_modes import APPEND, appends, check_mode, in_mode
 from .table_rules import TableRules
 
@@ -72,6 +72,10 @@ class ColumnRules:
     def filters_rows(self, name: str) -> bool:
         """Whether the table ``name`` lacks rows."""
         return bool(self.rules.rules and self.rules.of_table(name).row_filter)
+
+    def appends(self, name: str) -> bool:
+        """Whether the table ``name`` has a row for each INSERT."""
+        return bool(self.rules.rules) and self.rules.of_table(name).mode == APPEND
 
     def check_renamed(self, before: TableDefinition, after: str) -> None:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
@@ -192,14 +196,6 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
-    if made.gone and deleted_column(there) >= 0:
-        raise SettingError(
-            "the rows of a partition go, and the table keeps rows that are deleted"
-            " (extra_columns: deleted)",
-            table=there.name,
-            hint="leave the statement out (spark-repl skip), or copy the table anew (spark-repl"
-            " snapshot --table), without the rows that are deleted",
-        )
     origins: list[Origin] = []
     for origin, number in zip(made.origins, target.own, strict=True):
         if number >= 0:

@@ -4,6 +4,7 @@ decoded and where rows are read from the source."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
 from ..ddl.extra_columns import COPY, DELETE, INSERT, UPDATE, extra_of
+from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
 
 if TYPE_CHECKING:
@@ -47,8 +49,14 @@ class Commits:
         """(GTIDs, NULL for anonymous ones; commit times) of the transactions at some packed
         positions, [n] each."""
         place = pa.array(np.searchsorted(self.records["position"], positions))
+        gtids, times = self._columns
+        return gtids.take(place), times.take(place)
+
+    @cached_property
+    def _columns(self) -> tuple[pa.Array, pa.Array]:
+        """Those of all, made once: a task asks for each batch of each table."""
         times = pa.array(np.ascontiguousarray(self.records["commit_time"])).cast(_MOMENT)
-        return gtid_column(self.records).take(place), times.take(place)
+        return gtid_column(self.records), times
 
 
 def changed_by(
@@ -59,7 +67,8 @@ def changed_by(
     commits: Commits | None,
 ) -> Mapping[str, pa.Array]:
     """The extra columns of the ``target`` for ``entries`` of ``images``, whose transactions are at
-    ``positions``; {} where it has none. Without ``commits`` nobody knows of GTIDs and times."""
+    ``positions``; {} where it has none. Raises SettingError without ``commits``, which a quarantine
+    does not keep."""
     wanted = extra_of(target)
     if not wanted:
         return {}
@@ -68,9 +77,15 @@ def changed_by(
         "operation": _WORDS.take(pa.array(_operations(images)[entries])),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
     }
-    if commits is not None and ("gtid" in wanted or "commit_time" in wanted):
+    if "gtid" in wanted or "commit_time" in wanted:
+        if commits is None:
+            raise SettingError(
+                "extra_columns: the transactions that a quarantine keeps have no GTIDs and times",
+                table=target.name,
+                hint="copy the table anew (spark-repl snapshot --table)",
+            )
         made["gtid"], made["commit_time"] = commits.at(positions)
-    return {name: made[name] for name in wanted if name in made}
+    return {name: made[name] for name in wanted}
 
 
 def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:

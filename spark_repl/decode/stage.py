@@ -23,7 +23,6 @@ from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
 from ..ddl.extra_columns import deleted_column
 from ..ddl.row_filters import check_row_filter
-from ..ddl.table_modes import appends
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .added_columns import changed_by
@@ -32,7 +31,7 @@ from .filtered_rows import filtered
 from .key_hash import hash_binary
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
-from .staged import FilteredTables, Part, Staged, StageTask, same_shape
+from .staged import Part, SplitTables, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_rows
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ _BATCH_ROWS = 1 << 17
 
 def stage(task: StageTask) -> Staged:
     """Runs a task. Raises DecodeError and LogError with file and position."""
-    out, forms, split = _Output(task), task.applied(), FilteredTables(task)
+    out, forms, split = _Output(task), task.applied(), SplitTables(task)
     before = 0
     for span in task.spans:
         for first, last in slices(span):
@@ -117,7 +116,7 @@ class _Output:
         self._note(name, self.task.cascades.check(images, positions, done))
         share = len(entries) / max(1, len(images.flags))
         changes = round(images.changes * share)
-        if len(entries) and appends(self.task.target(images.definition)):
+        if len(entries) and self.task.appends(name):
             entries = entries[images.flags[entries] & (EXISTED | EXISTS | MOVED) == EXISTS]
             passed = changes - len(entries)
             self.passed_over[name] = self.passed_over.get(name, 0) + passed
@@ -166,11 +165,12 @@ class _Output:
 
     def _singly(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether the change that counts may not be the last one of its key, or all do."""
-        target = self.task.target(images.definition)
-        if self._asks(name, images, entries) or appends(target):
+        if self._asks(name, images, entries) or self.task.appends(name):
             return True
-        lenient = name in self.task.idempotent
-        return lenient and target is not None and deleted_column(target) >= 0
+        if name not in self.task.idempotent:
+            return False
+        target = self.task.target(images.definition)
+        return target is not None and deleted_column(target) >= 0
 
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether rows move between keys, and only the target says if they do."""

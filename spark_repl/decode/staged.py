@@ -13,6 +13,7 @@ from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
 from ..ddl.column_rules import ColumnRules
 from ..ddl.rewrites import Rewrites
+from ..ddl.table_modes import appends
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
 from .cascades import Cascades
@@ -144,6 +145,12 @@ class StageTask:
             return bool(known.row_filter)
         return self.columns.filters_rows(name)
 
+    def appends(self, name: str) -> bool:
+        """Whether the target has a row for each INSERT of the table."""
+        if (known := self.wider.get(name)) is not None:
+            return appends(known)
+        return self.columns.appends(name)
+
     def deciding(self, name: str) -> tuple[str, ...]:
         """The kinds of rules of filters that decide about the table's rows."""
         kinds = self.left_out.deciding(name) if isinstance(self.left_out, Unapplied) else ()
@@ -212,13 +219,14 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class FilteredTables:
-    """A container of the names of tables of which the target has not all rows."""
+class SplitTables:
+    """A container of the names of tables of which an UPDATE is two entries that are told from
+    others: the target has not all rows, or only those of INSERTs."""
 
     task: StageTask
 
     def __contains__(self, name: object) -> bool:
-        return self.task.filters_rows(str(name))
+        return self.task.filters_rows(str(name)) or self.task.appends(str(name))
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

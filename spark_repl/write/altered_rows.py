@@ -111,7 +111,7 @@ class _Made:
     def _make(self, i: int) -> pa.Array:
         origin, column = self._altered.origins[i], self._altered.definition.columns[i]
         if isinstance(origin, KeptColumn):
-            return self._kept(origin, column)
+            return self._kept(origin, column, whole=not column.nullable)
         if isinstance(origin, Computed):
             return computed(origin.expression, self._rows, column, virtual=origin.virtual)
         if isinstance(origin, Unknown):
@@ -121,10 +121,12 @@ class _Made:
             return pc.coalesce(values, self._new(origin.new, column))
         return self._new(origin, column)
 
-    def _kept(self, origin: KeptColumn, column: Column) -> pa.Array:
+    def _kept(self, origin: KeptColumn, column: Column, *, whole: bool = False) -> pa.Array:
+        """``whole``: no NULL may be left, also in rows that the source has not."""
         values, old = self._arrays[origin.number], self._before.columns[origin.number]
         change = _change(old, column, self._session)
-        return values if _stays(origin, change) else convert(values, change)
+        lacks = whole and values.null_count
+        return values if _stays(origin, change) and not lacks else convert(values, change)
 
     def _new(self, origin: Filled | Now, column: Column) -> pa.Array:
         """What the rows that are there get in a new column."""

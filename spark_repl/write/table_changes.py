@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..crash_points import reach
 from ..ddl.alteration import Altered, KeptColumn
+from ..ddl.table_modes import appends
 from ..ddl.way import Way
 from ..delta import partitions
 from ..delta.columns import Columns
@@ -37,6 +38,7 @@ from .compaction import CompactTask
 from .discard import discard
 from .exchange import Exchange
 from .partition_files import KeptRows, taken_out
+from .soft_deletes import keeps_deleted
 from .table_commits import Outcome
 
 if TYPE_CHECKING:
@@ -142,7 +144,9 @@ class TableChanges:
                 return _Change(_metadata(table, altered), rows=rows)
             if keeps_rows(before, altered, session) and _finds_columns(table, altered):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
-                files = [file for file in files if file.vector and forbids_null(before, altered)]
+                others = keeps_deleted(before) or appends(before) or before.truncated
+                nulls = forbids_null(before, altered)
+                files = [file for file in files if nulls and (file.vector or others)]
             if not files:
                 return _Change(_metadata(table, altered))
             way = Way.REWRITE

@@ -58,6 +58,18 @@ def test_what_was_inserted_stays(log: LogWriter, tmp_path: Path, mode: str) -> N
     assert 'passed_over_total{channel="default",table="t.a"} 4.0' in metrics(found)
 
 
+@pytest.mark.parametrize("mode", ["strict", "idempotent"])
+def test_updates_of_a_table_without_a_key(log: LogWriter, tmp_path: Path, mode: str) -> None:
+    """Both halves of one are entries of their own, of which the second is no INSERT."""
+    log.ddl(BAG.create)
+    log.transaction(insert(BAG, FIRST[0], FIRST[1]))
+    log.transaction(update(BAG, (FIRST[0], (1, 9, "u"))), delete(BAG, (1, 9, "u")))
+    log.transaction(update(BAG, (FIRST[1], (2, 9, "u")), ((2, 9, "u"), (2, 5, "y"))))
+    assert run(log.folder, tmp_path / "lake", exec_mode=mode, **rule("t.%"))
+    assert last(tmp_path / "lake")["t.bag"] == FIRST[:2]
+    assert status(str(tmp_path / "lake"))["passed_over"] == {"t.bag": 4, "t.a": 0}
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_equals_the_log_s_inserts(tmp_path: Path, seed: int) -> None:
     rand = random.Random(seed)
@@ -82,6 +94,7 @@ def test_equals_the_log_s_inserts(tmp_path: Path, seed: int) -> None:
             made.append(insert(BAG, (1, 1, "same"), row))
             want["t.bag"] += [(1, 1, "same"), row]
             made.append(delete(BAG, (1, 1, "same")))
+            made.append(update(BAG, (row, (row[0] + 9, 2, "moved"))))
         log.transaction(*made)
         if number == 9:
             run(log.folder, lake, workers=2, **rule("t.%"))
@@ -151,6 +164,15 @@ def test_statements(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("DROP TABLE t.a2")
     assert run(log.folder, lake, **rule("t.a%"))
     assert last(lake) == {}
+
+
+def test_nulls_of_rows_that_the_source_has_not(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(delete(T, FIRST[2]))
+    strict = b"\1" + (1 << 22).to_bytes(8, "little")  # a session's sql_mode
+    log.ddl("ALTER TABLE t.a MODIFY n INT NOT NULL", status=strict)
+    error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
+    assert isinstance(error, StatementError) and "there are NULLs" in str(error)
+    assert last(tmp_path / "lake")["t.a"] == FIRST
 
 
 def test_partitions_that_go(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.extra_model import FIRST, T, rule, told
 from tests.support.local_delta import at_cut, cuts, run, stopped
 
+STRICT = b"\1" + (1 << 22).to_bytes(8, "little")
+"""a session's sql_mode"""
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogWriter:
@@ -55,12 +58,52 @@ def test_statements_leave_them_at_the_end(log: LogWriter, tmp_path: Path) -> Non
     first = told(log, 3, "INSERT")
     want = [(None, *row, 4, *first) for row in FIRST[1:]]
     assert last(lake)["t.a2"] == [(None, *FIRST[0], 4, *told(log, 4, "DELETE")), *want]
-    log.ddl("ALTER TABLE t.a2 MODIFY k INT, DROP PRIMARY KEY, ADD PRIMARY KEY (id, m)")
-    log.ddl("ALTER TABLE t.a2 DROP PRIMARY KEY, ADD PRIMARY KEY (id)")
-    renamed = Table("a2", columns, (1,))
+    log.ddl("ALTER TABLE t.a2 MODIFY k INT, DROP PRIMARY KEY, ADD PRIMARY KEY (m, id)")
+    log.ddl("ALTER TABLE t.a2 MODIFY id INT AFTER w")
+    renamed = Table("a2", columns, (2, 1))
     log.transaction(update(renamed, ((None, 2, 5, "y", 4), (0, 2, 5, "y", 4))))
+    log.ddl("ALTER TABLE t.a2 MODIFY id BIGINT")
     assert run(log.folder, lake, **rule(match="t.a%"))
     assert (0, 2, 5, "y", 4, *told(log, 10, "UPDATE", "t.a2")) in last(lake)["t.a2"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "column"),
+    [
+        ("ALTER TABLE t.a DROP PRIMARY KEY, ADD PRIMARY KEY (n)", "id"),
+        ("ALTER TABLE t.a DROP PRIMARY KEY, ADD PRIMARY KEY (id)", "n"),
+        ("ALTER TABLE t.a MODIFY id TINYINT", "id"),
+        ("ALTER TABLE t.a DROP COLUMN n", "n"),
+    ],
+)
+def test_a_key_by_which_deleted_rows_may_be_others(
+    tmp_path: Path, statement: str, column: str
+) -> None:
+    """A key that the source's rows have room for, where two of the target's might be one."""
+    log, wide = LogWriter(tmp_path / "log"), Table("a", T.columns, (0, 1))
+    log.ddl(wide.create)
+    log.transaction(insert(wide, (1, 1, "x"), (1000, 5, "y")))
+    log.transaction(update(wide, ((1, 1, "x"), (1, 2, "x"))), delete(wide, (1000, 5, "y")))
+    log.ddl(statement)
+    error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
+    assert isinstance(error, SettingError) and error.table == "t.a"
+    assert f"column {column} does not tell its rows apart as it did" in str(error)
+    assert run(log.folder, tmp_path / "gone", **rule("gtid"))
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_nulls_of_deleted_rows_in_a_column_that_may_have_none(
+    log: LogWriter, tmp_path: Path, strict: bool
+) -> None:
+    log.transaction(delete(T, FIRST[2]))
+    log.ddl("ALTER TABLE t.a MODIFY n INT NOT NULL", status=STRICT if strict else b"")
+    if strict:
+        error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
+        assert isinstance(error, StatementError) and "there are NULLs" in str(error)
+    else:
+        assert run(log.folder, tmp_path / "lake", **rule())
+    found = [row[:3] for row in last(tmp_path / "lake")["t.a"]]
+    assert found == [*FIRST[:2], (3, None if strict else 0, "z")]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +145,8 @@ def test_partitions_that_go(tmp_path: Path) -> None:
 
 def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("ALTER TABLE t.a DROP COLUMN n")
-    error = stopped(log.folder, tmp_path / "lake", **rule(on_ddl="additive_only"))
+    kept = {"policy": ["t.a: additive_only"]}
+    error = stopped(log.folder, tmp_path / "lake", ddl=kept, **rule())
     assert isinstance(error, SettingError) and "additive_only" in str(error)
 
 

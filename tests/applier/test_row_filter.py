@@ -368,7 +368,8 @@ def test_collations_that_a_table_map_tells_of_a_table_with_a_foreign_key(tmp_pat
 
 def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("ALTER TABLE t.a DROP COLUMN n")
-    error = stopped(log.folder, tmp_path / "lake", **rule(on_ddl="additive_only"))
+    kept = {"policy": ["t.a: additive_only"]}
+    error = stopped(log.folder, tmp_path / "lake", ddl=kept, **rule())
     assert isinstance(error, SettingError) and "additive_only" in str(error)
 
 

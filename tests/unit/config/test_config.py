@@ -165,6 +165,23 @@ def test_what_a_rule_of_tables_may_be(rule: dict[str, Any], says: str) -> None:
     assert says in fault_of({"tables": [{"match": "shop.%", **rule} if rule else {}]})
 
 
+@pytest.mark.parametrize("way", ["on_ddl", "policy"])
+def test_rules_that_do_not_go_together_with_additive_only(way: str) -> None:
+    keys: list[dict[str, Any]] = [
+        {}, {"mode": "append"}, {"extra_columns": ["gtid"]}, {"row_filter": "a > 1"},
+        {"exclude": ["a"]}, {"include": ["a"], "mask": {"a": "null"}},
+    ]  # fmt: skip
+    own = {"on_ddl": "additive_only"} if way == "on_ddl" else {}
+    rules = [{"match": f"shop.t{number}", **own, **key} for number, key in enumerate(keys)]
+    policy = "apply" if way == "on_ddl" else "additive_only"
+    said = fault_of({"tables": rules, "ddl": {"policy": policy}})
+    assert "tables[1]" not in said and said.count("together with policy additive_only") == 5
+    assert 'tables[2] has mode = "append", which does not go together' in said
+    assert all(f"tables[{number}]" in said for number in range(3, 7))
+    otherwise = [{**rule, "on_ddl": "stop"} for rule in rules]
+    Config.from_mapping({"tables": otherwise, "ddl": {"policy": policy}})
+
+
 def test_a_rule_that_is_never_asked() -> None:
     given = ["shop.a%", "shop.ab", r"shop.a\_%", "shop.b", "%._", "shop.%", "x.y", "%.%", "a.b"]
     said = fault_of({"tables": [{"match": match} for match in given]})
