@@ -22,7 +22,10 @@ PACKAGE = "io.delta.storage"
 STORE, STATUSES = f"{PACKAGE}.SparkReplLogStore", f"{PACKAGE}.SparkReplStatuses"
 _BESIDE = f"{PACKAGE}.HDFSLogStore"
 """Delta's class in whose package and class loader ours are: whoever finds it finds them"""
-_OF_ALL, _OF_FILES = "spark.delta.logStore.class", "spark.delta.logStore.file.impl"
+SETTING = "delta.logStore.file.impl"
+"""which Delta takes with ``spark.`` before it, too: but that goes to executors that start later,
+where VACUUM lists folders and our class is not"""
+_OTHERS = ("spark.delta.logStore.class", "delta.logStore.class", f"spark.{SETTING}")
 
 
 def install(spark: SparkSession) -> bool:
@@ -37,8 +40,8 @@ def install(spark: SparkSession) -> bool:
 
 def _installed(jvm: Any) -> bool:
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
-    if conf.contains(_OF_ALL) or conf.contains(_OF_FILES):
-        return bool(conf.get(_OF_FILES, "") == STORE)
+    if any(map(conf.contains, _OTHERS)) or conf.get(SETTING, STORE) != STORE:
+        return False
     if java_classes.ensure(jvm, _BESIDE, STATUSES, STORE):
-        conf.set(_OF_FILES, STORE)
-    return bool(conf.contains(_OF_FILES))
+        conf.set(SETTING, STORE)
+    return bool(conf.contains(SETTING))

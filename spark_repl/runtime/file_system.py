@@ -22,8 +22,11 @@ _SETTING = "fs.file.impl"
 
 def install(context: SparkContext) -> bool:
     """Has the session's JVM open local files by our file system from now on, where it was to do so
-    by Hadoop's raw one; not where somebody has chosen another. Returns whether it does."""
+    by Hadoop's raw one; not where somebody has chosen another, nor where there are executors: they
+    are told the setting, and have no class of ours. Returns whether it does."""
     try:
+        if not context._jsc.sc().isLocal():
+            return False
         return _installed(context._jvm, context._jsc.hadoopConfiguration())
     except java_classes.UNAVAILABLE as error:
         log.info("local files go through Hadoop's own file system: %s", error)

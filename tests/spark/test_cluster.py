@@ -31,6 +31,9 @@ config = Config.from_mapping({
 config = config.override({"apply.group_max_transactions": int(sys.argv[3])})
 with Replica(spark, config) as replica:
     print("task retries:", replica.apply().counters.task_retries)
+# Executors read and write files by the driver's settings, and have Hadoop's and Delta's classes.
+spark.range(1).write.format("delta").save(sys.argv[2] + "-beside")
+spark.sql(f"VACUUM delta.`{sys.argv[2]}-beside`")
 spark.stop()
 """
 

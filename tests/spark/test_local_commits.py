@@ -44,6 +44,19 @@ public class StoreOfLostAnswers extends SparkReplLogStore {
     }
 }
 """
+FAILED_LINK = """
+package io.delta.storage;
+public class StoreOfFailedAnswers extends SparkReplLogStore {
+    public StoreOfFailedAnswers(org.apache.hadoop.conf.Configuration conf) {
+        super(conf);
+    }
+    void link(java.nio.file.Path name, java.nio.file.Path file) throws java.io.IOException {
+        super.link(name, file);
+        throw new java.nio.file.FileSystemException("Input/output error");
+    }
+}
+"""
+STORES = ["SparkReplLogStore", "StoreWithoutLinks", "StoreOfLostAnswers", "StoreOfFailedAnswers"]
 LINES = ['{"commitInfo":{}}', '{"é":"\\n"}']
 
 
@@ -51,7 +64,7 @@ LINES = ['{"commitInfo":{}}', '{"é":"\\n"}']
 def jvm(spark: SparkSession) -> Any:
     found: Any = spark._jvm
     DeltaLog(spark)
-    for source in (NO_LINKS, LOST_ANSWER):
+    for source in (NO_LINKS, LOST_ANSWER, FAILED_LINK):
         java_classes.define(found, log_store.STORE, *classes_of(found, source).values())
     return found
 
@@ -66,14 +79,14 @@ def write(
     jvm: Any, conf: Any, file: Path, lines: Iterable[str] = LINES, *,
     store: str = "SparkReplLogStore", overwrite: bool = False,
 ) -> None:  # fmt: skip
-    path = jvm.org.apache.hadoop.fs.Path(file.as_uri())
+    path = jvm.org.apache.hadoop.fs.Path(f"file:{file}")
     listed = jvm.java.util.ArrayList()
     for line in lines:
         listed.add(line)
     getattr(jvm.io.delta.storage, store)(conf).write(path, listed.iterator(), overwrite, conf)
 
 
-@pytest.mark.parametrize("store", ["SparkReplLogStore", "StoreWithoutLinks", "StoreOfLostAnswers"])
+@pytest.mark.parametrize("store", STORES)
 def test_a_version_is_written_once(jvm: Any, conf: Any, tmp_path: Path, store: str) -> None:
     file = tmp_path / f"{1:020d}.json"
     write(jvm, conf, file, store=store)
@@ -99,6 +112,33 @@ def test_what_may_be_overwritten_is(jvm: Any, conf: Any, tmp_path: Path) -> None
     for line in ("one", "two"):
         write(jvm, conf, file, [line], overwrite=True)
         assert file.read_text() == f"{line}\n"
+
+
+def test_names_of_folders_are_no_addresses(jvm: Any, conf: Any, tmp_path: Path) -> None:
+    true, folder = tmp_path / "true", tmp_path / "a b%20c%:d#e?+é"
+    true.mkdir()
+    folder.symlink_to(true)
+    write(jvm, conf, folder / "1.json")
+    assert [path.name for path in true.iterdir()] == ["1.json"]
+    assert [path.name for path in tmp_path.iterdir() if path != folder] == ["true"]
+
+
+def test_without_links_no_copy_is_shown(jvm: Any, conf: Any, tmp_path: Path) -> None:
+    """Where the system's rename fails, too, as over a folder."""
+    (tmp_path / "1.json").symlink_to("nowhere")
+    with pytest.raises(Py4JJavaError, match="FileAlreadyExists"):
+        write(jvm, conf, tmp_path / "1.json", store="StoreWithoutLinks")
+    assert not (tmp_path / "nowhere").exists() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_keeps_its_group_for_what_is_made_in_it(
+    jvm: Any, conf: Any, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o2775)
+    path = jvm.org.apache.hadoop.fs.Path(f"file:{tmp_path}/t/_delta_log")
+    assert path.getFileSystem(conf).mkdirs(path)
+    for made in (tmp_path / "t", tmp_path / "t/_delta_log"):
+        assert stat.S_IMODE(made.stat().st_mode) == 0o2755
 
 
 def test_without_a_folder_nothing_is_written(jvm: Any, conf: Any, tmp_path: Path) -> None:

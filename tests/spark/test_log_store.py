@@ -165,9 +165,11 @@ def test_of_an_old_log_few_files_are_looked_at(
 
 def test_somebodys_own_choice_stays(spark: SparkSession, jvm: Any) -> None:
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
-    key = "spark.delta.logStore.file.impl"
+    key, of_all = log_store.SETTING, "delta.logStore.class"
     assert conf.get(key) == log_store.STORE
-    for mine in (key, "spark.delta.logStore.class"):
+    told = [pair._2() for pair in conf.getAll() if pair._1().startswith("spark.")]
+    assert log_store.STORE not in told, "executors that start later have no such class"
+    for mine in (key, f"spark.{key}", of_all, f"spark.{of_all}"):
         conf.remove(key)
         conf.set(mine, "io.delta.storage.HDFSLogStore")
         try:

@@ -7,9 +7,13 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.CopyOption;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
@@ -18,11 +22,9 @@ import java.util.NoSuchElementException;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.ChecksumFileSystem;
-import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocalFileSystem;
-import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
@@ -68,20 +70,19 @@ public class SparkReplLogStore extends HDFSLogStore {
             return;
         }
         String name = "." + path.getName() + "." + UUID.randomUUID() + ".tmp"; // as Hadoop's are
-        Path whole = new Path(path.getParent(), new Path(null, null, name));
         File written = new File(file.getParentFile(), name);
         try {
             writeLines(written.toPath(), actions, configuration);
             try {
                 link(file.toPath(), written.toPath());
-            } catch (java.nio.file.FileAlreadyExistsException error) {
-                if (!Files.isSameFile(file.toPath(), written.toPath())) { // a mount asked twice
-                    throw new java.nio.file.FileAlreadyExistsException(path.toString());
+            } catch (FileAlreadyExistsException error) {
+                if (!isLinked(file.toPath(), written.toPath())) {
+                    throw new FileAlreadyExistsException(path.toString());
                 }
             } catch (UnsupportedOperationException error) {
-                rename(whole, path, configuration);
+                move(written.toPath(), file.toPath());
             } catch (FileSystemException error) { // a disk without hard links
-                rename(whole, path, configuration);
+                move(written.toPath(), file.toPath());
             }
         } finally {
             written.delete(); // what is not removed does not make a commit fail that is there
@@ -98,6 +99,9 @@ public class SparkReplLogStore extends HDFSLogStore {
         OpenOption[] options = {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE};
         OutputStream out = new BufferedOutputStream(Files.newOutputStream(file, options));
         try {
+            FsPermission mode = FsPermission.getFileDefault();
+            mode = mode.applyUMask(FsPermission.getUMask(configuration));
+            Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(mode.toString()));
             while (lines.hasNext()) {
                 out.write(((String) lines.next()).getBytes(StandardCharsets.UTF_8));
                 out.write('\n');
@@ -105,18 +109,32 @@ public class SparkReplLogStore extends HDFSLogStore {
         } finally {
             out.close();
         }
-        FsPermission mode = FsPermission.getFileDefault();
-        mode = mode.applyUMask(FsPermission.getUMask(configuration));
-        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(mode.toString()));
     }
 
-    private static void rename(Path from, Path to, Configuration configuration) throws IOException {
-        FileContext files = FileContext.getFileContext(to.toUri(), configuration);
-        try {
-            files.rename(from, to, new Options.Rename[0]);
-        } catch (org.apache.hadoop.fs.FileAlreadyExistsException error) {
-            throw new java.nio.file.FileAlreadyExistsException(to.toString());
+    /**
+     * Looks first and renames then: another process may come in between. Never copies, as Hadoop's
+     * rename does where the system's fails: that shows a part of a version.
+     */
+    private static void move(java.nio.file.Path file, java.nio.file.Path name) throws IOException {
+        synchronized (SparkReplLogStore.class) {
+            LinkOption[] options = {LinkOption.NOFOLLOW_LINKS};
+            if (!Files.exists(name, options)) {
+                CopyOption[] how = {StandardCopyOption.ATOMIC_MOVE};
+                Files.move(file, name, how);
+            } else if (!isLinked(name, file)) {
+                throw new FileAlreadyExistsException(name.toString());
+            }
         }
+    }
+
+    /**
+     * Whether a link was made all the same: a mount has asked twice, or lost the answer. Where files
+     * have no numbers of their own no file has two names either.
+     */
+    private static boolean isLinked(java.nio.file.Path name, java.nio.file.Path file)
+            throws IOException {
+        Object names = Files.getAttribute(file, "unix:nlink", new LinkOption[0]);
+        return ((Integer) names).intValue() > 1 && Files.isSameFile(name, file);
     }
 
     private static File localFile(FileSystem files, Path path) {
