@@ -13,13 +13,16 @@ from ..ddl.altered import alter
 from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
 from ..ddl.deleted_rows import check_deleted_rows
+from ..ddl.online_tools import Role, tool_table
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
 from ..ddl.row_filters import check_looked_at
+from ..ddl.table_modes import appends
 from ..ddl.way import Way
 from ..decode.staged import same_shape
 from ..errors import SettingError, StatementError
 from ..write.altered_rows import UNKNOWN_ROWS, without_zero_dates
+from ..write.soft_deletes import keeps_deleted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,6 +188,23 @@ class Alterations:
         if (table := self._tracking.live(before)) is not None:
             rules = self._tracking.column_rules
             rules.check_renamed(table.at_place, after)
+            self._check_tool(table, after)
+
+    def _check_tool(self, table: Table, after: str) -> None:
+        """Raises SettingError where a table that keeps rows which the source has not gets an online
+        schema-change tool's copy in its place, which has the source's rows alone."""
+        tool, there = tool_table(table.name), self._tracking.live(after)
+        if tool is None or tool.role is not Role.COPY or tool.of != after or there is None:
+            return
+        if appends(there.at_place) or keeps_deleted(there.at_place):
+            raise SettingError(
+                f"{table.name}, an online schema-change tool's, would take its place, without the"
+                " rows that it keeps and the source has not (mode append, extra_columns: deleted)",
+                table=after,
+                hint='such tables need ddl.online_tools = "fold" from before the tool begins; or'
+                " leave the statement out (spark-repl skip) and copy the table anew (spark-repl"
+                " snapshot --table)",
+            )
 
     def rename(self, before: str, after: str, cut: Cut) -> None:
         """Gives a table another name; foreign keys of others follow."""

@@ -167,3 +167,23 @@ def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> N
     assert len(last(tmp_path / "lake")["t.a"]) == 3
     assert run(log.folder, tmp_path / "other", copies=True, **rule("gtid"))
     assert last(tmp_path / "other") == {}
+
+
+@pytest.mark.parametrize("kept", [{"extra_columns": ["deleted"]}, {"mode": "append"}])
+def test_a_tool_s_copy_that_has_the_source_s_rows_alone(
+    log: LogWriter, tmp_path: Path, kept: dict[str, Any]
+) -> None:
+    made = Table("_a_gho", (*T.columns, ("w", "int")))
+    log.transaction(delete(T, FIRST[0]))
+    log.ddl("CREATE TABLE t._a_gho LIKE t.a")
+    log.ddl("ALTER TABLE t._a_gho ADD w INT")
+    log.transaction(insert(made, *((*row, None) for row in FIRST[1:])))
+    log.ddl("RENAME TABLE t.a TO t._a_del, t._a_gho TO t.a")
+    given = {"tables": [{"match": "t.%", **kept}]}
+    error = stopped(log.folder, tmp_path / "follow", ddl={"online_tools": "follow"}, **given)
+    assert isinstance(error, SettingError) and error.table == "t.a"
+    assert "t._a_gho, an online schema-change tool's, would take its place" in str(error)
+    assert run(log.folder, tmp_path / "fold", ddl={"online_tools": "fold"}, **given)
+    assert [row[:4] for row in last(tmp_path / "fold")["t.a"]] == [(*row, None) for row in FIRST]
+    plain = {"tables": [{"match": "t.%", "extra_columns": ["gtid"]}]}
+    assert run(log.folder, tmp_path / "plain", ddl={"online_tools": "follow"}, **plain)
