@@ -22,6 +22,8 @@ from .storage import names, remove_if_there
 log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet)")
+_LOST_MAX = 8
+"""commits whose names a power failure may have taken before the first one that it has left"""
 _YOUNG_S = 60
 """a writer that makes a file before it writes to it has written by then"""
 
@@ -54,11 +56,14 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
 def _ends_well(folder: str, shown: int) -> bool:
     """Whether the newest commit is no empty file, as far as that is told without listing the log,
     which takes the longer the more is kept: from a version that a cut names, or a checkpoint, one
-    is looked for after the other."""
+    is looked for after the other. Of names that lie close to each other the first may be gone."""
     version, newest = max(shown, last(folder)), None
     while os.path.exists(path := commit_path(folder, version)):
         version, newest = version + 1, path
-    return newest is not None and os.path.getsize(newest) > 0
+    if newest is None or not os.path.getsize(newest):
+        return False
+    behind = range(version + 1, version + 1 + _LOST_MAX)
+    return not any(os.path.exists(commit_path(folder, one)) for one in behind)
 
 
 def _check(path: str, version: int, needed: int) -> None:

@@ -68,7 +68,15 @@ def test_an_old_log_is_not_listed(tmp_path, monkeypatch, shown, checkpoint):
     monkeypatch.setattr(empty_commits, "names", lambda folder: pytest.fail("the log is listed"))
     monkeypatch.setattr(os.path, "exists", lambda path: asked.append(path) or true(path))
     assert remove_empty_commits(table, shown) == []
-    assert len(asked) == 6
+    assert len(asked) == 6 + 8
+
+
+def test_one_behind_names_that_are_gone(tmp_path):
+    """A file system may bring a later name back, not an earlier one."""
+    table = _table(tmp_path, "{}", "{}", "{}", "")
+    os.remove(commit_path(table, 2))
+    assert remove_empty_commits(table, 1) == [3]
+    assert _left(tmp_path) == [".json", "1.json"]
 
 
 def test_the_last_one_is_found_without_a_place_to_begin_at(tmp_path):
