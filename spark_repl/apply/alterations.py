@@ -17,12 +17,11 @@ from ..ddl.online_tools import Role, tool_table
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
 from ..ddl.row_filters import check_looked_at
-from ..ddl.table_modes import appends
+from ..ddl.table_modes import outlives_source
 from ..ddl.way import Way
 from ..decode.staged import same_shape
 from ..errors import SettingError, StatementError
 from ..write.altered_rows import UNKNOWN_ROWS, without_zero_dates
-from ..write.soft_deletes import keeps_deleted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,7 +195,7 @@ class Alterations:
         tool, there = tool_table(table.name), self._tracking.live(after)
         if tool is None or tool.role is not Role.COPY or tool.of != after or there is None:
             return
-        if appends(there.at_place) or keeps_deleted(there.at_place):
+        if outlives_source(there.at_place):
             raise SettingError(
                 f"{table.name}, an online schema-change tool's, would take its place, without the"
                 " rows that it keeps and the source has not (mode append, extra_columns: deleted)",

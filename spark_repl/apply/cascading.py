@@ -194,7 +194,7 @@ class Cascading:
         return _Base(files, (*between, group))
 
     def _is_ahead(self, table: Table, group: Group) -> bool:
-        held = self._tracking.ahead().get(table.name)
+        held = self._tracking.held_by(table)
         if held is not None and self._stager.begins_within(held, group):
             return True
         return table.position > group.start

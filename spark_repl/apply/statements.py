@@ -17,12 +17,13 @@ from ..control.copies import last_copy
 from ..control.cut import Waiting
 from ..control.system_time_zone import recorded
 from ..ddl.effect import classify_in
+from ..ddl.extra_columns import keeps_deleted
 from ..ddl.foreign_keys import named
 from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.session import Session
 from ..ddl.statement import Effect
-from ..ddl.table_modes import appends
+from ..ddl.table_modes import appends, outlives_source
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
 from ..decode.staged import same_shape
@@ -30,7 +31,7 @@ from ..errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.record import Kind
-from ..write.soft_deletes import Truncated, keeps_deleted
+from ..write.soft_deletes import Truncated
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
@@ -137,9 +138,8 @@ class Statements:
                 raise
             policies = map(self._tracking.policy, logged.statement.tables)
             there = filter(None, map(self._tracking.live, logged.statement.tables))
-            if any(policy is not Policy.APPLY for policy in policies) or any(
-                appends(table.at_place) or keeps_deleted(table.at_place) for table in there
-            ):
+            kept = any(outlives_source(table.at_place) for table in there)
+            if kept or any(policy is not Policy.APPLY for policy in policies):
                 raise  # what is kept, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")
             return Way.COPY

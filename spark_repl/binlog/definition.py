@@ -236,6 +236,11 @@ class TableDefinition:
     def name(self) -> str:
         return table_name(self.database, self.table)
 
+    @property
+    def name_on_source(self) -> str:
+        """What the source calls the table."""
+        return self.source_name or self.name
+
     @cached_property
     def in_log(self) -> TableDefinition:
         """The table as the source has it, and the log's rows, where the target has other columns or

@@ -93,15 +93,7 @@ def _keeping(ddl: Ddl, tables: Sequence[TableRule]) -> list[str]:
     return [
         f"tables[{number}] has {keys[0]}, which does not go together with policy additive_only"
         for number, rule in enumerate(tables, 1)
-        if (rule.on_ddl or ddl.policy) == "additive_only" and (keys := _otherwise(rule))
-    ]
-
-
-def _otherwise(rule: TableRule) -> list[str]:
-    """The keys of a rule by which the target's table is not as the source's."""
-    names = ("include", "exclude", "mask", "row_filter", "extra_columns")
-    return [f'mode = "{rule.mode}"'] * (rule.mode != "mirror") + [
-        name for name in names if getattr(rule, name)
+        if (rule.on_ddl or ddl.policy) == "additive_only" and (keys := rule.reshaping)
     ]
 
 

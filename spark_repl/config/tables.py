@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from . import rules
@@ -99,6 +100,14 @@ class TableRule:
     extra_columns: tuple[str, ...] = _key((), _extra)
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
     on_error: str = _key("", rules.choice("", "stop", "quarantine"), done=("",))
+
+    @cached_property
+    def reshaping(self) -> tuple[str, ...]:
+        """What the rule says by which the target's table has other rows or columns than the
+        source's, as one reads it in the configuration."""
+        names = ("include", "exclude", "mask", "row_filter", "extra_columns")
+        given = tuple(name for name in names if getattr(self, name))
+        return given if self.mode == "mirror" else (f'mode = "{self.mode}"', *given)
 
 
 _KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}

@@ -130,7 +130,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             refuse_diffs(tables, server.variables)
         views = _views(config, tables, server.variables)
         viewed = [t.definition for t in tables if t.definition.name in views]
-        check_privileges(connection.rows, [one.source_name or one.name for one in viewed])
+        check_privileges(connection.rows, [one.name_on_source for one in viewed])
         bounds = {
             t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
             for t in tables

@@ -89,7 +89,7 @@ def quoted(name: str) -> str:
 
 def full_name(definition: TableDefinition) -> str:
     """The name that statements on the source give the table."""
-    names = parts_of(definition.source_name or definition.name)
+    names = parts_of(definition.name_on_source)
     return ".".join(map(quoted, names))
 
 

@@ -17,7 +17,7 @@ from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefini
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
-from .extra_columns import extra_of, with_extra
+from .extra_columns import check_extra, with_extra
 from .table_modes import APPEND, appends, check_mode, in_mode
 from .table_rules import TableRules
 
@@ -62,12 +62,7 @@ class ColumnRules:
     def concern(self, name: str) -> bool:
         """Whether the table ``name`` has columns that are withheld or masked, or lacks rows, or has
         more rows or columns."""
-        if not self.rules.rules:
-            return False
-        rule = self.rules.of_table(name)
-        hides = rule.include or rule.exclude or rule.mask
-        more = rule.extra_columns or rule.mode == APPEND
-        return bool(hides or rule.row_filter or more)
+        return bool(self.rules.of_table(name).reshaping)
 
     def filters_rows(self, name: str) -> bool:
         """Whether the table ``name`` lacks rows."""
@@ -82,14 +77,13 @@ class ColumnRules:
         rows or extra columns are in the target."""
         rule = self.rules.of_table(after)
         check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
-        if {*rule.extra_columns} != {*extra_of(before)}:
-            raise SettingError(
-                f"it would be called {after}, which has other extra_columns"
-                f" ({_listed(rule.extra_columns)}, not {_listed(extra_of(before))})",
-                table=before.name,
-                hint="give both names the same extra_columns, or leave the statement out"
-                " (spark-repl skip) and copy the table anew under its new name",
-            )
+        check_extra(
+            before,
+            rule.extra_columns,
+            f"it would be called {after}, which has other extra_columns",
+            "give both names the same extra_columns, or leave the statement out (spark-repl skip)"
+            " and copy the table anew under its new name",
+        )
         if (wanted := rule.row_filter) != before.row_filter:
             raise SettingError(
                 f"it would be called {after}, whose rows are filtered otherwise"
@@ -149,10 +143,6 @@ class ColumnRules:
             f"mask {mask} has no meaning for column {column.name}, of type {column.type_name}",
             table=table.name, hint=_HINT,
         )  # fmt: skip
-
-
-def _listed(extra: Sequence[str]) -> str:
-    return ", ".join(extra) or "none"
 
 
 def _is_withheld(name: str, rule: TableRule) -> bool:

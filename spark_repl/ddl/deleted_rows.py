@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import SettingError
 from .alteration import KeptColumn
 from .columns import same_type
-from .extra_columns import deleted_column
+from .extra_columns import keeps_deleted
 from .widening import widens
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def check_deleted_rows(there: TableDefinition, made: Altered) -> None:
     """Raises SettingError where the target's table ``there`` becomes what ``made`` says, and rows
     that are deleted might go, with a partition, or be one with others by the key: of either the log
     says nothing."""
-    if deleted_column(there) < 0:
+    if not keeps_deleted(there):
         return
     if made.gone:
         raise _refused(there, "the rows of a partition go")

@@ -58,6 +58,14 @@ def extra_of(table: TableDefinition) -> tuple[str, ...]:
     return tuple(column.extra for column in table.columns if column.extra)
 
 
+def check_extra(there: TableDefinition, wanted: Sequence[str], reason: str, hint: str) -> None:
+    """Raises SettingError with the ``reason`` where a rule's extra columns are not the table's."""
+    has = extra_of(there)
+    if {*wanted} != {*has}:
+        listed = f"({', '.join(wanted) or 'none'}, not {', '.join(has) or 'none'})"
+        raise SettingError(f"{reason} {listed}", table=there.name, hint=hint)
+
+
 def without_extra(table: TableDefinition) -> TableDefinition:
     """The table without them."""
     plain = tuple(column for column in table.columns if not column.extra)
@@ -69,6 +77,11 @@ def deleted_column(table: TableDefinition) -> int:
     none, and rows that it deletes go."""
     numbers = (i for i, column in enumerate(table.columns) if column.extra == "deleted")
     return next(numbers, -1)
+
+
+def keeps_deleted(table: TableDefinition) -> bool:
+    """Whether rows that the source deletes stay, marked."""
+    return deleted_column(table) >= 0
 
 
 def _column(extra: str) -> Column:

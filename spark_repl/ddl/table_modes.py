@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
+from .extra_columns import keeps_deleted
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -24,6 +25,11 @@ def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
 def appends(table: TableDefinition | None) -> bool:
     """Whether rows come alone, and none goes."""
     return table is not None and table.mode == APPEND
+
+
+def outlives_source(table: TableDefinition) -> bool:
+    """Whether the target's table keeps rows that the source has deleted, which no copy has."""
+    return appends(table) or keeps_deleted(table)
 
 
 def check_mode(there: TableDefinition, wanted: str, reason: str) -> None:

@@ -73,7 +73,7 @@ def changed_by(
     if not wanted:
         return {}
     made = {
-        "source_table": pa.repeat(_source_name(images.definition), len(entries)),
+        "source_table": pa.repeat(plain_name(images.definition.name_on_source), len(entries)),
         "operation": _WORDS.take(pa.array(_operations(images)[entries])),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
     }
@@ -91,7 +91,7 @@ def changed_by(
 def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
     """The same for rows that were read from the source, behind all of ``gtid_executed``."""
     return {
-        "source_table": pa.repeat(_source_name(logged), count),
+        "source_table": pa.repeat(plain_name(logged.name_on_source), count),
         "gtid": pa.repeat(pa.scalar(gtid_executed, pa.string()), count),
         "operation": pa.repeat(COPY, count),
         "deleted": pa.array(np.zeros(count, bool)),
@@ -102,10 +102,6 @@ def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Map
     """The same for rows that the source was seen not to have then."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
     return {**copied_from(logged, gtid_executed, count), **gone}
-
-
-def _source_name(definition: TableDefinition) -> str:
-    return plain_name(definition.source_name or definition.name)
 
 
 def _operations(images: RowImages) -> npt.NDArray[np.int8]:

@@ -21,7 +21,7 @@ from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
-from ..ddl.extra_columns import deleted_column
+from ..ddl.extra_columns import keeps_deleted
 from ..ddl.row_filters import check_row_filter
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
@@ -170,7 +170,7 @@ class _Output:
         if name not in self.task.idempotent:
             return False
         target = self.task.target(images.definition)
-        return target is not None and deleted_column(target) >= 0
+        return target is not None and keeps_deleted(target)
 
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether rows move between keys, and only the target says if they do."""

@@ -23,7 +23,6 @@ from .direct_writer import DirectWriter
 from .discard import discard
 from .logged_shape import check_definition, names_key
 from .row_error import row_error
-from .soft_deletes import keeps_deleted
 from .table_commits import Outcome
 from .tending import Tending
 from .told_collations import ToldCollations
@@ -265,7 +264,6 @@ class GroupWriter:
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files, layout = self._writer.files(table), self._tracking.layout
-        gives_way = table.definition.truncated or keeps_deleted(table.definition)
         return [
             WriteTask(
                 table.name,
@@ -276,7 +274,7 @@ class GroupWriter:
                 tuple(pieces),
                 files,
                 idempotent,
-                table.complete and not idempotent and not gives_way,
+                table.has_source_rows_alone and not idempotent,
                 table.definition,
                 os.path.join(layout.staging(self._tracking.control.epoch), "merge"),
                 change_data=table.snapshot.has("delta.enableChangeDataFeed"),

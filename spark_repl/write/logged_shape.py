@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..ddl.column_rules import hides_columns
-from ..ddl.extra_columns import extra_of
+from ..ddl.extra_columns import check_extra, extra_of
 from ..ddl.table_modes import check_mode
 from ..errors import SchemaError, SettingError
 
@@ -61,14 +61,12 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     if not mine and not rules.concern(table.name):
         return
     check_mode(there, rule.mode, "mode is another one than the table was made with")
-    if {*extra_of(there)} != {*rule.extra_columns}:
-        raise SettingError(
-            f"extra_columns are others than the table was made with"
-            f" ({', '.join(rule.extra_columns) or 'none'}, not"
-            f" {', '.join(extra_of(there)) or 'none'})",
-            table=table.name,
-            hint="take the change back, or use an empty target",
-        )
+    check_extra(
+        there,
+        rule.extra_columns,
+        "extra_columns are others than the table was made with",
+        "take the change back, or use an empty target",
+    )
     if there.row_filter != (said := rule.row_filter):
         raise SettingError(
             f"row_filter {said!r} is another one than the table was made with,"

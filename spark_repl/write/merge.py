@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from ..binlog.json.diff import CANNOT_APPLY
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ..ddl.extra_columns import name_of
+from ..ddl.extra_columns import keeps_deleted, name_of
 from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
 from ..delta.columns import literally, quoted
 from ..delta.public_log import bear, told_apart
@@ -34,7 +34,6 @@ from ..errors import ConcurrentChangeError, extra_named
 from .completion import PATCHED, completed, pack
 from .direct import Fold, fold_task, refuse_unplaced
 from .net_changes import Look, asks
-from .soft_deletes import keeps_deleted
 from .writer import by_table
 from .written import LiveFile, Violation, WriteTask, Written
 
@@ -133,9 +132,7 @@ class MergeWriter:
     def _appends(self, table: Table, written: Sequence[Written]) -> bool:
         """Whether the group only adds keys to a table known complete: no look-up is needed."""
         inserts = all(part.inserts_only for part in written if part.staged)
-        given_way = table.definition.truncated or keeps_deleted(table.definition)
-        complete = table.complete and not given_way
-        return inserts and (complete or not table.definition.primary_key)
+        return inserts and (table.has_source_rows_alone or not table.definition.primary_key)
 
     def files(self, table: Table) -> tuple[LiveFile, ...]:
         """No files: tasks look nothing up, Spark does in ``finish`` and ``commit``."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..ddl.extra_columns import deleted_column
+from ..ddl.extra_columns import keeps_deleted
 from ..ddl.table_modes import appends
 from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA, Part
@@ -69,7 +69,7 @@ def net_changes(
         row_of = np.zeros(distinct, np.int64)
         row_of[code] = np.arange(len(code))
         log = log.only(effective(log.code, log.flags, look(rows.take(pa.array(row_of)))))
-    soft = deleted_column(definition) >= 0
+    soft = keeps_deleted(definition)
     net = fold(log.code, distinct, log.flags & np.uint8(CHANGE_BITS), soft=soft)
     breaks = [
         Break(rows.slice(int(log.parent[at]), 1), number, int(log.position[at]))

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from .written import WriteTask
 
 
-def keeps_deleted(definition: TableDefinition) -> bool:
-    """Whether rows that the source deletes stay, marked."""
-    return deleted_column(definition) >= 0
-
-
 def are_deleted(task: WriteTask, path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Which of ``rows`` of one data file the source has deleted: none where such rows go."""
     number = deleted_column(task.definition)
@@ -65,9 +60,8 @@ class Truncated:
             yield pa.RecordBatch.from_arrays(self.columns([*arrays]), names=schema.names)
 
     def _said(self) -> dict[str, Any]:
-        named = self.definition.source_name or self.definition.name
         return {
-            "source_table": plain_name(named),
+            "source_table": plain_name(self.definition.name_on_source),
             "gtid": self.gtid or None,
             "commit_time": self.at,
             "operation": TRUNCATE,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ..ddl.extra_columns import deleted_column
+from ..ddl.extra_columns import keeps_deleted
 from ..decode.staged import Part
 from ..delta.columns import one_chunk
 from ..delta.digests import digests
@@ -57,7 +57,7 @@ def staged_rows(
         "held": pa.nulls(count, pa.binary()),
         "diffs": pa.nulls(count, pa.binary()),
     }
-    if not exist and deleted_column(definition) >= 0:
+    if not exist and keeps_deleted(definition):
         extra["held"] = pa.repeat(pa.scalar(_held(definition), pa.binary()), count)
     names = [str(number) for number in range(rows.num_columns)] + list(extra)
     staged = pa.Table.from_arrays([*rows.columns, *extra.values()], names=names)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..control.cut import TableVersion
+from ..ddl.extra_columns import keeps_deleted
 from ..ddl.renamed import rename
 
 if TYPE_CHECKING:
@@ -72,6 +73,13 @@ class Table:
     def definition_in_log(self) -> TableDefinition:
         """What the log's rows of the table are, at the place that is applied."""
         return self.at_place.in_log
+
+    @property
+    def has_source_rows_alone(self) -> bool:
+        """Whether a key that the source has not is surely no row's: all of its rows came here, and
+        none stays that the source has deleted."""
+        there = self.definition
+        return self.complete and not there.truncated and not keeps_deleted(there)
 
     def take_at_place(self, definition: TableDefinition) -> None:
         """The table is ahead of the place that is applied: what it is there."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..crash_points import reach
 from ..ddl.alteration import Altered, KeptColumn
-from ..ddl.table_modes import appends
+from ..ddl.table_modes import outlives_source
 from ..ddl.way import Way
 from ..delta import partitions
 from ..delta.columns import Columns
@@ -38,7 +38,6 @@ from .compaction import CompactTask
 from .discard import discard
 from .exchange import Exchange
 from .partition_files import KeptRows, taken_out
-from .soft_deletes import keeps_deleted
 from .table_commits import Outcome
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ class TableChanges:
                 return _Change(_metadata(table, altered), rows=rows)
             if keeps_rows(before, altered, session) and _finds_columns(table, altered):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
-                others = keeps_deleted(before) or appends(before) or before.truncated
+                others = outlives_source(before) or before.truncated
                 nulls = forbids_null(before, altered)
                 files = [file for file in files if nulls and (file.vector or others)]
             if not files:

@@ -30,12 +30,17 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * Delta's log store of local disks, but for its listing: Hadoop's asks for the status of each file
- * of the folder before it leaves out those that nobody has asked for, and a log keeps its commits for
- * a day. Here names are left out, and a file's status is asked for when its turn comes.
+ * Delta's log store of local disks, but for two things.
  *
- * What is written is written by Delta's own. Compiled by Janino, which Spark brings: no lambdas, no
- * generic types.
+ * Listing: Hadoop's asks for the status of each file of the folder before it leaves out those that
+ * nobody has asked for, and a log keeps its commits for a day. Here names are left out, and a file's
+ * status is asked for when its turn comes.
+ *
+ * A new version: Hadoop's looks whether the file is there, and renames its own over whatever has come
+ * since, with processes of their own in between. Here a hard link gives the name, which fails if
+ * there is one. Files that may be overwritten are written by Delta's own.
+ *
+ * Compiled by Janino, which Spark brings: no lambdas, no generic types.
  */
 public class SparkReplLogStore extends HDFSLogStore {
     public SparkReplLogStore(Configuration configuration) {
