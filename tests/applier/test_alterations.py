@@ -16,7 +16,7 @@ from spark_repl.errors import StatementError
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import last_shown, run, stopped
 
 A, B = Table("a"), Table("b")
 WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
@@ -90,7 +90,7 @@ def test_what_the_log_does_not_say_is_refused(tmp_path: Path, statement: str, sa
     error = stopped(log.folder, target)
     assert isinstance(error, StatementError) and said in error.message
     assert (error.gtid, error.table, bool(error.hint)) == (log.gtid(4), "t.a", True)
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [(1, "x")]
+    assert last_shown(target)["t.a"] == [(1, "x")]
 
 
 @pytest.mark.parametrize("statement", ["IMPORT TABLESPACE", "IMPORT PARTITION p1 TABLESPACE"])
@@ -112,7 +112,7 @@ def test_a_zero_date_in_a_new_column_is_kept_as_asked(tmp_path: Path) -> None:
     log.transaction(insert(A, (1, "x")))
     log.ddl("ALTER TABLE t.a ADD COLUMN d DATETIME NOT NULL")
     assert run(log.folder, target, keys={"zero_dates": "null"})
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [(1, "x", None)]
+    assert last_shown(target)["t.a"] == [(1, "x", None)]
 
 
 def test_a_null_in_a_marked_row_is_gone_where_none_may_be(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_null_in_a_marked_row_is_gone_where_none_may_be(tmp_path: Path) -> Non
     strict = b"\x01" + (1 << 22).to_bytes(8, "little")  # sql_mode: there is no NULL left
     log.ddl("ALTER TABLE t.a MODIFY d DOUBLE NOT NULL", status=strict)
     assert run(log.folder, target, group_max_transactions=1, keys={"compact_files": 0})
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [(2, 0.5), (3, 1.5)]
+    assert last_shown(target)["t.a"] == [(2, 0.5), (3, 1.5)]
 
 
 def test_the_key_that_the_log_names_is_taken(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_key_that_the_log_names_is_taken(tmp_path: Path) -> None:
     log.transaction(update(keyed, ((1, "other"), (1, "z"))))
     log.transaction(delete(keyed, (2, "other")))
     assert run(log.folder, target, group_max_transactions=1)
-    assert at_cut(target, cuts(target)[-1])["t.bag"] == [(1, "z")]
+    assert last_shown(target)["t.bag"] == [(1, "z")]
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_system_is_the_time_zone_that_the_source_has(
         record(control, "UTC")
         control.release()
     assert run(zoned.folder, target, source=told)
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [(1, "x", datetime(2024, 6, 1, hour))]
+    assert last_shown(target)["t.a"] == [(1, "x", datetime(2024, 6, 1, hour))]
 
 
 @pytest.mark.parametrize("asked", ["CEST", "SYSTEM", ""])

@@ -16,11 +16,10 @@ from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.extra_model import T, told
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.extra_model import FIRST, T, begun, refuse_each_other, told
+from tests.support.local_delta import last_shown, run, stopped
 from tests.support.made_copy import finish, plan_first, read
 
-FIRST = [(1, 1, "x"), (2, 5, "y"), (3, None, "z")]
 BAG = Table("bag", T.columns, ())
 
 
@@ -30,15 +29,7 @@ def rule(match: str = "t.a", **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogWriter:
-    made = LogWriter(tmp_path / "log")
-    made.ddl("CREATE DATABASE t")
-    made.ddl(T.create)
-    made.transaction(insert(T, *FIRST))
-    return made
-
-
-def last(target: Path) -> Any:
-    return at_cut(target, cuts(target)[-1])
+    return begun(tmp_path / "log")
 
 
 @pytest.mark.parametrize("mode", ["strict", "idempotent"])
@@ -51,7 +42,7 @@ def test_what_was_inserted_stays(log: LogWriter, tmp_path: Path, mode: str) -> N
     first = [(*row, log.gtid(2), "INSERT") for row in FIRST]
     more = [(1, 1, "x", log.gtid(4)), (3, 1, "again", log.gtid(4)), (3, None, "part", log.gtid(5))]
     want = [*first, *((*row, "INSERT") for row in more)]
-    assert sorted(last(lake)["t.a"], key=repr) == sorted(want, key=repr)
+    assert sorted(last_shown(lake)["t.a"], key=repr) == sorted(want, key=repr)
     found = status(str(lake))
     assert found["passed_over"] == {"t.a": 4} and found["counters"]["row_changes"] == 6
     assert "no INSERTs of t.a, whose mode is append: 4 row changes" in screen(found)
@@ -66,7 +57,7 @@ def test_updates_of_a_table_without_a_key(log: LogWriter, tmp_path: Path, mode: 
     log.transaction(update(BAG, (FIRST[0], (1, 9, "u"))), delete(BAG, (1, 9, "u")))
     log.transaction(update(BAG, (FIRST[1], (2, 9, "u")), ((2, 9, "u"), (2, 5, "y"))))
     assert run(log.folder, tmp_path / "lake", exec_mode=mode, **rule("t.%"))
-    assert last(tmp_path / "lake")["t.bag"] == FIRST[:2]
+    assert last_shown(tmp_path / "lake")["t.bag"] == FIRST[:2]
     assert status(str(tmp_path / "lake"))["passed_over"] == {"t.bag": 4, "t.a": 0}
 
 
@@ -100,7 +91,7 @@ def test_equals_the_log_s_inserts(tmp_path: Path, seed: int) -> None:
             run(log.folder, lake, workers=2, **rule("t.%"))
     bound = rand.choice([1, 3, 100])
     assert run(log.folder, lake, group_max_transactions=bound, workers=3, **rule("t.%"))
-    assert last(lake) == {name: sorted(rows) for name, rows in want.items()}
+    assert last_shown(lake) == {name: sorted(rows) for name, rows in want.items()}
 
 
 def test_cut_off_anywhere(tmp_path: Path) -> None:
@@ -127,7 +118,7 @@ def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> No
     assert run(log.folder, lake, **rule())
     log.xa_end("COMMIT", xid)
     assert run(log.folder, lake, **rule())
-    assert sorted(last(lake)["t.a"], key=repr) == [*FIRST, (4, 4, "q")]
+    assert sorted(last_shown(lake)["t.a"], key=repr) == [*FIRST, (4, 4, "q")]
 
 
 def test_a_copy_that_was_read_as_of_one_moment(log: LogWriter, tmp_path: Path) -> None:
@@ -141,14 +132,14 @@ def test_a_copy_that_was_read_as_of_one_moment(log: LogWriter, tmp_path: Path) -
     assert run(log.folder, lake, **given)
     rows = [(*row, held, "COPY") for row in (*FIRST[1:], (4, 4, "q"))]
     rows.append((1, 2, "back", *told(log, 5, "INSERT")[1:4:2]))
-    assert sorted(last(lake)["t.a"], key=repr) == sorted(rows, key=repr)
+    assert sorted(last_shown(lake)["t.a"], key=repr) == sorted(rows, key=repr)
 
 
 def test_beside_other_keys_of_a_rule(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(T, (FIRST[0], (1, 9, "x"))), insert(T, (8, 8, "new"), (9, 0, "less")))
     given = rule(row_filter="n > 2", exclude=["n"], mask={"v": "keep_last:1"})
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake")["t.a"] == [(2, "*"), (8, "**w")]
+    assert last_shown(tmp_path / "lake")["t.a"] == [(2, "*"), (8, "**w")]
 
 
 def test_statements(log: LogWriter, tmp_path: Path) -> None:
@@ -160,10 +151,10 @@ def test_statements(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(wide, (4, 4, "q", 1)), delete(wide, (1, 1, "x", 7)))
     assert run(log.folder, lake, **rule("t.a%"))
     rows = [*((*row, 7) for row in (*FIRST[:2], (3, 0, "z"))), (4, 4, "q", 1)]
-    assert sorted(last(lake)["t.a2"], key=repr) == rows
+    assert sorted(last_shown(lake)["t.a2"], key=repr) == rows
     log.ddl("DROP TABLE t.a2")
     assert run(log.folder, lake, **rule("t.a%"))
-    assert last(lake) == {}
+    assert last_shown(lake) == {}
 
 
 def test_nulls_of_rows_that_the_source_has_not(log: LogWriter, tmp_path: Path) -> None:
@@ -172,7 +163,7 @@ def test_nulls_of_rows_that_the_source_has_not(log: LogWriter, tmp_path: Path) -
     log.ddl("ALTER TABLE t.a MODIFY n INT NOT NULL", status=strict)
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
     assert isinstance(error, StatementError) and "there are NULLs" in str(error)
-    assert last(tmp_path / "lake")["t.a"] == FIRST
+    assert last_shown(tmp_path / "lake")["t.a"] == FIRST
 
 
 def test_partitions_that_go(tmp_path: Path) -> None:
@@ -186,7 +177,7 @@ def test_partitions_that_go(tmp_path: Path) -> None:
     log.ddl("ALTER TABLE t.a DROP PARTITION p")
     log.transaction(insert(T, (4, 4, "q")))
     assert run(log.folder, lake, **rule())
-    assert sorted(last(lake)["t.a"], key=repr) == [*FIRST, (4, 4, "q")]
+    assert sorted(last_shown(lake)["t.a"], key=repr) == [*FIRST, (4, 4, "q")]
 
 
 def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> None:
@@ -194,19 +185,14 @@ def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> N
     log.ddl("ALTER TABLE t.a DISCARD TABLESPACE")
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
     assert isinstance(error, StatementError) and error.table == "t.a"
-    assert last(tmp_path / "lake")["t.a"] == FIRST
+    assert last_shown(tmp_path / "lake")["t.a"] == FIRST
 
 
 @pytest.mark.parametrize("then", [{}, rule("t.%", exclude=["v"]), {"tables": [{"match": "t.a"}]}])
 def test_another_mode_than_the_table_was_made_with(
     log: LogWriter, tmp_path: Path, then: dict[str, Any]
 ) -> None:
-    for number, (one, other) in enumerate([(rule(), then), (then, rule())]):
-        lake = tmp_path / f"lake{number}"
-        assert run(log.folder, lake, **one)
-        error = stopped(log.folder, lake, **other)
-        assert isinstance(error, SettingError) and "than the table was made with" in str(error)
-        assert run(log.folder, lake, **one)
+    refuse_each_other(log, tmp_path, rule(), then)
 
 
 def test_a_name_of_another_mode(log: LogWriter, tmp_path: Path) -> None:

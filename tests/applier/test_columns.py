@@ -19,7 +19,7 @@ from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError, TargetError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import HERE, at_cut, cuts, run, stopped
+from tests.support.local_delta import HERE, last_shown, run, stopped
 
 A = Table("a", (("id", "int"), ("mail", "varchar(40)"), ("card", "varchar(40)"), ("n", "int")))
 KEY, SECRET = "planted-key-2718", "planted-secret-hunter2"
@@ -49,10 +49,6 @@ def log(tmp_path: Path) -> LogWriter:
 ROWS = [(1, hashed(f"{SECRET}@x"), "*" * len(SECRET) + "0042"), (2, None, "**")]
 
 
-def last(target: Path) -> Any:
-    return at_cut(target, cuts(target)[-1])
-
-
 def planted(folder: Path, *secrets: str) -> list[Path]:
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
@@ -78,7 +74,7 @@ def test_rows(tmp_path: Path, given: Given, made: bool, caplog: Any) -> None:
     log.transaction(update(A, ((1, f"{SECRET}@x", f"{SECRET}0042", 7), (1, "b", SECRET, 9))))
     log.transaction(delete(A, (2, None, "12", 8)))
     assert run(log.folder, target, parts=replace(HERE, stage=kept_too), **given)
-    assert last(target) == {"t.a": [(1, hashed("b"), "*" * (len(SECRET) - 4) + SECRET[-4:])]}
+    assert last_shown(target) == {"t.a": [(1, hashed("b"), "*" * (len(SECRET) - 4) + SECRET[-4:])]}
     assert list(kept.iterdir())
     assert planted(target, SECRET[:-4], KEY) == [] and SECRET not in caplog.text
     assert run(log.folder, target, **given)  # a second start finds what the first has made
@@ -106,13 +102,13 @@ def last_of(want: Any) -> Any:
 def test_images_without_all_columns(log: LogWriter, tmp_path: Path, given: Given) -> None:
     log.transaction(update(A, ({0: 1}, {1: "new"})), update(A, ({0: 2}, {3: 5})))
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake") == {"t.a": [(1, hashed("new"), ROWS[0][2]), ROWS[1]]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, hashed("new"), ROWS[0][2]), ROWS[1]]}
 
 
 def test_what_is_included(log: LogWriter, tmp_path: Path) -> None:
     rule = {"match": "t.a", "include": ["ID", "card"], "mask": {"Card": "truncate:2"}}
     assert run(log.folder, tmp_path / "lake", tables=[rule])
-    assert last(tmp_path / "lake") == {"t.a": [(1, "pl"), (2, "12")]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, "pl"), (2, "12")]}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +150,7 @@ def test_statements_that_would_break_a_rule(
 ) -> None:
     log.ddl(statement)
     assert type(stopped(log.folder, tmp_path / "lake", **given)) is error
-    assert last(tmp_path / "lake") == {"t.a": ROWS}
+    assert last_shown(tmp_path / "lake") == {"t.a": ROWS}
 
 
 def test_a_column_under_a_name_that_has_the_same_rule(
@@ -165,7 +161,7 @@ def test_a_column_under_a_name_that_has_the_same_rule(
     renamed = Table("a", (A.columns[0], ("post", "varchar(40)"), *A.columns[2:]))
     log.transaction(insert(renamed, (3, "c", "d", 1)))
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake") == {"t.a": [*ROWS, (3, hashed("c"), "*")]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [*ROWS, (3, hashed("c"), "*")]}
 
 
 def test_logged_columns_that_no_statement_has_made(

@@ -10,7 +10,7 @@ import pytest
 from spark_repl.errors import Unconvertible
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, stopped
+from tests.support.local_delta import last_shown, stopped
 
 A = Table("a")
 MORE = Table("a", (*A.columns, ("g", "int"), ("w", "varchar(40)"), ("h", "int")))
@@ -58,4 +58,4 @@ def test_a_value_that_is_not_known_stops_before_anything_is_done(tmp_path: Path)
     assert isinstance(error, Unconvertible) and "depends on the collation" in error.message
     assert (error.gtid, error.table, bool(error.hint)) == (log.gtid(2), "t.a", True)
     assert "column g" in error.message and error.position
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [(1, "A")]
+    assert last_shown(target)["t.a"] == [(1, "A")]

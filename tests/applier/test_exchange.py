@@ -11,7 +11,7 @@ import pytest
 from tests.property.test_change_feed import changes
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, put, run, stopped
+from tests.support.local_delta import at_cut, cuts, last_shown, put, run, stopped
 
 A, B, BAG, MORE = Table("a"), Table("b"), Table("bag", key=()), Table("more", key=())
 BY_ID = (
@@ -103,7 +103,7 @@ def test_a_target_that_is_partitioned_another_way(tmp_path: Path) -> None:
     log.ddl(EXCHANGE.format("a", "p1", "b"))
     keys = {"column_mapping": True}
     assert run(log.folder, target, keys=keys, partition_by=["t.b(v)"])
-    assert at_cut(target, cuts(target)[-1]) == {"t.a": numbered(1, 12, 13), "t.b": numbered(11)}
+    assert last_shown(target) == {"t.a": numbered(1, 12, 13), "t.b": numbered(11)}
 
 
 UNKNOWN: dict[str, tuple[str, str, str]] = {
@@ -119,7 +119,7 @@ def test_rows_that_are_not_known_stop(tmp_path: Path, clause: str, last: str, sa
     log, target = exchanged(tmp_path, clause, last), tmp_path / "lake"
     error = stopped(log.folder, target)
     assert said in error.message and error.gtid == log.gtid(4)
-    assert at_cut(target, cuts(target)[-1]) == {"t.a": numbered(1, 11, 12), "t.b": numbered(13)}
+    assert last_shown(target) == {"t.a": numbered(1, 11, 12), "t.b": numbered(13)}
 
 
 @pytest.mark.parametrize("known", ["a", "b"])
@@ -177,7 +177,7 @@ def test_a_table_whose_log_has_another_commit_there(tmp_path: Path) -> None:
     said = commits(target, "a")[-1]
     said.write_text(said.read_text().replace(r"\"group\": \"", r"\"group\": \"0"))
     assert "is not in the table's log" in stopped(log.folder, target).message
-    assert at_cut(target, cuts(target)[-1])["t.b"] == numbered(13)
+    assert last_shown(target)["t.b"] == numbered(13)
 
 
 def test_rows_that_others_have_brought_go_along(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_rows_that_others_have_brought_go_along(tmp_path: Path) -> None:
     put(str(target / "t/b"), 2, [{"add": add}], operation="WRITE")
     log.ddl(EXCHANGE.format("a", "p1", "b"))
     assert run(log.folder, target, keys=keys)
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [*numbered(1, 13), (15, "others")]
+    assert last_shown(target)["t.a"] == [*numbered(1, 13), (15, "others")]
     log.transaction(insert(A, (15, "again")))
     assert stopped(log.folder, target, keys=keys).number == 1062
 

@@ -9,8 +9,8 @@ import pytest
 
 from spark_repl.errors import SettingError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.support.extra_model import FIRST, T, rule, told
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.extra_model import FIRST, T, begun, rule, told
+from tests.support.local_delta import last_shown, run, stopped
 
 STRICT = b"\1" + (1 << 22).to_bytes(8, "little")
 """a session's sql_mode"""
@@ -18,15 +18,7 @@ STRICT = b"\1" + (1 << 22).to_bytes(8, "little")
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogWriter:
-    made = LogWriter(tmp_path / "log")
-    made.ddl("CREATE DATABASE t")
-    made.ddl(T.create)
-    made.transaction(insert(T, *FIRST))
-    return made
-
-
-def last(target: Path) -> Any:
-    return at_cut(target, cuts(target)[-1])
+    return begun(tmp_path / "log")
 
 
 def test_truncate_marks_what_is_left(log: LogWriter, tmp_path: Path) -> None:
@@ -36,13 +28,13 @@ def test_truncate_marks_what_is_left(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(T, (2, 0, "new")))
     for policy in ("apply", "ignore_drop"):
         assert run(log.folder, lake / policy, **rule(on_ddl=policy))
-        assert last(lake / policy)["t.a"] == [
+        assert last_shown(lake / policy)["t.a"] == [
             (1, 1, "x", *told(log, 4, "DELETE")),
             (2, 0, "new", *told(log, 6, "INSERT")),
             (3, None, "z", *told(log, 5, "TRUNCATE")),
         ]
     assert run(log.folder, lake / "gone", **rule("operation"))
-    assert last(lake / "gone")["t.a"] == [(2, 0, "new", "INSERT")]
+    assert last_shown(lake / "gone")["t.a"] == [(2, 0, "new", "INSERT")]
     error = stopped(log.folder, lake / "stop", **rule(on_ddl="stop"))
     assert isinstance(error, SettingError)
 
@@ -57,14 +49,14 @@ def test_statements_leave_them_at_the_end(log: LogWriter, tmp_path: Path) -> Non
     assert run(log.folder, lake, **rule(match="t.a%"))
     first = told(log, 3, "INSERT")
     want = [(None, *row, 4, *first) for row in FIRST[1:]]
-    assert last(lake)["t.a2"] == [(None, *FIRST[0], 4, *told(log, 4, "DELETE")), *want]
+    assert last_shown(lake)["t.a2"] == [(None, *FIRST[0], 4, *told(log, 4, "DELETE")), *want]
     log.ddl("ALTER TABLE t.a2 MODIFY k INT, DROP PRIMARY KEY, ADD PRIMARY KEY (m, id)")
     log.ddl("ALTER TABLE t.a2 MODIFY id INT AFTER w")
     renamed = Table("a2", columns, (2, 1))
     log.transaction(update(renamed, ((None, 2, 5, "y", 4), (0, 2, 5, "y", 4))))
     log.ddl("ALTER TABLE t.a2 MODIFY id BIGINT")
     assert run(log.folder, lake, **rule(match="t.a%"))
-    assert (0, 2, 5, "y", 4, *told(log, 10, "UPDATE", "t.a2")) in last(lake)["t.a2"]
+    assert (0, 2, 5, "y", 4, *told(log, 10, "UPDATE", "t.a2")) in last_shown(lake)["t.a2"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +94,7 @@ def test_nulls_of_deleted_rows_in_a_column_that_may_have_none(
         assert isinstance(error, StatementError) and "there are NULLs" in str(error)
     else:
         assert run(log.folder, tmp_path / "lake", **rule())
-    found = [row[:3] for row in last(tmp_path / "lake")["t.a"]]
+    found = [row[:3] for row in last_shown(tmp_path / "lake")["t.a"]]
     assert found == [*FIRST[:2], (3, None if strict else 0, "z")]
 
 
@@ -122,11 +114,11 @@ def test_statements_that_it_has_no_room_for(
 ) -> None:
     log.ddl(Table("b").create)
     assert run(log.folder, tmp_path / "lake", **rule())
-    before = last(tmp_path / "lake")
+    before = last_shown(tmp_path / "lake")
     log.ddl(statement)
     error = stopped(log.folder, tmp_path / "lake", **rule())
     assert isinstance(error, SettingError) and says in str(error) and error.table == "t.a"
-    assert last(tmp_path / "lake") == before
+    assert last_shown(tmp_path / "lake") == before
 
 
 def test_partitions_that_go(tmp_path: Path) -> None:
@@ -140,7 +132,7 @@ def test_partitions_that_go(tmp_path: Path) -> None:
     error = stopped(log.folder, lake / "kept", **rule())
     assert isinstance(error, SettingError) and "the rows of a partition go" in str(error)
     assert run(log.folder, lake / "gone", **rule("gtid"))
-    assert last(lake / "gone")["t.a"] == [(*FIRST[2], log.gtid(1))]
+    assert last_shown(lake / "gone")["t.a"] == [(*FIRST[2], log.gtid(1))]
 
 
 def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
@@ -155,7 +147,7 @@ def test_a_dropped_table_that_comes_again(log: LogWriter, tmp_path: Path) -> Non
     log.ddl(T.create)
     log.transaction(insert(T, (2, 0, "new")))
     assert run(log.folder, tmp_path / "lake", **rule("deleted"))
-    assert last(tmp_path / "lake") == {"t.a": [(2, 0, "new", False)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(2, 0, "new", False)]}
 
 
 def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> None:
@@ -164,9 +156,9 @@ def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> N
     log.ddl("ALTER TABLE t.a DISCARD TABLESPACE")
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
     assert isinstance(error, StatementError) and error.table == "t.a"
-    assert len(last(tmp_path / "lake")["t.a"]) == 3
+    assert len(last_shown(tmp_path / "lake")["t.a"]) == 3
     assert run(log.folder, tmp_path / "other", copies=True, **rule("gtid"))
-    assert last(tmp_path / "other") == {}
+    assert last_shown(tmp_path / "other") == {}
 
 
 @pytest.mark.parametrize("kept", [{"extra_columns": ["deleted"]}, {"mode": "append"}])
@@ -184,6 +176,8 @@ def test_a_tool_s_copy_that_has_the_source_s_rows_alone(
     assert isinstance(error, SettingError) and error.table == "t.a"
     assert "t._a_gho, an online schema-change tool's, would take its place" in str(error)
     assert run(log.folder, tmp_path / "fold", ddl={"online_tools": "fold"}, **given)
-    assert [row[:4] for row in last(tmp_path / "fold")["t.a"]] == [(*row, None) for row in FIRST]
+    assert [row[:4] for row in last_shown(tmp_path / "fold")["t.a"]] == [
+        (*row, None) for row in FIRST
+    ]
     plain = {"tables": [{"match": "t.%", "extra_columns": ["gtid"]}]}
     assert run(log.folder, tmp_path / "plain", ddl={"online_tools": "follow"}, **plain)

@@ -19,36 +19,37 @@ from spark_repl.errors import (
 )
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.extra_model import EXTRA, FIRST, OneByOne, T, rule, told
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.extra_model import (
+    EXTRA,
+    FIRST,
+    OneByOne,
+    T,
+    begun,
+    refuse_each_other,
+    rule,
+    told,
+)
+from tests.support.local_delta import at_cut, cuts, last_shown, run, stopped
 from tests.support.made_copy import finish, plan_first, read
 from tests.support.read_rows import Read, repaired
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogWriter:
-    made = LogWriter(tmp_path / "log")
-    made.ddl("CREATE DATABASE t")
-    made.ddl(T.create)
-    made.transaction(insert(T, *FIRST))
-    return made
-
-
-def last(target: Path) -> Any:
-    return at_cut(target, cuts(target)[-1])
+    return begun(tmp_path / "log")
 
 
 def shown(target: Path, *names: str) -> list[tuple[Any, ...]]:
     """The table's key, and the extra columns that are named."""
     picked = [3 + EXTRA.index(name) for name in names]
-    return [(row[0], *(row[number] for number in picked)) for row in last(target)["t.a"]]
+    return [(row[0], *(row[number] for number in picked)) for row in last_shown(target)["t.a"]]
 
 
 def test_what_rows_tell_of_their_last_change(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(T, (FIRST[0], (1, 3, "x"))), delete(T, FIRST[1]))
     log.transaction(update(T, (FIRST[2], (9, 1, "z"))), insert(T, (4, 4, "q")))
     assert run(log.folder, tmp_path / "lake", **rule())
-    assert last(tmp_path / "lake")["t.a"] == [
+    assert last_shown(tmp_path / "lake")["t.a"] == [
         (1, 3, "x", *told(log, 4, "UPDATE")),
         (2, 5, "y", *told(log, 4, "DELETE")),
         (3, None, "z", *told(log, 5, "UPDATE")[:-1], True),
@@ -70,7 +71,7 @@ def test_of_a_table_under_another_name(log: LogWriter, tmp_path: Path, mode: str
     columns = ["source_table", "operation", *(["deleted"] * (mode == "mirror"))]
     keys = {"match": "t.a", "to": "lake.b", "extra_columns": columns, "mode": mode}
     assert run(log.folder, tmp_path / "lake", tables=[keys])
-    rows = last(tmp_path / "lake")["lake.b"]
+    rows = last_shown(tmp_path / "lake")["lake.b"]
     assert {row[3] for row in rows} == {"t.a"}
     first = "INSERT" if mode == "append" else "DELETE"
     assert [(row[0], row[4]) for row in rows] == [
@@ -82,7 +83,7 @@ def test_some_of_them_in_one_order(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(delete(T, FIRST[0]))
     assert run(log.folder, tmp_path / "lake", **rule("operation", "gtid"))
     want = [(*row, log.gtid(2), "INSERT") for row in FIRST[1:]]
-    assert last(tmp_path / "lake")["t.a"] == want
+    assert last_shown(tmp_path / "lake")["t.a"] == want
     assert run(log.folder, tmp_path / "lake", **rule("gtid", "operation"))
 
 
@@ -195,12 +196,7 @@ def test_tables_that_it_has_no_room_for(
 def test_other_columns_than_the_table_was_made_with(
     log: LogWriter, tmp_path: Path, then: dict[str, Any]
 ) -> None:
-    for number, (one, other) in enumerate([(rule(), then), (then, rule())]):
-        lake = tmp_path / f"lake{number}"
-        assert run(log.folder, lake, **one)
-        error = stopped(log.folder, lake, **other)
-        assert isinstance(error, SettingError) and "than the table was made with" in str(error)
-        assert run(log.folder, lake, **one)
+    refuse_each_other(log, tmp_path, rule(), then)
 
 
 def test_beside_masks_and_withheld_columns(log: LogWriter, tmp_path: Path) -> None:
@@ -210,7 +206,7 @@ def test_beside_masks_and_withheld_columns(log: LogWriter, tmp_path: Path) -> No
     wide = Table("a", (*T.columns, ("w", "int")))
     log.transaction(update(wide, ((3, None, "z", None), (3, 1, "zz", 5))))
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake")["t.a"] == [
+    assert last_shown(tmp_path / "lake")["t.a"] == [
         (1, "*v", None, "UPDATE", False), (2, "*", None, "DELETE", True),
         (3, "*z", 5, "UPDATE", False),
     ]  # fmt: skip
@@ -220,7 +216,7 @@ def test_rows_that_stop_to_pass_are_deleted(log: LogWriter, tmp_path: Path) -> N
     log.transaction(update(T, (FIRST[1], (2, 0, "y")), (FIRST[0], (1, 9, "x"))))
     log.transaction(update(T, ((2, 0, "y"), (2, 8, "y")), ((1, 9, "x"), (5, 0, "x"))))
     assert run(log.folder, tmp_path / "lake", **rule(row_filter="n > 2"))
-    assert last(tmp_path / "lake")["t.a"] == [
+    assert last_shown(tmp_path / "lake")["t.a"] == [
         (1, 9, "x", *told(log, 5, "DELETE")),
         (2, 8, "y", *told(log, 5, "INSERT")),
     ]
@@ -229,7 +225,7 @@ def test_rows_that_stop_to_pass_are_deleted(log: LogWriter, tmp_path: Path) -> N
 def test_a_database_under_another_name(log: LogWriter, tmp_path: Path) -> None:
     assert run(log.folder, tmp_path / "lake", filters={"rewrite_db": ["t->u"]}, **rule(match="u.a"))
     want = [(*row, *told(log, 3, "INSERT")) for row in FIRST]
-    assert last(tmp_path / "lake") == {"u.a": want}
+    assert last_shown(tmp_path / "lake") == {"u.a": want}
 
 
 def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> None:
@@ -293,7 +289,7 @@ def test_a_copy_that_catches_up(log: LogWriter, tmp_path: Path) -> None:
     read(lake, T, [(*row, *said) for row in (FIRST[0], FIRST[2], (5, 5, "r"))], **rule())
     finish(lake, f"{log.source}:1-5")
     assert run(log.folder, lake, **rule())
-    assert last(lake)["t.a"] == [
+    assert last_shown(lake)["t.a"] == [
         (1, 1, "x", *told(log, 4, "UPDATE")[:-1], True),
         (3, None, "z", *said),
         (4, 4, "q", *told(log, 5, "DELETE")),
@@ -312,9 +308,9 @@ def test_rows_that_are_repaired(log: LogWriter, tmp_path: Path) -> None:
     assert run(log.folder, lake, **rule())
     made = repaired(log, lake, Read(come, gone, T), **rule())
     assert made is not None and made.refused is None
-    assert last(lake)["t.a"] == [come[0], (2, 5, "y", *said, "DELETE", True), come[1]]
+    assert last_shown(lake)["t.a"] == [come[0], (2, 5, "y", *said, "DELETE", True), come[1]]
     log.transaction(insert(T, FIRST[1]), update(T, ((3, 3, "back"), (3, 4, "back"))))
     assert run(log.folder, lake, **rule())
-    assert [(row[0], row[-2]) for row in last(lake)["t.a"]] == [
+    assert [(row[0], row[-2]) for row in last_shown(lake)["t.a"]] == [
         (1, "COPY"), (2, "INSERT"), (3, "UPDATE"),
     ]  # fmt: skip

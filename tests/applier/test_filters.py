@@ -4,7 +4,6 @@ crosses their border."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from spark_repl.errors import DecodeError, SchemaError, SettingError, StatementE
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import cuts, last_shown, run, stopped
 
 A, B, C = Table("a"), Table("b"), Table("c", database="u")
 ONLY_A = {"do_table": ["t.a"]}
@@ -26,10 +25,6 @@ def log(tmp_path: Path) -> LogWriter:
     made.ddl(C.create, "u")
     made.transaction(insert(A, (1, "x")), insert(B, (1, "x")), insert(C, (1, "x")))
     return made
-
-
-def last(target: Path) -> dict[str, Any]:
-    return at_cut(target, cuts(target)[-1])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +44,7 @@ def test_what_is_kept(
 ) -> None:
     """A transaction of which nothing is left takes its slot: the GTIDs of all are executed."""
     assert run(log.folder, tmp_path / "lake", filters=filters)
-    assert last(tmp_path / "lake") == {name: [(1, "x")] for name in kept}
+    assert last_shown(tmp_path / "lake") == {name: [(1, "x")] for name in kept}
     assert cuts(tmp_path / "lake")[-1].gtid_executed == f"{log.source}:1-6"
     (shown,) = status(str(tmp_path / "lake"))["replication_applier_filters"]
     ((kind, entries),) = filters.items()
@@ -85,25 +80,25 @@ def test_rows_of_what_is_left_out_are_not_read(tmp_path: Path) -> None:
     log.transaction(insert(A, (1, "x")))
     assert isinstance(stopped(log.folder, tmp_path / "all"), SchemaError)
     assert run(log.folder, tmp_path / "lake", filters={"ignore_table": ["t.odd"]})
-    assert last(tmp_path / "lake") == {"t.a": [(1, "x")]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, "x")]}
 
 
 def test_statements_of_several_tables(log: LogWriter, tmp_path: Path) -> None:
     """The first that a rule names decides about DROP, as on MySQL's replica."""
     log.ddl("DROP TABLE t.b, t.a")
     assert run(log.folder, tmp_path / "one", filters={"ignore_table": ["t.b"]})
-    assert last(tmp_path / "one").keys() == {"t.a", "u.c"}
+    assert last_shown(tmp_path / "one").keys() == {"t.a", "u.c"}
     log.ddl("DROP TABLE u.c, t.x")
     assert run(log.folder, tmp_path / "two", filters={"do_table": ["u.c", "t.a", "t.b"]})
-    assert last(tmp_path / "two") == {}
+    assert last_shown(tmp_path / "two") == {}
 
 
 def test_dropped_databases(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("DROP DATABASE t")
     assert run(log.folder, tmp_path / "one", filters={"wild_do_table": ["t.a", "u.%"]})
-    assert last(tmp_path / "one").keys() == {"t.a", "u.c"}, "db.t. fits no rule"
+    assert last_shown(tmp_path / "one").keys() == {"t.a", "u.c"}, "db.t. fits no rule"
     assert run(log.folder, tmp_path / "two", filters={"wild_do_table": ["t.%", "u.%"]})
-    assert last(tmp_path / "two").keys() == {"u.c"}
+    assert last_shown(tmp_path / "two").keys() == {"u.c"}
 
 
 def test_a_statement_that_is_left_out_while_rows_are_not(log: LogWriter, tmp_path: Path) -> None:
@@ -114,7 +109,7 @@ def test_a_statement_that_is_left_out_while_rows_are_not(log: LogWriter, tmp_pat
     assert "ALTER TABLE is left out by the filters, the rows of its table are not" in str(error)
     assert "database was u" in str(error)
     assert run(log.folder, tmp_path / "wild", filters={"wild_do_table": ["t.%"]})
-    assert last(tmp_path / "wild")["t.a"] == [(1, "x", None)]
+    assert last_shown(tmp_path / "wild")["t.a"] == [(1, "x", None)]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +118,7 @@ def test_a_statement_that_is_left_out_while_rows_are_not(log: LogWriter, tmp_pat
 def test_a_table_that_leaves(log: LogWriter, tmp_path: Path, statement: str) -> None:
     log.ddl(statement)
     assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
-    assert last(tmp_path / "lake") == {}
+    assert last_shown(tmp_path / "lake") == {}
 
 
 def test_a_table_that_comes_in_is_copied(log: LogWriter, tmp_path: Path) -> None:
@@ -134,7 +129,7 @@ def test_a_table_that_comes_in_is_copied(log: LogWriter, tmp_path: Path) -> None
     assert isinstance(error, StatementError) and error.table == "t.c"
     assert "it comes from t.b, whose rows the filters leave out" in str(error)
     assert run(log.folder, tmp_path / "lake", filters=rules, copies=True)
-    assert last(tmp_path / "lake").keys() == {"t.a", "u.c"}
+    assert last_shown(tmp_path / "lake").keys() == {"t.a", "u.c"}
     assert status(str(tmp_path / "lake"))["waiting"].keys() == {"t.c"}
 
 
@@ -151,10 +146,10 @@ def test_rules_change_between_runs(log: LogWriter, tmp_path: Path) -> None:
     assert run(log.folder, target)
     log.transaction(update(B, ((1, "x"), (1, "y"))))
     assert run(log.folder, target, filters=ONLY_A)
-    assert last(target) == {"t.a": [(1, "x")]}
+    assert last_shown(target) == {"t.a": [(1, "x")]}
     log.transaction(insert(A, (2, "x")))
     assert run(log.folder, target)
-    assert last(target) == {"t.a": [(1, "x"), (2, "x")]}
+    assert last_shown(target) == {"t.a": [(1, "x"), (2, "x")]}
     log.transaction(insert(B, (2, "x")))
     error = stopped(log.folder, target)
     assert isinstance(error, SchemaError) and error.table == "t.b"
@@ -163,7 +158,7 @@ def test_rules_change_between_runs(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("CREATE TABLE t.d (id INT PRIMARY KEY, v VARCHAR(40))")
     log.transaction(insert(Table("d"), (1, "d")))
     assert run(log.folder, target, filters={"ignore_table": ["t.b"]})
-    assert last(target) == {"t.a": [(1, "x"), (2, "x")], "t.d": [(1, "d")]}
+    assert last_shown(target) == {"t.a": [(1, "x"), (2, "x")], "t.d": [(1, "d")]}
 
 
 def test_a_foreign_key_from_what_is_kept(tmp_path: Path) -> None:
@@ -181,7 +176,7 @@ def test_a_foreign_key_from_what_is_kept(tmp_path: Path) -> None:
     log.transaction(insert(child, (1, 1)), update(parent, ((2, "x"), (2, "y"))))
     rules = {"ignore_table": ["t.p"]}
     assert run(log.folder, tmp_path / "lake", filters=rules)
-    assert last(tmp_path / "lake") == {"t.k": [(1, 1)]}
+    assert last_shown(tmp_path / "lake") == {"t.k": [(1, 1)]}
     log.transaction(delete(parent, (1, "x")))
     error = stopped(log.folder, tmp_path / "lake", filters=rules)
     assert isinstance(error, DecodeError) and "t.k" in str(error)
@@ -193,4 +188,4 @@ def test_xa_branches(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(B, (3, "x")))
     log.xa_end("COMMIT", xid)
     assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
-    assert last(tmp_path / "lake") == {"t.a": [(1, "x"), (5, "xa")]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, "x"), (5, "xa")]}

@@ -14,7 +14,7 @@ from spark_repl.errors import StatementError
 from tests.property.test_change_feed import changes
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import last_shown, run, stopped
 
 A, BAG = Table("a"), Table("bag", key=())
 BY_ID = (
@@ -87,7 +87,7 @@ def test_statistics_say_which_files_are_opened(tmp_path: Path) -> None:
     for file in unread:
         file.with_suffix(".hidden").rename(file)
     left = [1, 9, 20, 25, *(100 + one for one in both if one >= 10)]
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [(one, "x") for one in left]
+    assert last_shown(target)["t.a"] == [(one, "x") for one in left]
 
 
 @pytest.mark.parametrize("vectors", [True, False])
@@ -100,7 +100,7 @@ def test_the_change_data_feed_has_the_rows_that_go(tmp_path: Path, vectors: bool
     log.ddl("ALTER TABLE t.a DROP PARTITION p1")
     keys = {"compact_files": 0}
     assert run(log.folder, target, group_max_transactions=1, vectors=vectors, feed=True, keys=keys)
-    assert at_cut(target, cuts(target)[-1])["t.a"] == numbered(*range(5, 10))
+    assert last_shown(target)["t.a"] == numbered(*range(5, 10))
     found = changes(target, A, 3) or []
     gone = [10, 11, 12, 14, 16, 17]
     assert sorted((row["_change_type"], row["id"]) for row in found) == [
@@ -122,7 +122,7 @@ def test_in_a_table_with_other_partitions(tmp_path: Path) -> None:
     log.transaction(insert(wide, (1, "again", 9)))
     keys = {"column_mapping": True}
     assert run(log.folder, target, group_max_transactions=1, keys=keys, partition_by=["t.a(v)"])
-    assert at_cut(target, cuts(target)[-1])["t.a"] == [(1, "again", 9), (4, "v1", 8)]
+    assert last_shown(target)["t.a"] == [(1, "again", 9), (4, "v1", 8)]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_rows_that_are_not_known_stop(tmp_path: Path, clause: str, said: str) ->
     error = stopped(log.folder, target)
     assert isinstance(error, StatementError) and said in error.message
     assert (error.gtid, error.table) == (log.gtid(2), "t.a")
-    assert at_cut(target, cuts(target)[-1])["t.a"] == numbered(1, 5)
+    assert last_shown(target)["t.a"] == numbered(1, 5)
 
 
 @pytest.mark.parametrize(("zone", "left"), [("UTC", 0), ("Europe/Berlin", 1), ("", 1)])
@@ -165,7 +165,7 @@ def test_moments_of_bounds_are_of_the_session_s_time_zone(
         assert run(log.folder, target, source={"system_time_zone": zone})
     else:
         assert "source.system_time_zone" in stopped(log.folder, target).message
-    assert len(at_cut(target, cuts(target)[-1])["t.a"]) == left
+    assert len(last_shown(target)["t.a"]) == left
 
 
 def test_a_table_that_was_made_before_partitions_were_read(tmp_path: Path) -> None:
@@ -186,4 +186,4 @@ def test_a_table_that_was_made_before_partitions_were_read(tmp_path: Path) -> No
     first.write_text("\n".join(map(json.dumps, lines)))
     log.ddl("ALTER TABLE t.a DROP PARTITION p1")
     assert "partitions are not known" in stopped(log.folder, target).message
-    assert at_cut(target, cuts(target)[-1])["t.a"] == numbered(1, 15)
+    assert last_shown(target)["t.a"] == numbered(1, 15)

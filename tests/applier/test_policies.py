@@ -20,7 +20,7 @@ from spark_repl.write import table_changes
 from spark_repl.write.altered_rows import alter_file
 from tests.support.binlog_writer import Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere, shown
-from tests.support.local_delta import HERE, Here, at_cut, cuts, run, stopped
+from tests.support.local_delta import HERE, Here, last_shown, run, stopped
 
 A = Table("a", (("id", "int"), ("v", "varchar(40)"), ("d", "double")))
 NARROW = Table("a", (("n", "int"), ("id", "int"), ("d", "int")), (1,))
@@ -32,10 +32,6 @@ STOP, IGNORE = {"policy": ["*.a: stop"]}, {"policy": ["t.x: stop", "t.?: ignore_
 @pytest.fixture
 def source(tmp_path: Path) -> Twice:
     return Twice(tmp_path)
-
-
-def last(target: Path) -> dict[str, Any]:
-    return at_cut(target, cuts(target)[-1])
 
 
 def narrowed(source: Twice) -> None:
@@ -73,9 +69,9 @@ def test_a_rule_of_tables_goes_before(source: Twice, tmp_path: Path) -> None:
     log, stop, keep = source.logs[0].folder, {"policy": "stop"}, "ignore_drop"
     tables = [{"match": "t.a", "on_ddl": keep}, {"match": "t._%", "on_ddl": "apply"}]
     assert run(log, tmp_path / "kept", ddl=stop, tables=tables)
-    assert last(tmp_path / "kept") == {"t.a": [(1, "x", 1.5)]}
+    assert last_shown(tmp_path / "kept") == {"t.a": [(1, "x", 1.5)]}
     assert run(log, tmp_path / "gone", ddl=stop, tables=[{"match": "t._", "on_ddl": "apply"}])
-    assert last(tmp_path / "gone") == {"t.a": []}
+    assert last_shown(tmp_path / "gone") == {"t.a": []}
     error = stopped(log, tmp_path / "stop", ddl=stop, tables=[{"match": "t.b", "on_ddl": "apply"}])
     assert "stop" in str(error)
 
@@ -85,7 +81,7 @@ def test_what_comes_again_keeps_its_values(source: Twice, tmp_path: Path) -> Non
     source.ddl("ALTER TABLE t.a ADD v VARCHAR(20) DEFAULT 'q'")
     log, target = source.logs[0].folder, tmp_path / "lake"
     assert run(log, target, ddl=ADDITIVE)
-    assert last(target) == {"t.a": [(None, 2, 2.5, "y"), (7, 3, 9.0, "q"), (8, 1, 3.0, "q")]}
+    assert last_shown(target) == {"t.a": [(None, 2, 2.5, "y"), (7, 3, 9.0, "q"), (8, 1, 3.0, "q")]}
 
 
 def test_images_without_all_columns(source: Twice, tmp_path: Path) -> None:
@@ -94,7 +90,7 @@ def test_images_without_all_columns(source: Twice, tmp_path: Path) -> None:
     source.transaction(update(NARROW, ({1: 2}, {2: 5})), insert(NARROW, {1: 4, 2: 1}))
     assert run(source.logs[0].folder, tmp_path / "lake", ddl=ADDITIVE)
     want = [(None, 2, None, 5.0), (None, 4, None, 1.0), (7, 3, None, 9.0), (8, 1, None, 3.0)]
-    assert last(tmp_path / "lake") == {"t.a": want}
+    assert last_shown(tmp_path / "lake") == {"t.a": want}
 
 
 @pytest.mark.parametrize("vectors", [True, False])
@@ -105,7 +101,7 @@ def test_a_kept_column_by_which_the_table_is_partitioned(
     options: dict[str, Any] = {"partition_by": ["t.a(v)"], "vectors": vectors, "ddl": ADDITIVE}
     assert run(source.logs[0].folder, tmp_path / "lake", group_max_transactions=1, **options)
     want = [(None, 2, "y", 2.5), (7, 3, None, 9.0), (8, 1, None, 3.0)]
-    assert last(tmp_path / "lake") == {"t.a": want}
+    assert last_shown(tmp_path / "lake") == {"t.a": want}
 
 
 def test_what_was_kept_stays_with_another_policy(source: Twice, tmp_path: Path) -> None:
@@ -117,7 +113,7 @@ def test_what_was_kept_stays_with_another_policy(source: Twice, tmp_path: Path) 
     after = Table("a", (("id", "int"), ("d", "int")))
     log.transaction(insert(after, (5, 6)))
     assert run(log.folder, target)
-    assert last(target) == {"t.a": [(1, None, 3), (2, "y", 2), (3, None, 9), (5, None, 6)]}
+    assert last_shown(target) == {"t.a": [(1, None, 3), (2, "y", 2), (3, None, 9), (5, None, 6)]}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +138,7 @@ def test_additive_only_stops_at_what_it_cannot_keep(
     assert isinstance(error, StatementError) and said in error.message
     assert "additive_only" in error.message
     assert (error.gtid, bool(error.hint)) == (log.gtid(3), True)
-    assert last(target) == {"t.a": [(1, "x", 1.5)], "t.bag": [(1, "x")]}
+    assert last_shown(target) == {"t.a": [(1, "x", 1.5)], "t.bag": [(1, "x")]}
 
 
 def test_rows_of_another_shape_stop(source: Twice, tmp_path: Path) -> None:
@@ -176,7 +172,7 @@ def test_stop(source: Twice, tmp_path: Path, statement: str) -> None:
     error = stopped(log.folder, target, ddl=STOP)
     assert isinstance(error, StatementError) and "policy stop" in error.message
     assert (error.gtid, error.table) == (log.gtid(6), "t.a")
-    assert last(target) == {"t.a": [(1, "x", 1.5)], "t.b": []}
+    assert last_shown(target) == {"t.a": [(1, "x", 1.5)], "t.b": []}
     assert run(log.folder, target), "with another policy it goes on"
 
 
@@ -211,7 +207,7 @@ def test_rows_that_a_truncation_leaves(source: Twice, tmp_path: Path, bound: int
     source.transaction(update(a, ((1, "new"), (2, "moved"))), delete(bag, (1, "old")))
     log, target = source.logs[0], tmp_path / "lake"
     assert run(log.folder, target, group_max_transactions=bound, ddl=IGNORE)
-    assert last(target) == {"t.a": [(2, "moved")], "t.b": [(1, "old")]}
+    assert last_shown(target) == {"t.a": [(2, "moved")], "t.b": [(1, "old")]}
     log.transaction(delete(a, (3, "none")))
     assert "Can't find record" in stopped(log.folder, target, ddl=IGNORE).message
 
@@ -225,7 +221,7 @@ def test_a_truncation_that_counts_takes_all(source: Twice, tmp_path: Path) -> No
     log.ddl("TRUNCATE t.a")
     log.transaction(insert(a, (1, "y")))
     assert run(log.folder, target)
-    assert last(target) == {"t.a": [(1, "y")]}
+    assert last_shown(target) == {"t.a": [(1, "y")]}
     kept = Definitions(Control(Layout(str(target)).control))
     kept.load()
     found = [kept.at("t/a", 0, GtidSet.parse(log.gtid(1)[:-1] + f"1-{n}")) for n in (2, 4)]

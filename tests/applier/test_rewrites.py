@@ -12,7 +12,7 @@ from spark_repl.errors import SchemaError, SettingError, SparkReplError
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import last_shown, run, stopped
 
 A, B, C = Table("a"), Table("b"), Table("a", database="u")
 TO_V = {"rewrite_db": ["t->v"]}
@@ -27,10 +27,6 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def last(target: Path) -> dict[str, Any]:
-    return at_cut(target, cuts(target)[-1])
-
-
 def test_rows_and_statements(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     log.ddl("ALTER TABLE a ADD w INT DEFAULT 7", "t")
@@ -41,7 +37,7 @@ def test_rows_and_statements(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("CREATE TABLE t.d LIKE t.c", "u")
     log.ddl("CREATE TABLE u.e (id INT PRIMARY KEY)", "u")
     assert run(log.folder, target, filters=TO_V)
-    assert last(target) == {"v.c": [(1, "y", 8), (2, "z", 9)], "v.d": [], "u.e": []}
+    assert last_shown(target) == {"v.c": [(1, "y", 8), (2, "z", 9)], "v.d": [], "u.e": []}
     (shown,) = status(str(target))["replication_applier_filters"]
     assert (shown["FILTER_NAME"], shown["FILTER_RULE"]) == ("REPLICATE_REWRITE_DB", "t->v")
     assert shown["COUNTER"] == 3  # transactions with rows of such a table
@@ -62,7 +58,7 @@ def test_rules_see_what_was_rewritten(
     log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], kept: set[str]
 ) -> None:
     assert run(log.folder, tmp_path / "lake", filters={**TO_V, **filters})
-    assert last(tmp_path / "lake").keys() == kept
+    assert last_shown(tmp_path / "lake").keys() == kept
 
 
 def test_cut_off_anywhere(tmp_path: Path) -> None:
@@ -80,7 +76,7 @@ def test_a_database_s_own_statements_are_not_rewritten(log: LogWriter, tmp_path:
     """As on MySQL's replica: DROP DATABASE t leaves what v has."""
     log.ddl("DROP DATABASE t", "")
     assert run(log.folder, tmp_path / "lake", filters=TO_V)
-    assert last(tmp_path / "lake") == {"v.a": [(1, "x")]}
+    assert last_shown(tmp_path / "lake") == {"v.a": [(1, "x")]}
 
 
 def shared(log: LogWriter, target: Path, **filters: Any) -> SparkReplError:
@@ -111,7 +107,7 @@ def test_a_table_that_is_made_twice(log: LogWriter, tmp_path: Path, again: bool)
 def test_statements_of_another_table(log: LogWriter, tmp_path: Path, statement: str) -> None:
     log.ddl(statement, "u")
     assert isinstance(shared(log, tmp_path / "lake"), SchemaError)
-    assert last(tmp_path / "lake") == {"u.a": [(1, "x")]}
+    assert last_shown(tmp_path / "lake") == {"u.a": [(1, "x")]}
 
 
 def test_a_table_is_renamed_to_another_s_name(log: LogWriter, tmp_path: Path) -> None:
@@ -127,7 +123,7 @@ def test_rows_of_another_table_behind_a_restart(log: LogWriter, tmp_path: Path) 
     log.transaction(insert(Table("a", database="v"), (2, "y")))
     with pytest.raises(SchemaError, match=r"v\.a and t\.a would share|t\.a and v\.a would share"):
         run(log.folder, target, filters=TO_V)
-    assert last(target) == {"v.a": [(1, "x")]}
+    assert last_shown(target) == {"v.a": [(1, "x")]}
 
 
 def test_a_database_that_has_others_tables_is_not_dropped(log: LogWriter, tmp_path: Path) -> None:

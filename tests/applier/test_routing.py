@@ -15,7 +15,7 @@ from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import cuts, last_shown, run, stopped
 
 A, B = Table("a"), Table("b")
 OTHER = Table("o", database="lake")
@@ -33,10 +33,6 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def last(target: Path) -> dict[str, Any]:
-    return at_cut(target, cuts(target)[-1])
-
-
 def test_rows_and_statements(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     log.ddl(B.create)
@@ -49,7 +45,7 @@ def test_rows_and_statements(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("TRUNCATE TABLE b")
     assert run(log.folder, target, **BOTH)
     want = {"lake.o": [(1, "y", 8)], "lake.b": [], "lake.c": [], "u.a": []}
-    assert last(target) == want
+    assert last_shown(target) == want
     shown = status(str(target))
     assert shown["tables"].keys() == want.keys() and not shown["replication_applier_filters"]
     assert 'table="lake.o"' in metrics(shown) and "t.a" not in metrics(shown)
@@ -67,11 +63,14 @@ def test_renames_within_and_across(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(A, (4, "a")), insert(Table("d", database="u"), (9, "d")))
     assert run(log.folder, target, group_max_transactions=1, **BOTH)
     assert {name for cut in cuts(target) for name in cut.tables} == {"lake.o", "lake.c", "u.d"}
-    assert last(target) == {"lake.o": [(1, "x"), (2, "c"), (3, "d"), (4, "a")], "u.d": [(9, "d")]}
+    assert last_shown(target) == {
+        "lake.o": [(1, "x"), (2, "c"), (3, "d"), (4, "a")],
+        "u.d": [(9, "d")],
+    }
     assert run(log.folder, target, **BOTH)
     log.transaction(update(A, ((1, "x"), (1, "behind a start"))))
     assert run(log.folder, target, **BOTH)
-    assert last(target)["lake.o"][0] == (1, "behind a start")
+    assert last_shown(target)["lake.o"][0] == (1, "behind a start")
 
 
 def test_cut_off_anywhere(tmp_path: Path) -> None:
@@ -89,23 +88,23 @@ def test_a_table_from_its_first_table_map(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     log.transaction(insert(A, (1, "x")), insert(B, (2, "y")))
     assert run(log.folder, tmp_path / "lake", **BOTH)
-    assert last(tmp_path / "lake") == {"lake.o": [(1, "x")], "lake.b": [(2, "y")]}
+    assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")], "lake.b": [(2, "y")]}
 
 
 def test_behind_rewrite_db(log: LogWriter, tmp_path: Path) -> None:
     given = {"filters": {"rewrite_db": ["t->v"]}, "tables": [{"match": "v.%", "to": "lake.v_%"}]}
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake") == {"lake.v_a": [(1, "x")]}
+    assert last_shown(tmp_path / "lake") == {"lake.v_a": [(1, "x")]}
     log.ddl("DROP DATABASE t", "")  # as without ``to``: rewrite_db is not about it
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake") == {"lake.v_a": [(1, "x")]}
+    assert last_shown(tmp_path / "lake") == {"lake.v_a": [(1, "x")]}
 
 
 def test_what_else_the_rule_says_goes_with_the_table(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(A, (2, "secret"), (3, "z")))
     rule = {**A_IS_O, "mask": {"v": "constant:-"}, "row_filter": "id > 1"}
     assert run(log.folder, tmp_path / "lake", tables=[rule])
-    assert last(tmp_path / "lake") == {"lake.o": [(2, "-"), (3, "-")]}
+    assert last_shown(tmp_path / "lake") == {"lake.o": [(2, "-"), (3, "-")]}
     log.ddl("DROP TABLE t.a")
     assert isinstance(
         stopped(log.folder, tmp_path / "lake", tables=[{**rule, "on_ddl": "stop"}]), SettingError
@@ -113,7 +112,7 @@ def test_what_else_the_rule_says_goes_with_the_table(log: LogWriter, tmp_path: P
     # Policies by name, and what is no rule of tables, have the target's names.
     ddl = {"policy": ["lake.o: ignore_drop"]}
     assert run(log.folder, tmp_path / "lake", tables=[rule], ddl=ddl)
-    assert last(tmp_path / "lake") == {"lake.o": [(2, "-"), (3, "-")]}
+    assert last_shown(tmp_path / "lake") == {"lake.o": [(2, "-"), (3, "-")]}
 
 
 def test_a_table_that_stays_when_its_name_is_used_again(log: LogWriter, tmp_path: Path) -> None:
@@ -123,8 +122,8 @@ def test_a_table_that_stays_when_its_name_is_used_again(log: LogWriter, tmp_path
     given = {"tables": [A_IS_O], "filters": {"do_db": ["t"]}, "ddl": ddl}
     for number in range(3):  # a start has to know it, too
         assert run(log.folder, target, **given)
-        assert last(target)["lake.o@dropped"] == [(1, "x")]
-        assert len(last(target)["lake.o"]) == number
+        assert last_shown(target)["lake.o@dropped"] == [(1, "x")]
+        assert len(last_shown(target)["lake.o"]) == number
         log.transaction(insert(A, (number, "y")))
 
 
@@ -144,7 +143,7 @@ def test_filters_see_the_names_before(
 ) -> None:
     log.ddl("ALTER TABLE a ALTER COLUMN v SET DEFAULT 'y'")
     assert run(log.folder, tmp_path / "lake", filters=filters, **BOTH)
-    assert last(tmp_path / "lake") == ({"lake.o": [(1, "x")]} if kept else {})
+    assert last_shown(tmp_path / "lake") == ({"lake.o": [(1, "x")]} if kept else {})
 
 
 def test_drop_database_ends_what_comes_from_it(log: LogWriter, tmp_path: Path) -> None:
@@ -155,10 +154,10 @@ def test_drop_database_ends_what_comes_from_it(log: LogWriter, tmp_path: Path) -
     assert run(log.folder, target, **given)
     log.ddl("DROP DATABASE lake", "")
     assert run(log.folder, target, **given)
-    assert last(target).keys() == {"lake.o", "t.stays"}
+    assert last_shown(target).keys() == {"lake.o", "t.stays"}
     log.ddl("DROP DATABASE t", "")
     assert run(log.folder, target, **given)
-    assert last(target) == {}
+    assert last_shown(target) == {}
 
 
 def test_the_other_table_of_a_name(log: LogWriter, tmp_path: Path) -> None:
@@ -166,11 +165,11 @@ def test_the_other_table_of_a_name(log: LogWriter, tmp_path: Path) -> None:
     error = stopped(log.folder, tmp_path / "lake", tables=[A_IS_O], group_max_transactions=1)
     assert isinstance(error, SchemaError) and error.table == "lake.o"
     assert "tables t.a and lake.o would share lake.o" in str(error) and error.position is not None
-    assert last(tmp_path / "lake") == {"lake.o": [(1, "x")]}
+    assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")]}
     # What the filters leave out shares nothing, and is asked about by its own name.
     filters = {"ignore_table": ["lake.o"]}
     assert run(log.folder, tmp_path / "lake", tables=[A_IS_O], filters=filters)
-    assert last(tmp_path / "lake") == {"lake.o": [(1, "x"), (2, "x")]}
+    assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x"), (2, "x")]}
 
 
 def test_it_is_refused_also_where_it_is_alone(tmp_path: Path) -> None:
@@ -193,12 +192,12 @@ def test_statements_of_the_other_table(log: LogWriter, tmp_path: Path, statement
     log.ddl(statement, "u")
     error = stopped(log.folder, tmp_path / "lake", tables=[A_IS_O])
     assert isinstance(error, SchemaError) and "t.a and lake.o would share lake.o" in str(error)
-    assert last(tmp_path / "lake") == {"lake.o": [(1, "x")], "u.b": []}
+    assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")], "u.b": []}
     filters = {"ignore_table": ["lake.o"]}
     crossing = "RENAME" in statement
     if not crossing:
         assert run(log.folder, tmp_path / "lake", tables=[A_IS_O], filters=filters)
-        assert last(tmp_path / "lake") == {"lake.o": [(1, "x")], "u.b": []}
+        assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")], "u.b": []}
 
 
 def test_another_map_than_before_is_refused(log: LogWriter, tmp_path: Path) -> None:
@@ -228,7 +227,7 @@ def test_filters_of_another_time_were_about_the_names_before(
     rules = {"tables": [{"match": "t.a"}, ALL]}
     log.transaction(insert(c, (1, "c")))
     assert run(log.folder, target, **rules)
-    assert last(target) == {"t.a": [(1, "x")], "lake.c": [(1, "c")]}
+    assert last_shown(target) == {"t.a": [(1, "x")], "lake.c": [(1, "c")]}
     log.transaction(insert(b, (1, "b")))
     error = stopped(log.folder, target, **rules)
     assert isinstance(error, SchemaError) and error.table == "lake.b"
@@ -249,17 +248,17 @@ def test_foreign_keys_that_the_server_names(tmp_path: Path) -> None:
     log.transaction(delete(parent, (1,)))
     target = tmp_path / "lake"
     assert run(log.folder, target, **rules)
-    assert last(target) == {"u.parent": [(2,), (3,)], "lake.kind": [(2, 2), (3, 3)]}
+    assert last_shown(target) == {"u.parent": [(2,), (3,)], "lake.kind": [(2, 2), (3, 3)]}
     log.ddl("RENAME TABLE t.child TO t.c2, t.c2 TO t.child")
     log.ddl("ALTER TABLE t.child DROP FOREIGN KEY child_ibfk_1")
     log.transaction(delete(parent, (2,)))
     assert run(log.folder, target, **rules)
-    assert last(target) == {"u.parent": [(3,)], "lake.kind": [(2, 2), (3, 3)]}
+    assert last_shown(target) == {"u.parent": [(3,)], "lake.kind": [(2, 2), (3, 3)]}
     log.ddl(f"ALTER TABLE t.child ADD {foreign}")
     log.ddl("RENAME TABLE t.child TO t.c3")
     log.transaction(delete(parent, (3,)))
     assert run(log.folder, target, **rules)
-    assert last(target) == {"u.parent": [], "u.c3": [(2, 2)]}
+    assert last_shown(target) == {"u.parent": [], "u.c3": [(2, 2)]}
     log.ddl("ALTER TABLE t.c3 DROP FOREIGN KEY c3_ibfk_1")
     assert run(log.folder, target, **rules)
 
@@ -275,7 +274,7 @@ def test_a_tool_s_tables(log: LogWriter, tmp_path: Path) -> None:
     for way, rules in itertools.product(("follow", "fold"), ([A_IS_O], [A_IS_O, ALL])):
         target = tmp_path / f"{way}{len(rules)}"
         assert run(log.folder, target, tables=rules, ddl={"online_tools": way})
-        shown = last(target)
+        shown = last_shown(target)
         assert shown.pop("lake.o") == [(1, "x", None), (2, "y", 5)]
         old = "lake._a_del" if len(rules) == 2 else "t._a_del"
         assert shown == ({old: [(1, "x")]} if way == "follow" else {})
@@ -307,10 +306,10 @@ def test_a_source_that_folds_names(tmp_path: Path, value: int) -> None:
         "source": {"lower_case_table_names": value},
     }  # fmt: skip
     assert run(log.folder, target, **given)
-    assert last(target) == {"lake.o": [(1, "x", None)]}
+    assert last_shown(target) == {"lake.o": [(1, "x", None)]}
     log.ddl("DROP TABLE t.a", "T")
     assert run(log.folder, target, **given)
-    assert last(target) == {}
+    assert last_shown(target) == {}
 
 
 def shared(log: LogWriter, target: Path, *rules: dict[str, str]) -> SparkReplError:
@@ -322,7 +321,7 @@ def test_a_rename_brings_the_second_one(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("RENAME TABLE t.x TO t.o")  # lake.o by the pattern
     error = shared(log, tmp_path / "lake", A_IS_O, ALL)
     assert isinstance(error, SchemaError) and "t.a and t.o would share lake.o" in str(error)
-    assert last(tmp_path / "lake") == {"lake.o": [(1, "x")], "lake.x": []}
+    assert last_shown(tmp_path / "lake") == {"lake.o": [(1, "x")], "lake.x": []}
 
 
 def test_other_ways_that_rows_come(log: LogWriter, tmp_path: Path) -> None:
@@ -337,14 +336,14 @@ def test_other_ways_that_rows_come(log: LogWriter, tmp_path: Path) -> None:
     )
     assert run(log.folder, tmp_path / "lake", **BOTH)
     want = {"lake.o": [(1, "x"), (2, "xa"), (3, "z")], "lake.b": [(9, "s")]}
-    assert last(tmp_path / "lake") == want
+    assert last_shown(tmp_path / "lake") == want
 
 
 def test_across_the_border_of_the_filters(log: LogWriter, tmp_path: Path) -> None:
     given: dict[str, Any] = {"filters": {"ignore_table": ["t.hidden"]}, **BOTH}
     log.ddl("RENAME TABLE t.a TO t.hidden")
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake") == {}
+    assert last_shown(tmp_path / "lake") == {}
     log.ddl("RENAME TABLE t.hidden TO t.a")
     assert isinstance(stopped(log.folder, tmp_path / "lake", **given), StatementError)
     assert run(log.folder, tmp_path / "lake", copies=True, **given)

@@ -23,7 +23,7 @@ from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import at_cut, cuts, run, stopped
+from tests.support.local_delta import at_cut, cuts, last_shown, run, stopped
 
 A = Table("a", (("id", "int"), ("v", "int"), ("s", "varchar(40)"), ("n", "int")))
 B = Table("b", A.columns, ())
@@ -43,10 +43,6 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def last(target: Path) -> Any:
-    return at_cut(target, cuts(target)[-1])
-
-
 def place(log: LogWriter, ordinal: int) -> str:
     return f"gtid {log.gtid(ordinal)},"
 
@@ -56,7 +52,7 @@ def test_rows_come_and_go(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(A, (FIRST[2], (3, 1, "z", 9)), ((3, 1, "z", 9), (4, 9, "z", 9))))
     log.transaction(update(A, ((2, 2, "y", 8), (2, 0, "y", 1))), delete(A, (2, 0, "y", 1)))
     assert run(log.folder, tmp_path / "lake", **rule())
-    assert last(tmp_path / "lake") == {"t.a": [(1, 3, "x", 7), (4, 9, "z", 9)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, 3, "x", 7), (4, 9, "z", 9)]}
     assert status(str(tmp_path / "lake"))["row_filters"] == {"t.a": 5}
     assert run(log.folder, tmp_path / "lake", **rule())  # a second start
 
@@ -65,7 +61,7 @@ def test_rows_come_and_go(log: LogWriter, tmp_path: Path) -> None:
 def test_keys_that_change(log: LogWriter, tmp_path: Path, exec_mode: str) -> None:
     log.transaction(update(A, (FIRST[1], (20, 5, "y", 8)), (FIRST[2], (30, 9, "z", 9))))
     assert run(log.folder, tmp_path / "lake", exec_mode=exec_mode, **rule())
-    assert last(tmp_path / "lake") == {"t.a": [(20, 5, "y", 8), (30, 9, "z", 9)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(20, 5, "y", 8), (30, 9, "z", 9)]}
     four = (4, 1, "q", 1)
     log.transaction(insert(A, (50, 7, "i", 1), four), update(A, (four, (40, 7, "q", 1))))
     log.transaction(delete(A, (50, 7, "i", 1), (40, 7, "q", 1)))
@@ -78,7 +74,7 @@ def test_keys_that_change(log: LogWriter, tmp_path: Path, exec_mode: str) -> Non
     assert run(log.folder, tmp_path / "lake", **given)
     rows = [at_cut(tmp_path / "lake", cut).get("t.a", []) for cut in cuts(tmp_path / "lake")]
     assert [(40, 7, "q", 1), (50, 7, "i", 1)] in [shown[2:] for shown in rows]
-    assert last(tmp_path / "lake") == {"t.a": [(2, 5, "y", 8), (10, 9, "x", 7)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(2, 5, "y", 8), (10, 9, "x", 7)]}
 
 
 def test_a_row_that_is_missing_is_an_error_all_the_same(log: LogWriter, tmp_path: Path) -> None:
@@ -93,7 +89,7 @@ def test_a_table_made_by_its_first_table_map(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "log")
     log.transaction(insert(A, *FIRST), insert(B, *FIRST, *FIRST))
     assert run(log.folder, tmp_path / "lake", **rule(match="t.%"))
-    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]], "t.b": [FIRST[1], FIRST[1]]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [FIRST[1]], "t.b": [FIRST[1], FIRST[1]]}
 
 
 def test_patterns_and_the_order_of_texts(tmp_path: Path) -> None:
@@ -104,7 +100,7 @@ def test_patterns_and_the_order_of_texts(tmp_path: Path) -> None:
     log.transaction(update(table, ((3, "uk"), (3, "eu_3")), ((2, "eu_2"), (2, "f"))))
     lake = tmp_path / "lake"
     assert run(log.folder, lake, **rule("s LIKE 'eu|_%' ESCAPE '|' OR s >= 'z'"))
-    assert last(lake) == {"t.a": [(3, "eu_3"), (5, "zü")]}
+    assert last_shown(lake) == {"t.a": [(3, "eu_3"), (5, "zü")]}
     found = status(str(lake))
     assert found["row_filters"] == {"t.a": 3}
     assert "left out by row_filter of t.a: 3 row changes" in screen(found)
@@ -113,14 +109,14 @@ def test_patterns_and_the_order_of_texts(tmp_path: Path) -> None:
 
 def test_no_row_passes(log: LogWriter, tmp_path: Path) -> None:
     assert run(log.folder, tmp_path / "lake", **rule("v = 77"))
-    assert last(tmp_path / "lake") == {"t.a": []}
+    assert last_shown(tmp_path / "lake") == {"t.a": []}
 
 
 def test_columns_that_nobody_sees_are_looked_at(log: LogWriter, tmp_path: Path) -> None:
     given = rule("v > 2 AND s = 'y'", exclude=["v"], mask={"s": "null"})
     log.transaction(update(A, (FIRST[1], (2, 9, "y", 1)), (FIRST[0], (1, 9, "x", 7))))
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake") == {"t.a": [(2, None, 1)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(2, None, 1)]}
 
 
 def test_cut_off_anywhere(tmp_path: Path) -> None:
@@ -142,10 +138,10 @@ def test_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(A, ({0: 1, 1: 1}, {2: "never"})), update(A, ({0: 2, 1: 5}, {2: "new"})))
     log.transaction(update(A, ({0: 2, 1: 5}, {1: 6})), update(A, ({0: 3, 1: None}, {2: "no"})))
     assert run(log.folder, tmp_path / "lake", **rule())
-    assert last(tmp_path / "lake") == {"t.a": [(2, 6, "new", 8)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(2, 6, "new", 8)]}
     log.transaction(update(A, ({0: 2, 1: 6}, {1: 1})), delete(A, {0: 1, 1: 1}))
     assert run(log.folder, tmp_path / "lake", **rule())
-    assert last(tmp_path / "lake") == {"t.a": []}
+    assert last_shown(tmp_path / "lake") == {"t.a": []}
 
 
 def test_images_with_the_key_alone_are_enough_for_a_filter_by_it(
@@ -154,7 +150,7 @@ def test_images_with_the_key_alone_are_enough_for_a_filter_by_it(
     log.transaction(update(A, ({0: 1}, {2: "one"})), update(A, ({0: 2}, {1: 0}), ({0: 2}, {1: 3})))
     log.transaction(update(A, ({0: 3}, {0: 4})), delete(A, {0: 2}))
     assert run(log.folder, tmp_path / "lake", **rule("id % 2 = 1"))
-    assert last(tmp_path / "lake") == {"t.a": [(1, 1, "one", 7)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, 1, "one", 7)]}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +168,7 @@ def test_images_that_do_not_tell(log: LogWriter, tmp_path: Path, change: Any, sa
     error = stopped(log.folder, tmp_path / "lake", **rule())
     assert isinstance(error, DecodeError) and says in str(error) and place(log, 3) in str(error)
     assert error.table == "t.a" and "binlog_row_image=FULL" in (error.hint or "")
-    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [FIRST[1]]}
 
 
 def test_a_value_of_which_nobody_knows(log: LogWriter, tmp_path: Path) -> None:
@@ -181,12 +177,12 @@ def test_a_value_of_which_nobody_knows(log: LogWriter, tmp_path: Path) -> None:
     error = stopped(log.folder, tmp_path / "lake", **rule("s = 'y'"))
     assert isinstance(error, DecodeError) and place(log, 4) in str(error)
     assert "how utf8mb4_0900_ai_ci compares 'ÿ' is not known here" in str(error)
-    assert last(tmp_path / "lake") == {"t.a": [FIRST[1], (7, 1, "Y", 1)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [FIRST[1], (7, 1, "Y", 1)]}
     hidden = rule("s = 'y'", exclude=["s"])
     error = stopped(log.folder, tmp_path / "other", **hidden)
     assert "is not known" in str(error) and "ÿ" not in str(error)
     assert run(log.folder, tmp_path / "bytes", **rule("CAST(s AS BINARY) = 'y'"))
-    assert last(tmp_path / "bytes") == {"t.a": [FIRST[1]]}
+    assert last_shown(tmp_path / "bytes") == {"t.a": [FIRST[1]]}
 
 
 @pytest.mark.parametrize(
@@ -259,7 +255,7 @@ def test_statements_that_would_break_a_rule(
     log.ddl(statement)
     found = stopped(log.folder, tmp_path / "lake", **rule())
     assert type(found) is error and says in str(found) and found.table == "t.a"
-    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]], "t.b": FIRST}
+    assert last_shown(tmp_path / "lake") == {"t.a": [FIRST[1]], "t.b": FIRST}
 
 
 def test_statements_that_a_rule_has_room_for(log: LogWriter, tmp_path: Path) -> None:
@@ -270,10 +266,10 @@ def test_statements_that_a_rule_has_room_for(log: LogWriter, tmp_path: Path) -> 
     log.transaction(insert(renamed, (0, 4, 4, "q", 1, 2), (0, 5, 1, "q", 1, 2)))
     assert run(log.folder, tmp_path / "lake", **rule(match="t.a%"))
     want = [(None, *FIRST[1], 9), (0, 4, 4, "q", 1, 2)]
-    assert last(tmp_path / "lake") == {"t.a2": want}
+    assert last_shown(tmp_path / "lake") == {"t.a2": want}
     log.ddl("TRUNCATE t.a2")
     assert run(log.folder, tmp_path / "lake", **rule(match="t.a%"))
-    assert last(tmp_path / "lake") == {"t.a2": []}
+    assert last_shown(tmp_path / "lake") == {"t.a2": []}
 
 
 def test_partitions_that_go(tmp_path: Path) -> None:
@@ -285,7 +281,7 @@ def test_partitions_that_go(tmp_path: Path) -> None:
     log.transaction(insert(A, *FIRST, (4, 4, "q", 1)))
     log.ddl("ALTER TABLE t.a DROP PARTITION p")
     assert run(log.folder, tmp_path / "lake", **rule())
-    assert last(tmp_path / "lake") == {"t.a": [(4, 4, "q", 1)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(4, 4, "q", 1)]}
 
 
 def test_partitions_that_are_exchanged(tmp_path: Path) -> None:
@@ -329,10 +325,10 @@ def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> No
         xid, insert(A, (4, 4, "q", 1), (5, 0, "q", 1)), update(A, (FIRST[0], (1, 9, "x", 7)))
     )
     assert run(log.folder, tmp_path / "lake", **rule())
-    assert last(tmp_path / "lake") == {"t.a": [FIRST[1]]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [FIRST[1]]}
     log.xa_end("COMMIT", xid)
     assert run(log.folder, tmp_path / "lake", **rule())
-    assert last(tmp_path / "lake") == {"t.a": [(1, 9, "x", 7), FIRST[1], (4, 4, "q", 1)]}
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, 9, "x", 7), FIRST[1], (4, 4, "q", 1)]}
 
 
 @pytest.mark.parametrize("filtered", ["t.a", "t.c"], ids=["the parent", "the child"])
@@ -363,7 +359,7 @@ def test_collations_that_a_table_map_tells_of_a_table_with_a_foreign_key(tmp_pat
     assert run(log.folder, tmp_path / "lake", **given)
     log.transaction(insert(child, (3, "z")))
     assert run(log.folder, tmp_path / "lake", **given)
-    assert last(tmp_path / "lake")["t.c"] == [(2,), (3,)]
+    assert last_shown(tmp_path / "lake")["t.c"] == [(2,), (3,)]
 
 
 def test_a_policy_that_keeps_columns(log: LogWriter, tmp_path: Path) -> None:
@@ -377,4 +373,4 @@ def test_a_database_under_another_name(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(A, (FIRST[1], (2, 1, "y", 8)), (FIRST[0], (1, 9, "x", 7))))
     filters = {"rewrite_db": ["t->u"]}
     assert run(log.folder, tmp_path / "lake", filters=filters, **rule(match="u.a"))
-    assert last(tmp_path / "lake") == {"u.a": [(1, 9, "x", 7)]}
+    assert last_shown(tmp_path / "lake") == {"u.a": [(1, 9, "x", 7)]}

@@ -14,7 +14,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.copy.wanted import Queue, Wanted
 from spark_repl.errors import StaleCopyError
 from tests.support.binlog_writer import SOURCE, Table
-from tests.support.local_delta import applier, apply_without_stream, cuts, run
+from tests.support.local_delta import applier, apply_without_stream, cuts, last_shown, run
 from tests.support.made_copy import finish, plan, plan_first, read
 from tests.support.waiting_source import (
     BOUND,
@@ -23,7 +23,6 @@ from tests.support.waiting_source import (
     B,
     Source,
     copy_a,
-    last_shown,
     waiting,
 )
 

@@ -14,7 +14,7 @@ from spark_repl.errors import ConfigError, StatementError
 from spark_repl.observe.status import status
 from tests.support import binlog_writer
 from tests.support.binlog_writer import SOURCE, Table
-from tests.support.local_delta import cuts, run, stopped
+from tests.support.local_delta import cuts, last_shown, run, stopped
 from tests.support.made_copy import plan
 from tests.support.waiting_source import (
     BOUND,
@@ -25,7 +25,6 @@ from tests.support.waiting_source import (
     Source,
     assert_cuts,
     copy_a,
-    last_shown,
     waiting,
 )
 

@@ -14,7 +14,7 @@ from spark_repl.source.connection import DumpConnection
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
-from tests.support.local_delta import at_cut, cuts
+from tests.support.local_delta import last_shown
 
 SECRET = "planted-secret-hunter2"
 TYPES = {
@@ -64,7 +64,7 @@ def test_both_ways_give_the_same(
         found = following.verify()
         assert found.tables["u.a"] == {"rows": 3, "ranges": 1, "differing": 0, "undecided": 0}
     target = Path(following.config.target.path)
-    one, nulls, other = at_cut(target, cuts(target)[-1])["u.a"]
+    one, nulls, other = last_shown(target)["u.a"]
     assert one[len(TYPES) + 1 :] == ("*" * len(SECRET) + "7788", "ab", b"ab", None, "-", 7, "w")
     assert nulls == (2, *[None] * (len(TYPES) + 4), "-", None, "w")
     assert one[1] == one[2] and all(len(text) == 64 for text in one[1 : len(TYPES) + 1])

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.live.following import Following
 from tests.support.live.server import Server
-from tests.support.local_delta import at_cut, cuts
+from tests.support.local_delta import last_shown
 
 EXTRA = ["source_table", "gtid", "commit_time", "operation", "deleted"]
 
@@ -41,7 +41,7 @@ def test_what_the_server_did(shared_server: Server, tmp_path: Path) -> None:
         server.query("ALTER TABLE t.a ADD w INT DEFAULT 7")
         following.catch_up()
         verified = following.verify()
-    shown = at_cut(tmp_path / "lake", cuts(tmp_path / "lake")[-1])["t.a"]
+    shown = last_shown(tmp_path / "lake")["t.a"]
     count = sum(row[-1] != "DELETE" for row in want.values())
     assert verified.tables["t.a"] == {"rows": count, "ranges": 1, "differing": 0, "undecided": 0}
     assert {row[0]: (*row[1:3], row[5], row[7]) for row in shown} == want

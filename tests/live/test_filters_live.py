@@ -15,7 +15,7 @@ import pytest
 from spark_repl.ddl.routes import Routes
 from spark_repl.errors import SparkReplError
 from tests.support.live.server import Server
-from tests.support.local_delta import at_cut, cuts, run
+from tests.support.local_delta import last_shown, run
 
 _DATABASES, _NAMES = ("a", "ab", "b"), ("t", "t1", "tx", "u_1")
 _TARGETS = ("z", "zz")  # what databases are rewritten to
@@ -163,7 +163,7 @@ def _compare(
         except SparkReplError as error:
             raise AssertionError(f"{rules}: {error}") from error
         before = Routes(tuple((rule["match"], rule["to"]) for rule in named)).before
-        shown = at_cut(target, cuts(target)[-1])
+        shown = last_shown(target)
         assert {before(name): rows for name, rows in shown.items()} == want, rules
         assert not named or all(name == "a.t" or name[0] == "r" for name in shown)
         shutil.rmtree(target)

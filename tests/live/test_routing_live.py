@@ -16,7 +16,7 @@ from spark_repl.source.connection import DumpConnection
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
-from tests.support.local_delta import at_cut, cuts
+from tests.support.local_delta import last_shown
 
 RULES = [
     {"match": "t.child", "to": "lake.kind", "mask": {"s": "constant:-"}},
@@ -59,13 +59,13 @@ def test_rows_statements_and_verify(server: Server, tmp_path: Path) -> None:
         assert found.tables == {"lake.kind": {"rows": 2, **clean}}
         target = Path(following.config.target.path)
         # Only a rule's own tables are masked: log2 is another one's.
-        assert at_cut(target, cuts(target)[-1]) == {
+        assert last_shown(target) == {
             "lake.kind": [(2, 2, "-", 5), (3, 3, "-", 5)], "lake.t_parent": [],
             "lake.t_log2": [(2, 2, "b"), (3, 3, "c")],
         }  # fmt: skip
         server.query("DROP DATABASE t")
         following.catch_up()
-        assert at_cut(target, cuts(target)[-1]) == {}
+        assert last_shown(target) == {}
 
 
 def test_what_a_copy_sees(server: Server, tmp_path: Path) -> None:

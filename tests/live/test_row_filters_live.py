@@ -13,7 +13,7 @@ from spark_repl.copy.survey import survey
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
-from tests.support.local_delta import at_cut, cuts
+from tests.support.local_delta import last_shown
 
 COLUMNS = (
     "n INT, u BIGINT UNSIGNED, d DECIMAL(8, 3), f DOUBLE, s VARCHAR(20), c CHAR(8) CHARACTER SET"
@@ -84,7 +84,7 @@ def test_the_server_finds_the_same(server: Server, tmp_path: Path) -> None:
         following.catch_up()
         found = following.verify()
     target = Path(following.config.target.path)
-    shown = at_cut(target, cuts(target)[-1])
+    shown = last_shown(target)
     for number, text in enumerate(FILTERS):
         asked = server.query(f"SELECT id FROM t.f{number} WHERE {text} ORDER BY id")
         want = [row[0] for row in asked]

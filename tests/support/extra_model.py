@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from spark_repl.errors import SettingError
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
+from tests.support.local_delta import run, stopped
 
 T = Table("a", (("id", "int"), ("n", "int"), ("v", "varchar(9)")))
 EXTRA = ("source_table", "gtid", "commit_time", "operation", "deleted")
 _EPOCH = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 Row = tuple[Any, ...]
 FIRST = [(1, 1, "x"), (2, 5, "y"), (3, None, "z")]
+
+
+def begun(folder: Path) -> LogWriter:
+    """A log in which t.a is made and has the rows FIRST: three transactions."""
+    made = LogWriter(folder)
+    made.ddl("CREATE DATABASE t")
+    made.ddl(T.create)
+    made.transaction(insert(T, *FIRST))
+    return made
+
+
+def refuse_each_other(
+    log: LogWriter, folder: Path, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """A table that was made with one configuration is not gone on with by the other, in silence,
+    whichever came first; with its own it is."""
+    for number, (first, then) in enumerate([(one, other), (other, one)]):
+        lake = folder / f"lake{number}"
+        assert run(log.folder, lake, **first)
+        error = stopped(log.folder, lake, **then)
+        assert isinstance(error, SettingError) and "than the table was made with" in str(error)
+        assert run(log.folder, lake, **first)
 
 
 def rule(*extra: str, match: str = "t.a", **more: Any) -> dict[str, Any]:

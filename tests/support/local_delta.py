@@ -336,6 +336,11 @@ def at_cut(target: Path | str, cut: Cut) -> dict[str, list[tuple[Any, ...]]]:
     return shown
 
 
+def last_shown(target: Path | str) -> dict[str, Any]:
+    """The same of the last cut."""
+    return at_cut(target, cuts(target)[-1])
+
+
 def rows_at_cuts(target: Path | str, table: Table) -> list[list[tuple[Any, ...]]]:
     """The table's rows at each cut that has it: every one must be readable."""
     found = [cut.tables.get(f"{table.database}.{table.name}") for cut in cuts(target)]

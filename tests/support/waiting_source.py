@@ -108,10 +108,6 @@ def copy_a(
     source.put(B, (4, "behind it"))
 
 
-def last_shown(target: Path) -> dict[str, Any]:
-    return at_cut(target, cuts(target)[-1])
-
-
 BOUND: dict[str, Any] = {"copies": True, "group_max_transactions": 1}
 
 
