@@ -20,7 +20,7 @@ from ..errors import FormatError, SparkReplError
 from ..runtime.private_files import opener
 from .lag import Ahead
 from .latency import Latency, Times
-from .past import Past
+from .past import Counts, Past
 from .rates import Rates
 from .statement_status import Rewrite, StatementRow, StatementStatus
 from .worker_status import Failure, Shares, WorkerStatus, now
@@ -298,7 +298,7 @@ class ApplierStatus:
         counted = {name: getattr(counters, name) for name in _COUNTED}
         log = None if self._position is None else self._look(self._position)
         if log is not None:
-            self._past.note(log, counters.transactions, counters.row_changes)
+            self._past.note(log, Counts(*(counted[name] for name in Counts._fields)))
         return {
             "counters": counted,
             "filters": dict(counters.filters),

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .lag import Ahead
@@ -18,23 +18,36 @@ if TYPE_CHECKING:
 EVERY_S = 10.0
 MOST = 360
 """so many samples there are at most: an hour"""
-COLUMNS = ("at", "late_s", "behind", "transactions_per_s", "row_changes_per_s")
+COLUMNS = ("at", "late_s", "behind", "transactions_per_s", "row_changes_per_s",
+           "transactions_per_group", "transactions_per_wave")  # fmt: skip
 """``at``: seconds since 1970; ``late_s`` (None: not known), ``behind`` in transactions: the worst
-since the sample before, both of them behind what was received; rates: the mean since then"""
+since the sample before, both of them behind what was received; the others: the mean since then,
+None where there was no group"""
 
 Points = list[tuple[datetime, float | None]]
 
 
+class Counts(NamedTuple):
+    """What a run has applied by now."""
+
+    transactions: int = 0
+    row_changes: int = 0
+    groups: int = 0
+    waves: int = 0
+
+
 class Past:
-    """``note`` what is so now. ``said``: the samples of the run before. Not thread-safe."""
+    """``note`` what is so now. ``said``: the samples of the run before, which may have been of a
+    version with fewer columns. Not thread-safe."""
 
     def __init__(self, said: Sequence[Sequence[float | None]] = ()) -> None:
-        self._samples = deque((list(one) for one in said), MOST)
-        self._began, self._counted = time.time(), (0, 0)
+        wide = ([*one, *[None] * len(COLUMNS)][: len(COLUMNS)] for one in said)
+        self._samples = deque(wide, MOST)
+        self._began, self._counted = time.time(), Counts()
         self._behind, self._late = 0, 0.0
         self._is_known = True
 
-    def note(self, log: Ahead, transactions: int, row_changes: int) -> None:
+    def note(self, log: Ahead, counted: Counts) -> None:
         """What the log holds that is not applied, and what this run has counted by now."""
         now = time.time()
         self._behind = max(self._behind, log.transactions)
@@ -45,11 +58,9 @@ class Past:
         if seconds < 0:  # the clock was set back
             self._began = now
         elif seconds >= EVERY_S:
-            counted = (transactions, row_changes)
-            pairs = zip(counted, self._counted, strict=True)
-            rates = [round((new - old) / seconds, 1) for new, old in pairs]
             late = round(self._late, 1) if self._is_known else None
-            self._samples.append([round(now, 1), late, self._behind, *rates])
+            means = _means(self._counted, counted, seconds)
+            self._samples.append([round(now, 1), late, self._behind, *means])
             self._began, self._counted = now, counted
             self._behind, self._late, self._is_known = 0, 0.0, True
 
@@ -57,10 +68,22 @@ class Past:
         return {"columns": COLUMNS, "every_s": EVERY_S, "samples": list(self._samples)}
 
 
+def _means(old: Counts, new: Counts, seconds: float) -> list[float | None]:
+    transactions, row_changes, groups, waves = (b - a for a, b in zip(old, new, strict=True))
+    return [
+        round(transactions / seconds, 1), round(row_changes / seconds, 1),
+        round(transactions / groups, 1) if groups else None,
+        round(transactions / waves, 1) if waves else None,
+    ]  # fmt: skip
+
+
 def points(said: Mapping[str, Any], column: str) -> Points:
     """One column of what ``Past.fields`` has said, without a value where none was noted for
     long: no applier ran, or it had nothing to say."""
-    series, number = Points(), COLUMNS.index(column)
+    series, columns = Points(), list(said.get("columns", COLUMNS))
+    if column not in columns:
+        return series  # a version that did not note it has said this
+    number = columns.index(column)
     for one in said.get("samples", ()):
         at = datetime.fromtimestamp(one[0], UTC)
         if series and (at - series[-1][0]).total_seconds() > 3 * EVERY_S:

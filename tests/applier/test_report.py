@@ -24,6 +24,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.observe import looks, status
 from spark_repl.observe.moments import moments
 from spark_repl.observe.page import page as whole
+from spark_repl.observe.past import COLUMNS
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     HERE,
@@ -124,6 +125,18 @@ def test_the_slowest_table_comes_first(log: LogWriter, tmp_path: Path) -> None:
         shown = Parsed(whole(found, [], live=False)).text
         at = shown.index("Tables, those that take most time first")
         assert shown.index(f"{slow}\n", at) < shown.index("9,000.5") < shown.index(f"{fast}\n", at)
+
+
+def test_waves_and_groups_are_drawn_over_time(log: LogWriter, tmp_path: Path) -> None:
+    run(log.folder, tmp_path / "lake")
+    found = status.status(str(tmp_path / "lake"))
+    now = time.time()
+    found["past"] = {"columns": COLUMNS, "samples": [
+        [now - 20, 0.0, 0, 5.0, 50.0, 40.0, 2.5], [now - 10, 0.0, 0, 5.0, 50.0, 50.0, 3.5],
+    ]}  # fmt: skip
+    shown = Parsed(whole(found, [], live=False)).text
+    assert "How parallel the source's history is: 3.5 transactions/wave last" in shown
+    assert "How many are committed at once: 50 transactions/group last" in shown
 
 
 def test_nothing_is_asked_of_the_network(log: LogWriter, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from spark_repl.observe.lag import Ahead
-from spark_repl.observe.past import COLUMNS, EVERY_S, MOST, Past, points
+from spark_repl.observe.past import COLUMNS, EVERY_S, MOST, Counts, Past, points
 
 NOW = 2_000_000_000.0
 DONE = Ahead()
@@ -35,27 +35,30 @@ def test_a_sample_has_the_worst_and_the_mean_since_the_one_before(clock):
         (15, DONE, 100), (20, DONE, 100),
     ):  # fmt: skip
         clock[0] = NOW + seconds
-        past.note(log, transactions, 10 * transactions)
-    assert samples(past) == [[NOW + 10, 7.0, 7, 10.0, 100.0], [NOW + 20, 0.0, 0, 0.0, 0.0]]
+        groups, waves = transactions // 20, transactions // 2
+        past.note(log, Counts(transactions, 10 * transactions, groups, waves))
+    assert samples(past) == [
+        [NOW + 10, 7.0, 7, 10.0, 100.0, 20.0, 2.0], [NOW + 20, 0.0, 0, 0.0, 0.0, None, None]
+    ]  # fmt: skip
 
 
 def test_what_is_not_known_is_not_said(clock):
     past = Past()
-    past.note(Ahead(5, 0.0), 0, 0)
+    past.note(Ahead(5, 0.0), Counts(0, 0))
     clock[0] += 10
-    past.note(DONE, 5, 5)
+    past.note(DONE, Counts(5, 5))
     clock[0] += 10
-    past.note(DONE, 5, 5)
+    past.note(DONE, Counts(5, 5))
     assert [one[1] for one in samples(past)] == [None, 0.0]
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_rate(clock):
     past = Past()
-    past.note(DONE, 10, 10)
+    past.note(DONE, Counts(10, 10))
     clock[0] -= 3600
-    past.note(DONE, 20, 20)
+    past.note(DONE, Counts(20, 20))
     clock[0] += 10
-    past.note(DONE, 30, 30)
+    past.note(DONE, Counts(30, 30))
     assert [one[0] for one in samples(past)] == [NOW - 3590]
     assert all(one[3] >= 0 for one in samples(past))
 
@@ -64,22 +67,32 @@ def test_it_is_an_hour_however_long_it_runs(clock):
     past = Past()
     for number in range(3 * MOST):
         clock[0] = NOW + number * EVERY_S
-        past.note(Ahead(10**9, NOW), 10**12 * number, 10**12 * number)
+        past.note(Ahead(10**9, NOW), Counts(*[10**12 * number] * 2, number, number))
     found = samples(past)
     assert len(found) == MOST and found[-1][0] == NOW + (3 * MOST - 1) * EVERY_S
     assert found[-1][0] - found[0][0] == 3600 - EVERY_S
-    assert len(json.dumps(found)) < 32_768
+    assert len(json.dumps(found)) < 40_960
 
 
 def test_the_next_run_goes_on_with_a_gap(clock):
     before = Past()
     clock[0] += 10
-    before.note(DONE, 1, 1)
+    before.note(DONE, Counts(1, 1))
     clock[0] += 1000
     past = Past(samples(before))
     clock[0] += 10
-    past.note(DONE, 4, 4)
+    past.note(DONE, Counts(4, 4))
     said = past.fields()
     first, last = (datetime.fromtimestamp(NOW + after, UTC) for after in (10, 1020))
     assert points(said, "transactions_per_s") == [(first, 0.1), (last, None), (last, 0.4)]
     assert points({}, "late_s") == []
+
+
+def test_what_an_earlier_version_has_noted_is_shown_and_gone_on_with(clock):
+    old = {"columns": COLUMNS[:5], "samples": [[NOW - 10, 0.5, 1, 2.0, 3.0]]}
+    assert points(old, "transactions_per_wave") == []
+    assert points(old, "late_s") == [(datetime.fromtimestamp(NOW - 10, UTC), 0.5)]
+    past = Past(old["samples"])
+    clock[0] += 10
+    past.note(DONE, Counts(8, 8, 1, 2))
+    assert [value for _, value in points(past.fields(), "transactions_per_wave")] == [None, 4.0]
