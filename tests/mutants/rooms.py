@@ -24,10 +24,10 @@ ROOMS: dict[str, Room] = {
     "folding": Room(
         ("decode/changes.py", "decode/lineage.py", "write/key_changes.py", "write/net_changes.py",
          "write/keyless.py", "binlog/rows/twins.py"),
-        ("unit/decode/test_folds.py", "unit/decode/test_soft_folds.py", "unit/write/test_keyless.py",
-         "unit/binlog/test_twins.py",
-         "applier/test_equal_values.py",
-         "applier/test_idempotent.py", "applier/test_whole.py", "property/test_partial_fold.py",
+        ("unit/decode/test_folds.py", "unit/decode/test_soft_folds.py",
+         "unit/write/test_keyless.py", "unit/binlog/test_twins.py",
+         "applier/test_equal_values.py", "applier/test_idempotent.py",
+         "applier/test_whole.py", "property/test_partial_fold.py",
          "property/test_histories.py", "property/test_weak_hash.py"),
     ),
     "direct writes": Room(

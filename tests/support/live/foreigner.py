@@ -23,6 +23,8 @@ from spark_repl.runtime.session import build_session
 from .table_files import make_old
 
 _PAUSE_S = 5.0
+LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+"""VACUUM lists a table's folder in so many tasks, 10,000 by default: minutes of a core"""
 OPTIMIZE, VACUUM = "OPTIMIZE delta.`{}`", "VACUUM delta.`{}` RETAIN 0 HOURS"
 
 
@@ -31,6 +33,7 @@ def main(target: str, seed: int, done: Path, stop: Path) -> None:
     control = Control(layout.control)
     spark = build_session("foreigner", master="local[1]")
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.conf.set(LISTING, "2")
     while not stop.exists():
         time.sleep(dice.uniform(0, _PAUSE_S))
         cuts = control.cuts()
