@@ -1,0 +1,124 @@
+"""A receiver on one connection that is there in a test alone: what it reads is given, what it says
+is noted."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.errors import SourceLostError
+from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.receiver import Receiver
+from spark_repl.relay.published import read_end
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.dump_stream import dump, heartbeat, packets
+
+A, XID = Table("a"), 16
+
+
+class Wire:
+    """Gives ``reads``, one at a time, b"" for ever; ``sent``: (place, what was published then)."""
+
+    def __init__(self, folder: Path, reads: Sequence[bytes], slow_s: float = 0.0) -> None:
+        self.folder, self.reads, self.slow_s = folder, list(reads), slow_s
+        self.sent = list[tuple[str, int, int]]()
+
+    def read_into(self, space: memoryview, timeout_s: float) -> int:
+        time.sleep(self.slow_s)
+        if not self.reads[0]:
+            return 0
+        count = min(len(space), len(self.reads[0]))
+        space[:count] = self.reads[0][:count]
+        self.reads[0] = self.reads[0][count:]
+        if not self.reads[0]:
+            self.reads.pop(0)
+        return count
+
+    def has_more(self) -> bool:
+        return bool(self.reads)
+
+    def send(self, payload: bytes) -> None:
+        (position,) = struct.unpack_from("<Q", payload, 1)
+        end = read_end(self.folder)
+        assert payload[:1] == b"\xef" and end is not None
+        self.sent.append((payload[9:].decode(), position, end.transactions))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    made = LogWriter(tmp_path / "source")
+    made.ddl(A.create)
+    for key in range(12):
+        made.transaction(insert(A, (key, "x" * 9 * key)), compressed=key % 3 == 1)
+    return made
+
+
+def follow(wire: Wire, *, semi_sync: bool = False, net_timeout_s: float = 60) -> Receiver:
+    """To the end of what the wire gives."""
+    config = Config.from_mapping({"relay": {"path": str(wire.folder)}})
+    source = replace(config.source, semi_sync=semi_sync, net_timeout_s=net_timeout_s)  # type: ignore[arg-type]
+    config = replace(config, source=source)
+    receiver = Receiver(config, keep_on=lambda: bool(wire.reads))
+    with receiver.writer:
+        receiver._receive(wire, Intake(receiver.writer, semi_sync=semi_sync))  # type: ignore[arg-type]
+    return receiver
+
+
+def waiting(events: Sequence[bytes]) -> bytes:
+    """Of a semi-synchronous source: it waits for each transaction's end, and counts anew."""
+    out = bytearray()
+    for one in events:
+        asks = one[4] in (XID, 40) or (one[4] == 2 and b"CREATE" in one)
+        payload = b"\0\xef" + bytes([asks]) + one
+        out += len(payload).to_bytes(3, "little") + b"\1" + payload
+    return bytes(out)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_transaction_that_the_source_waits_for_is_acknowledged(
+    log: LogWriter, tmp_path: Path, seed: int
+) -> None:
+    """Scenario 119: behind its publication, and wherever a read ends: the source would wait for its
+    timeout, and then do without."""
+    stream, rng = waiting(list(dump([log.path]))), random.Random(seed)
+    cuts = sorted(rng.sample(range(1, len(stream)), 60))
+    reads = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    wire = Wire(tmp_path / "relay", reads)
+    follow(wire, semi_sync=True)
+    places = {end: number + 1 for number, (_, _, end) in enumerate(log.spans)}
+    told = [(places[position], published) for _, position, published in wire.sent]
+    assert all(file == log.path.name for file, _, _ in wire.sent)
+    assert all(number <= published for number, published in told), "on disk, then told"
+    assert [number for number, _ in told] == sorted({number for number, _ in told})
+    assert told[-1][0] == len(log.spans)
+
+
+def test_a_transaction_is_acknowledged_once_it_is_whole(log: LogWriter, tmp_path: Path) -> None:
+    """Scenario 119: a read ends inside of the event that the source waits for, behind one that it
+    waits for, too."""
+    stream = waiting(list(dump([log.path])))
+    for inside in (4, 9, 30):
+        wire = Wire(tmp_path / f"relay{inside}", [stream[:-inside], stream[-inside:]])
+        follow(wire, semi_sync=True)
+        assert wire.sent[-1][1] == log.spans[-1][2]
+
+
+def test_silence_is_a_lost_connection(log: LogWriter, tmp_path: Path) -> None:
+    """Scenario 95: neither event nor heartbeat for net_timeout_s; heartbeats are enough."""
+    events = list(dump([log.path]))
+    beat = heartbeat(log.path.name, log.path.stat().st_size)
+    one_by_one = [packets([beat], sequence=len(events) + 1 + i) for i in range(90)]
+    wire = Wire(tmp_path / "relay", [packets(events), *one_by_one], 0.002)
+    receiver = follow(wire, net_timeout_s=0.1)
+    assert receiver.writer.published_transactions == len(log.spans)
+    wire = Wire(tmp_path / "silent", [packets(events), b""], 0.002)
+    with pytest.raises(SourceLostError, match="no event and no heartbeat for") as caught:
+        follow(wire, net_timeout_s=0.1)
+    assert caught.value.number == 2013
