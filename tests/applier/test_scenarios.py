@@ -195,3 +195,48 @@ def test_a_one_phase_commit_that_fails(tmp_path, target, bound):
     assert main(["skip", "--target", str(target), "--gtid", log.gtid(5)]) == 0
     run(log.folder, target)
     assert rows(target, A) == [*OLD, (3, "before"), (4, "behind")] and rows(target, B) == []
+
+
+LOST_EVENTS = b"\1\0\x11" + b"some rows are off"
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with a GTID", "by itself"])
+def test_an_incident_stops_it(log, target, named):
+    """Scenarios 127, 162: between transactions that are compressed: what stands before it is
+    committed, it stops by MySQL's 13119, and again, until somebody says that it is left out."""
+    log.transaction(insert(A, (1, "x")), compressed=True)
+    start = log.path.stat().st_size
+    if named:
+        log._transaction([(26, LOST_EVENTS)])
+    else:
+        log._event(26, LOST_EVENTS)
+    log.transaction(insert(A, (2, "x")), compressed=True)
+    for _ in range(2):
+        error = stopped(log.folder, target)
+        assert error.number == 13119 and "LOST_EVENTS occurred on the source" in error.message
+        assert error.position == f"000001:{start}" and rows(target, A) == [(1, "x")]
+    if named:
+        assert error.gtid == log.gtid(4)
+        assert main(["skip", "--target", str(target), "--gtid", log.gtid(4)]) == 0
+        run(log.folder, target)
+        assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
+def test_status_of_xa_parts_and_of_what_is_left_out(log, target):
+    """Scenarios 165-167: each part of an XA transaction is an applied one, by its own GTID; so is
+    one that is left out, by whose GTID the next start goes on."""
+    log.xa_prepare(ONE, insert(A, (1, "one")))
+    seen = []
+    for end in ("COMMIT", "skipped"):
+        run(log.folder, target)
+        seen.append(status(str(target))["replication_applier_status_by_worker"][0])
+        if end == "COMMIT":
+            log.xa_end(end, ONE)
+        else:
+            log.transaction(insert(A, (2, "x")))
+            assert main(["skip", "--target", str(target), "--gtid", log.gtid(5)]) == 0
+    run(log.folder, target)
+    seen.append(status(str(target))["replication_applier_status_by_worker"][0])
+    found = [one["LAST_APPLIED_TRANSACTION"] for one in seen]
+    assert found == [log.gtid(3), log.gtid(4), log.gtid(5)]
+    assert rows(target, A) == [(1, "one")]
