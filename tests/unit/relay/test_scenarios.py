@@ -13,8 +13,9 @@ import pytest
 
 from spark_repl.binlog.event_types import EventType
 from spark_repl.binlog.events.event import parse_gtid
-from spark_repl.binlog.events.transaction import Flag
-from spark_repl.errors import LogError
+from spark_repl.binlog.events.transaction import Flag, Kind
+from spark_repl.decode.read_changes import read_changes
+from spark_repl.errors import LogError, StatementError
 from spark_repl.gtid import write_varint
 from spark_repl.position import RelayPosition
 from spark_repl.relay.index import build_index
@@ -100,3 +101,18 @@ def test_a_compressed_transaction_has_one_place(tmp_path: Path) -> None:
         assert places == [stop for _, _, stop in log.spans if stop <= size]
         assert index.end == RelayPosition(1, places[-1]).packed
     assert index.records["flags"][1] & Flag.COMPRESSED
+
+
+def test_statements_in_a_compressed_transaction(tmp_path: Path) -> None:
+    """Scenario 130: they are seen in the payload, as beside it, and refused there
+    (REQUIRE_ROW_FORMAT is not asked for: nothing else is applied)."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    for statement in ("", "INSERT INTO a VALUES (7, 'x')", "SAVEPOINT `s`"):
+        log.transaction(insert(A, (1, "x")), statement=statement, compressed=True)
+    index = build_index(open_log(str(log.folder)), str(tmp_path / "index"))
+    assert index.records["kind"].tolist() == [Kind.QUERY, Kind.ROWS, Kind.STATEMENT, Kind.ROWS]
+    changes = read_changes(str(log.folder))
+    with pytest.raises(StatementError, match="changes rows by statements") as caught:
+        list(changes)
+    assert caught.value.gtid == log.gtid(2)
