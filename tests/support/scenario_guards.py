@@ -7,23 +7,14 @@ takes them out one at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .guard import Guard
+from .log_scenario_guards import LOG_GUARDS
 
 _XA, _ORDER, _RETRY = "apply/xa_parts.py", "apply/commit_order.py", "runtime/retry.py"
 _LANDING, _PIPELINE = "apply/landing.py", "apply/pipeline.py"
 _WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/low_water_mark.py"
 _RECOVERY, _WRITER, _HISTORY = "receiver/recovery.py", "receiver/writer.py", "control/history.py"
 _BRANCHES = "schedule/branches.py"
-
-
-@dataclass(frozen=True)
-class Guard:
-    """``line`` stands once in ``module`` (below the package); ``mutant`` takes its place."""
-
-    steps: str
-    module: str
-    line: str
-    mutant: str
 
 
 GUARDS: dict[int, Guard] = {
@@ -173,6 +164,8 @@ GUARDS |= {
     number: Guard(_DIES.format("COMMIT"), _MARK, "self._ended += group.xa.ended", "pass")
     for number in range(78, 82)
 }
+
+GUARDS |= LOG_GUARDS
 
 NOT_YET = frozenset({12, 13, 27, 45, 46, 16, 29, 33, 34, 42, 48, 54, 58, 60, 61, 88, 89})
 """answered by tests that have no line to name here yet"""

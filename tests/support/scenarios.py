@@ -2,10 +2,13 @@
 
 Number -> (MySQL 9.7's test below mysql-test, answers). An answer is a test's id, of a test that
 states what MySQL's asserts, or, for what has no meaning here, the reason as a sentence. Commit
-order, positions and retries are 1-64, XA 65-91; ``unit/house/test_scenarios.py`` checks this table.
+order, positions and retries are 1-64, XA 65-91, the others in ``log_scenarios.py``;
+``unit/house/test_scenarios.py`` checks this table.
 """
 
 from __future__ import annotations
+
+from .log_scenarios import LOG_SCENARIOS
 
 _APPLIER, _RESTART = "applier/test_order.py", "applier/test_restarts.py"
 _POSITIONS, _SLOTS = "applier/test_source_positions.py", "applier/test_slots.py"
@@ -321,3 +324,4 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_XA_ERRORS}::test_one_xid_twice",
     )),
 }  # fmt: skip
+SCENARIOS |= LOG_SCENARIOS

@@ -67,6 +67,7 @@ def test_extra_row_info_is_passed_over(extra: bytes) -> None:
 
 
 def test_an_incident_has_mysqls_number() -> None:
+    # Scenario 127: 13119.
     with pytest.raises(DecodeError) as caught:
         walk_events(event(26, b"\1\0\0"))
     assert caught.value.number == 13119
@@ -94,6 +95,7 @@ def test_an_incident_has_mysqls_number() -> None:
     ],
 )
 def test_what_is_wrong_is_said(events: tuple[bytes, ...], words: str) -> None:
+    # Scenario 150: a multi-valued index's array is named, where an old server logs it.
     with pytest.raises(DecodeError) as caught:
         walk_events(*events)
     assert words in f"{caught.value} {caught.value.hint}"
@@ -101,6 +103,7 @@ def test_what_is_wrong_is_said(events: tuple[bytes, ...], words: str) -> None:
 
 
 def test_ignorable_and_empty_statement_events_pass() -> None:
+    # Scenario 160: an unknown event with the ignorable flag.
     assert walk_events(event(77, b"", 0x80), rows(30, b"", table=0xFFFFFF)) == []
 
 
@@ -152,6 +155,7 @@ def test_random_damage_without_checksums() -> None:
 
 
 def test_cut_table_maps() -> None:
+    # Scenario 143: optional metadata cut anywhere.
     whole = small_table()
     assert parse_table_map(whole).primary_key == (0,)
     for size in range(len(whole)):

@@ -126,7 +126,8 @@ def _grown(event: bytes, size: int) -> bytes:
 
 
 def test_each_flipped_byte_is_found(events: list[bytes]) -> None:
-    """In events, not in packet headers: there a flip is a broken connection, or EOF."""
+    """Scenario 161: in events, not in packet headers: there a flip is a broken connection, or
+    EOF."""
     small = events[:8]
     stream = packets(small)
     want = b"".join(small[2:])
