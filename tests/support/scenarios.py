@@ -123,6 +123,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     28: ("rpl_mts_replica_preserve_commit_order_with_binlog", (_NO_BINLOG,)),
     29: ("rpl_mta_commit_order_gtid_update_nobinlog", (
         "spark/test_foreign.py::test_insert_between_plan_and_commit",
+        "applier/test_others.py::test_delete_right_behind_our_commit",
     )),
     30: ("rpl_mts_replica_preserve_commit_order_xa_prepare", (
         f"{_ENGINES}/test_xa_histories.py::test_rows_count_where_xa_commit_stands",
@@ -214,6 +215,8 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     54: ("rpl_gtid_only_relay_log_recovery", (
         f"{_HISTORY}::test_checkpoint_is_only_a_hint",
+        "unit/apply/test_stream_places.py"
+        "::test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop",
     )),
     55: ("rpl_trx_boundary_parser_relay_log_recovery", (
         f"{_PARTS}::test_a_connection_that_ends_inside_a_transaction",

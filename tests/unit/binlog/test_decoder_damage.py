@@ -90,8 +90,10 @@ def test_an_incident_has_mysqls_number() -> None:
         ((event(16, b"12345678")[:-1],), "reaches beyond the transaction's end"),
         ((event(19, small_table()[:14]), rows(30, ROW)), "is cut"),
         ((event(19, small_table()[:21]), rows(30, ROW)), "binlog_row_metadata=FULL"),
-        ((event(19, small_table().replace(b"\x03\x0f", b"\x03\x14")), rows(30, ROW)),
-         "the wire type 20"),
+        (
+            (event(19, small_table().replace(b"\x03\x0f", b"\x03\x14")), rows(30, ROW)),
+            "the wire type 20",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(events: tuple[bytes, ...], words: str) -> None:

@@ -24,14 +24,18 @@ A, XID = Table("a"), 16
 
 
 class Wire:
-    """Gives ``reads``, one at a time, b"" for ever; ``sent``: (place, what was published then)."""
+    """Gives ``reads``, one at a time, None: nothing in time, b"": nothing any more; ``sent``:
+    (place, what was published then)."""
 
-    def __init__(self, folder: Path, reads: Sequence[bytes], slow_s: float = 0.0) -> None:
+    def __init__(self, folder: Path, reads: Sequence[bytes | None], slow_s: float = 0.0) -> None:
         self.folder, self.reads, self.slow_s = folder, list(reads), slow_s
         self.sent = list[tuple[str, int, int]]()
 
     def read_into(self, space: memoryview, timeout_s: float) -> int:
         time.sleep(self.slow_s)
+        if self.reads[0] is None:
+            self.reads.pop(0)
+            return 0
         if not self.reads[0]:
             return 0
         count = min(len(space), len(self.reads[0]))
@@ -114,8 +118,10 @@ def test_silence_is_a_lost_connection(log: LogWriter, tmp_path: Path) -> None:
     """Scenario 95: neither event nor heartbeat for net_timeout_s; heartbeats are enough."""
     events = list(dump([log.path]))
     beat = heartbeat(log.path.name, log.path.stat().st_size)
-    one_by_one = [packets([beat], sequence=len(events) + 1 + i) for i in range(90)]
-    wire = Wire(tmp_path / "relay", [packets(events), *one_by_one], 0.002)
+    beats = list[bytes | None]()
+    for number in range(60):
+        beats += [packets([beat], sequence=len(events) + 1 + number), None]
+    wire = Wire(tmp_path / "relay", [packets(events), *beats], 0.002)
     receiver = follow(wire, net_timeout_s=0.1)
     assert receiver.writer.published_transactions == len(log.spans)
     wire = Wire(tmp_path / "silent", [packets(events), b""], 0.002)
