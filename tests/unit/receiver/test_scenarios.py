@@ -74,8 +74,9 @@ def test_a_rotation_and_a_purge_at_once(tmp_path: Path, source: LogWriter) -> No
         purged = beside.submit(purge, folder, last)
         assert purging.wait(60)
         rotated = beside.submit(writer.rotate)
-        assert not wait([rotated], 0.1).done
+        done = wait([rotated], 0.1).done
         go_on.set()
+        assert not done
         assert len(purged.result(60).files) == last - 1
         rotated.result(60)
     assert numbers(folder) == sorted(numbers_in(folder)) == [last, last + 1]

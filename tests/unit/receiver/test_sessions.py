@@ -3,10 +3,11 @@ is noted."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,14 @@ import pytest
 from spark_repl.config import Config
 from spark_repl.errors import SourceLostError
 from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.purge import purge
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.relay.published import read_end
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, heartbeat, packets
 
 A, XID = Table("a"), 16
+WIDE = Table("wide", (("id", "int"), ("v", "varchar(1000)")))
 
 
 class Wire:
@@ -64,12 +67,19 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def follow(wire: Wire, *, semi_sync: bool = False, net_timeout_s: float = 60) -> Receiver:
+def follow(
+    wire: Wire,
+    *,
+    semi_sync: bool = False,
+    net_timeout_s: float = 60,
+    relay: Mapping[str, int] = {},
+    keep_on: Callable[[], bool] | None = None,
+) -> Receiver:
     """To the end of what the wire gives."""
-    config = Config.from_mapping({"relay": {"path": str(wire.folder)}})
+    config = Config.from_mapping({"relay": {"path": str(wire.folder), **relay}})
     source = replace(config.source, semi_sync=semi_sync, net_timeout_s=net_timeout_s)  # type: ignore[arg-type]
     config = replace(config, source=source)
-    receiver = Receiver(config, keep_on=lambda: bool(wire.reads))
+    receiver = Receiver(config, keep_on=keep_on or (lambda: bool(wire.reads)))
     with receiver.writer:
         receiver._receive(wire, Intake(receiver.writer, semi_sync=semi_sync))  # type: ignore[arg-type]
     return receiver
@@ -112,6 +122,34 @@ def test_a_transaction_is_acknowledged_once_it_is_whole(log: LogWriter, tmp_path
         wire = Wire(tmp_path / f"relay{inside}", [stream[:-inside], stream[-inside:]])
         follow(wire, semi_sync=True)
         assert wire.sent[-1][1] == log.spans[-1][2]
+
+
+@pytest.mark.parametrize("space", [0, 9000])
+def test_what_is_published_already_is_acknowledged(tmp_path: Path, space: int) -> None:
+    """Scenario 119: a client commits and waits, so nothing comes behind: its transaction fills the
+    file, and the rotation publishes it, or the whole log, which somebody has to purge first."""
+    log = LogWriter(tmp_path / "source")
+    for key in range(24):
+        log.transaction(insert(WIDE, (key, "x" * 900)))
+    folder, reads, part = tmp_path / "relay", list[bytes | None](), list[bytes]()
+    for one in dump([log.path]):
+        part.append(one)
+        if one[4] == XID:
+            reads += [waiting(part), None]
+            part = []
+    wire, looks = Wire(folder, reads), itertools.count()
+
+    def go_on() -> bool:
+        given = (len(reads) - len(wire.reads) + 1) // 2
+        if read_end(folder) and len(wire.sent) == given:
+            purge(folder, 1 << 30)
+        assert next(looks) < 200, "the source waits for an answer, and we for a purge"
+        return bool(wire.reads)
+
+    relay = {"segment_size_bytes": 4096, "space_limit_bytes": space}
+    receiver = follow(wire, semi_sync=True, relay=relay, keep_on=go_on)
+    assert [position for _, position, _ in wire.sent] == [end for _, _, end in log.spans]
+    assert receiver.writer.number > 4
 
 
 def test_silence_is_a_lost_connection(log: LogWriter, tmp_path: Path) -> None:
