@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
 from ..binlog.events.event import parse_format_description, parse_rotate
 from ..errors import LogError, SourceError, SourceLostError
+from ..relay.log import split_name
+from ..relay.source_place import unwrapped
 from ..source.dump import has_checksum, parse_heartbeat, refusal
 from .packet import EventRun, PacketSplitter, Special
 
@@ -109,16 +111,24 @@ class Intake:
     def _heartbeat(self, event: bytes) -> None:
         heartbeat = parse_heartbeat(event)
         writer = self.writer
-        if heartbeat.file == writer.source_file and heartbeat.position < writer.source_position:
+        name, position = heartbeat.file, heartbeat.position
+        if event[4] == EventType.HEARTBEAT:  # version 1 has no more than 32 bits
+            position = unwrapped(position, writer.source_position)
+        if _is_before((name, position), (writer.source_file, writer.source_position)):
             raise LogError(
-                "Unexpected source's heartbeat data: it is at"
-                f" {heartbeat.file}:{heartbeat.position}, behind {writer.source_position}, which"
-                " was received already",
+                f"Unexpected source's heartbeat data: it is at {name}:{position}, behind"
+                f" {writer.source_file}:{writer.source_position}, which was received already",
                 number=13118,
                 hint="was the source RESET? then begin with a new relay folder",
             )
         self.heartbeats += 1
         self.last_heartbeat = time.time()
+
+
+def _is_before(place: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether one place of the source lies before another; unknown between logs of other names."""
+    (stem, number), (other_stem, other_number) = split_name(place[0]), split_name(other[0])
+    return stem == other_stem and (number, place[1]) < (other_number, other[1])
 
 
 def _damaged(kind: int) -> SourceLostError:

@@ -42,6 +42,7 @@ from .packet_kernel import (
 )
 
 INPUT_BYTES = 1 << 20
+_OUT_BYTES = INPUT_BYTES + 4096
 _TRANSACTIONS = 1 << 14
 
 
@@ -95,7 +96,7 @@ class PacketSplitter:
 
     def __init__(self, *, semi_sync: bool = False, sequence: int = 1) -> None:
         self._input = np.zeros(INPUT_BYTES, np.uint8)
-        self._out = np.zeros(INPUT_BYTES + 4096, np.uint8)
+        self._out = np.zeros(_OUT_BYTES, np.uint8)
         self._spare = np.zeros_like(self._out)
         self._have = 0
         self._state = np.zeros(ENTRIES, np.int64)
@@ -169,8 +170,10 @@ class PacketSplitter:
             tags.copy().view("S32").reshape(-1), numbers[:, START].copy(), bool(state[AT_ACK]),
         )  # fmt: skip
         rest = int(state[AT_OUT]) - whole
-        if len(self._spare) < len(out):
-            self._spare = np.zeros_like(out)
+        # What a large statement took is given back behind it.
+        size = _OUT_BYTES if rest <= _OUT_BYTES // 2 else len(out)
+        if len(self._spare) != size:
+            self._spare = np.zeros(size, np.uint8)
         self._spare[:rest] = out[whole : whole + rest]
         self._out, self._spare = self._spare, out
         for column in self._transactions:

@@ -26,9 +26,9 @@ PACKET_MAX = 0xFFFFFF
 (
     AT_IN, AT_OUT, AT_PHASE, AT_INSIDE, AT_START, AT_EVENT_LEFT, AT_PACKET_LEFT, AT_MORE,
     AT_SEQUENCE, AT_TYPE,
-    AT_SUM, AT_WANT, AT_SEMI_SYNC, AT_ACK, AT_COUNT, AT_END_LOG_POS,
-) = range(STATE_ENTRIES, STATE_ENTRIES + 16)  # fmt: skip
-ENTRIES = STATE_ENTRIES + 16
+    AT_SUM, AT_WANT, AT_SEMI_SYNC, AT_ASKS, AT_ACK, AT_COUNT, AT_END_LOG_POS,
+) = range(STATE_ENTRIES, STATE_ENTRIES + 17)  # fmt: skip
+ENTRIES = STATE_ENTRIES + 17
 
 
 # Why the kernel came back.
@@ -128,7 +128,7 @@ def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.
     if prefix == 3:
         if data[at + 5] != 0xEF:
             return BAD_PACKET
-        state[AT_ACK] |= data[at + 6] == 1
+        state[AT_ASKS] = data[at + 6] == 1  # for an acknowledgement of this event, once it is whole
     size = read_uint(data, event + 9, 4)
     state[AT_TYPE] = data[event + 4]
     if size < HEADER_LENGTH + CRC_LENGTH * state[STATE_CHECKSUM]:
@@ -207,6 +207,7 @@ def _finish_event(out: np.ndarray, state: np.ndarray, transactions: Transactions
         state[AT_COUNT] += 1
         phase = OUTSIDE
     state[AT_PHASE] = phase
+    state[AT_ACK] |= state[AT_ASKS]
     return OK
 
 

@@ -197,6 +197,7 @@ class Receiver:
                 if not is_waiting:
                     log.warning("relay.space_limit_bytes is reached: waiting for a purge")
                 is_waiting = True
+                self._acknowledge(connection, intake)
                 self.report.write("ON", self.writer, "waiting for space")
                 self._stop.wait(0.1)
                 last_byte = time.monotonic()
@@ -230,7 +231,7 @@ class Receiver:
 
     def _sync_when_due(self, connection: DumpConnection, intake: Intake) -> None:
         pending, now = self._pending(), time.monotonic()
-        if not pending:
+        if not pending and not intake.ack:  # a rotation has published what is asked for
             self._oldest = now
             if intake.bytes - self._burst_from >= _BURST_BYTES:  # inside of a large transaction
                 self._burst_from = intake.bytes
@@ -250,6 +251,10 @@ class Receiver:
         else:
             self.writer.sync()
         self._oldest, self._burst_from = now, intake.bytes
+        self._acknowledge(connection, intake)
+
+    def _acknowledge(self, connection: DumpConnection, intake: Intake) -> None:
+        """Tells a source that waits: what it asked for is whole, and published."""
         if intake.ack:
             connection.send(acknowledgement(self.writer.source_file, self.writer.source_position))
             intake.acknowledged()

@@ -18,8 +18,10 @@ from ..binlog.event_types import (
     HEADER_LENGTH,
     MARIADB_FIRST,
     MARIADB_LAST,
+    EventType,
     type_name,
 )
+from ..binlog.events.event import parse_gtid
 from ..binlog.events.transaction import (
     COMMIT_TIME,
     END,
@@ -331,5 +333,16 @@ def _damage(file: RelayFile, buf: np.ndarray, scan: Scan) -> LogError | None:
     elif scan.stop == Stop.UNEXPECTED_EVENT:
         message = f"a {name} event can't stand here: the transactions' boundaries are broken"
     else:
-        message = f"the {name} event is too short for what it must hold"
+        message, hint = _why_malformed(buf, scan.bad, name, hint)
     return LogError(message, file=file.name, position=scan.bad, hint=hint)
+
+
+def _why_malformed(buf: np.ndarray, at: int, name: str, hint: str) -> tuple[str, str]:
+    """(message, hint): a GTID event may have what only a later server knows."""
+    length = int.from_bytes(buf[at + 9 : at + 13], "little")
+    if buf[at + 4] == EventType.GTID_TAGGED:
+        try:
+            parse_gtid(EventType.GTID_TAGGED, buf[at + HEADER_LENGTH : at + length].tobytes())
+        except LogError as error:
+            return error.message, error.hint or hint
+    return f"the {name} event is too short for what it must hold", hint

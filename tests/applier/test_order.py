@@ -166,8 +166,8 @@ def test_a_create_of_an_engine_without_transactions_bears_no_mark(log, target, e
 
 
 def test_empty_and_skipped_transactions_take_their_slots(log, target):
-    """Scenarios 25, 26: an empty transaction and one that is left out are committed and recorded
-    in order, like any other."""
+    """Scenarios 25, 26, 120: an empty transaction and one that is left out are committed and
+    recorded in order, like any other."""
     log.transaction(insert(A, (1, "x")))
     log.transaction()
     log.transaction(insert(A, (2, "left out")))
@@ -211,8 +211,8 @@ def test_plain_binary_logs_are_relay_logs(log, target):
 
 
 def test_status_while_it_waits(log, target, monkeypatch, capsys):
-    """Scenarios 18, 33: a group that is done waits for the one before it, whose commit is being
-    tried again: the status says so as long as it lasts, and no longer."""
+    """Scenarios 18, 33, 169: a group that is done waits for the one before it, whose commit is
+    being tried again: the status says so as long as it lasts, and no longer."""
     for key in range(1, 4):
         log.transaction(insert(A, (key, "x")))
     true, seen, tried = LocalDelta.commit, [], []
@@ -259,7 +259,8 @@ def by_worker(target: Path, column: str) -> list[Any]:
 
 
 def test_status_of_each_worker(log, target, faults):
-    """Scenario 38: each worker's row tells of its own transactions, retries and errors."""
+    """Scenarios 38, 164, 165: each worker's row tells of its own transactions, retries and
+    errors."""
     run(log.folder, target, workers=3)
     for parent, key in ((3, 1), (3, 2), (3, 3), (6, 4)):
         log.parent = parent

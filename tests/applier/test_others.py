@@ -57,8 +57,8 @@ def delete_by_others(folder: str, version: int | None = None) -> None:
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("last", [False, True])
 def test_delete_right_behind_our_commit(log, target, monkeypatch, lost, last):
-    """Found: it was taken for seen, and stood in all later cuts. ``last``: no group comes behind
-    it, so it is the next start that sees it; ``lost``: our commit is looked for."""
+    """Scenario 29; found: it was taken for seen, and stood in all later cuts. ``last``: no group
+    comes behind it, so it is the next start that sees it; ``lost``: our commit is looked for."""
     want = [(key, f"v{key}") for key in range(5)]
     log.transaction(insert(A, *want))
     if not last:

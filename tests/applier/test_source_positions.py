@@ -245,7 +245,8 @@ def test_table_ahead_whose_commit_does_not_say_its_place(log, tmp_path, killed):
 
 
 def test_gtids_that_say_otherwise_count(log, tmp_path):
-    """A log that holds the place by file and position, but other transactions before it."""
+    """Scenario 121: a log that holds the place by file and position, but other transactions before
+    it."""
     log.anonymous = False
     log.transaction(insert(BAG, (1, "x")))
     run(log.folder, tmp_path / "lake")

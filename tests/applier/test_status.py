@@ -44,6 +44,7 @@ def first(target):
 
 
 def test_while_it_runs_and_stopped(log, target):
+    # Scenario 163: what it does, while it runs and after.
     log.transaction(insert(A, (1, "x"), (2, "y")))
     log.transaction(insert(B, (1, "x")))
     with applier(log.folder, target) as found:
@@ -74,6 +75,7 @@ def test_how_far_it_is_behind_while_it_works(log, target, monkeypatch):
 
 
 def test_an_error_is_said_with_what_to_do(log, target):
+    # Scenario 163: number and text of what stopped it.
     log.transaction(update(A, ((7, "never"), (7, "was"))))
     error = stopped(log.folder, target)
     found, said = status(str(target)), first(target)
@@ -148,6 +150,7 @@ def test_watch_goes_on_until_ctrl_c(log, target, capsys, monkeypatch):
 
 
 def test_metrics_are_served_while_it_runs(log, target):
+    # Scenario 168: what is applied is counted.
     log.transaction(insert(A, (1, "x"), (2, "y")))
     made = applier(log.folder, target)
     with made as plain:
@@ -244,6 +247,7 @@ def test_a_group_is_one_line_with_both_places(log, target, caplog):
 
 
 def test_rules_and_dashboard_name_metrics_that_are_there(log, target, monkeypatch):
+    # Scenario 168: what rules and dashboards ask for is there.
     run(log.folder, target)
     found = status(str(target))
     report = {"SERVICE_STATE": "ON", "RELAY_LOG_SPACE": 1}

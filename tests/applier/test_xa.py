@@ -149,6 +149,7 @@ def test_empty_branches(log, target):
     run(log.folder, target, group_max_transactions=1)
     assert rows(target, A) == [*OLD, (3, "x")]
     assert [cut.gtid_executed[-1] for cut in cuts(target)] == list("12345678")
+    assert prepared(target) == []
 
 
 def test_xa_groups_are_skipped_by_gtid(log, tmp_path, target):

@@ -165,6 +165,7 @@ _FEW = ("documents", "texts", "binaries")
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
 def test_random_values(server: Server, name: str, image: str, tmp_path: Path) -> None:
+    # Scenarios 146, 151, 152, 153: random values of every type, as the server has them.
     rand = random.Random(f"{name}{image}")
     makers = list(COLUMNS[name].values())
     columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(COLUMNS[name]))
@@ -226,8 +227,8 @@ def row_of(rand: random.Random, number: int, makers: list[Maker]) -> str:
 
 
 def test_every_character_set(server: Server) -> None:
-    """Random text in each set a server has, and ENUM and SET literals in their own one; letters
-    that a set lacks are question marks on the server already."""
+    """Scenario 154: random text in each set a server has, and ENUM and SET literals in their own
+    one; letters that a set lacks are question marks on the server already."""
     rand = random.Random(41)
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT character_set_name FROM information_schema.character_sets")

@@ -109,8 +109,8 @@ def test_relay_log_without_gtids_is_lost(make_server: MakeServer, tmp_path: Path
 def test_gtid_mode_is_switched_while_it_is_followed(
     make_server: MakeServer, tmp_path: Path
 ) -> None:
-    """OFF to ON and back through the permissive modes, one relay log over all of it, or one that is
-    lost between and in the middle of a switch."""
+    """Scenario 121: oFF to ON and back through the permissive modes, one relay log over all of it,
+    or one that is lost between and in the middle of a switch."""
     source = Followed(make_server(*_OFF), tmp_path)
     for modes, crash, lost in (
         (_ON, 0, False),

@@ -54,7 +54,8 @@ def test_killed_receiver(make_server: MakeServer, tmp_path: Path) -> None:
 
 
 def test_killed_at_every_point(make_server: MakeServer, tmp_path: Path) -> None:
-    """Of the relay log's writing, rotation and purge: nothing is missing, nothing twice."""
+    """Scenario 105: of the relay log's writing, rotation and purge: nothing is missing, nothing
+    twice."""
     server = make_server()
     config = config_for(server, tmp_path, relay__segment_size_bytes=100_000)
     receiver = Process(config, tmp_path)
@@ -148,6 +149,7 @@ def test_connection_is_cut_100_times(make_server: MakeServer, tmp_path: Path) ->
 
 
 def test_purged_reset_and_diverged(make_server: MakeServer, tmp_path: Path) -> None:
+    # Scenarios 108, 109: 1789 and 1885 of a real server.
     server = make_server()
     config = config_for(server, tmp_path)
     with Load(server, 1):
@@ -170,6 +172,7 @@ def test_purged_reset_and_diverged(make_server: MakeServer, tmp_path: Path) -> N
 
 
 def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
+    # Scenario 111: a real server is failed over to by GTID.
     first, second = make_server(), make_server()
     second.query(
         f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={first.port},"
@@ -193,6 +196,7 @@ def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
 
 
 def test_semi_sync_acknowledges(make_server: MakeServer, tmp_path: Path) -> None:
+    # Scenario 119: a real source has its answers.
     server = make_server()
     server.query(
         "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
@@ -293,6 +297,7 @@ def test_what_can_not_work_is_said_first(
 
 
 def test_server_id_clash(shared_server: Server, tmp_path: Path) -> None:
+    # Scenario 101: a second receiver of the same id is named.
     configs = [config_for(shared_server, tmp_path / name, server_id=77) for name in "ab"]
     with Running(configs[0]) as first:
         first.wait_until_connected()

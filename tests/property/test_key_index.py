@@ -20,6 +20,7 @@ KEYS = st.lists(st.integers(-6, 6), max_size=12)
 def test_candidates_are_all_rows_with_the_key(
     tmp_path: Path, stored: list[int], needed: list[int]
 ) -> None:
+    # Scenario 159: no row with the key is missed.
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["id"])
     index.add("f", np.array(stored, np.int64))
     at, rows = index.candidates("f", np.sort(np.array(needed, np.int64)))

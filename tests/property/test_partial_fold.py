@@ -111,6 +111,7 @@ def applied(folder: Path, table: Table, rows: list[list[Any]], parts: list[Part]
 
 @pytest.mark.parametrize("seed", range(120))
 def test_equals_serial_apply(seed: int, tmp_path: Path) -> None:
+    # Scenario 134: any images and changes of a key, over any workers.
     rand = random.Random(seed)
     log = LogWriter(tmp_path / "log")
     state: dict[Key, list[Any]] = {
@@ -131,6 +132,7 @@ def test_equals_serial_apply(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_bags_equal_serial_apply(seed: int, tmp_path: Path) -> None:
+    # Scenario 159: rows without a key are found by their values.
     rand = random.Random(seed)
     log = LogWriter(tmp_path / "log")
     rows: list[list[Any]] = [[rand.randint(1, 2), rand.choice("pq")] for _ in range(4)]

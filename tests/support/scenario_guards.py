@@ -7,23 +7,14 @@ takes them out one at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .guard import Guard
+from .log_scenario_guards import LOG_GUARDS
 
 _XA, _ORDER, _RETRY = "apply/xa_parts.py", "apply/commit_order.py", "runtime/retry.py"
 _LANDING, _PIPELINE = "apply/landing.py", "apply/pipeline.py"
 _WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/low_water_mark.py"
 _RECOVERY, _WRITER, _HISTORY = "receiver/recovery.py", "receiver/writer.py", "control/history.py"
 _BRANCHES = "schedule/branches.py"
-
-
-@dataclass(frozen=True)
-class Guard:
-    """``line`` stands once in ``module`` (below the package); ``mutant`` takes its place."""
-
-    steps: str
-    module: str
-    line: str
-    mutant: str
 
 
 GUARDS: dict[int, Guard] = {
@@ -174,5 +165,53 @@ GUARDS |= {
     for number in range(78, 82)
 }
 
-NOT_YET = frozenset({12, 13, 27, 45, 46, 16, 29, 33, 34, 42, 48, 54, 58, 60, 61, 88, 89})
-"""answered by tests that have no line to name here yet"""
+GUARDS |= LOG_GUARDS
+
+_HAS = Guard("", "apply/stager.py", "mask = records[\"end\"] <= table.position",
+             "mask = records[\"end\"] < 0")  # fmt: skip
+
+
+def _after_a_crash(steps: str) -> Guard:
+    """Held by the line that tells what a table has already."""
+    return Guard(steps, _HAS.module, _HAS.line, _HAS.mutant)
+
+
+GUARDS |= {
+    12: Guard("UNTIL a position, SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, with several workers",
+              "schedule/until.py", "if int(np.count_nonzero(wanted)) < missing.count():",
+              "if False:"),
+    13: Guard("workers write their rows of slave_worker_info at one moment",
+              "control/control.py",
+              "with self._lock:\n            self._append([*self._held_back, (row, detail)])",
+              "self._append([*self._held_back, (row, detail)])"),
+    16: Guard("several binary logs are put in place of the relay logs, and applied",
+              "relay/log.py", "files.sort(key=lambda f: (f.number, f.name))",
+              "files.sort(key=lambda f: -f.number)"),
+    27: _after_a_crash("dies at each stage of the commit order: nothing is lost or applied twice"),
+    29: Guard("a client commits beside the applier: both are there, and known",
+              "write/table_commits.py", "if wrong := self._foreign(table, number, actions):",
+              "if wrong := None:"),
+    33: _like(18, "reads each worker's stage while one waits for another"),
+    34: _like(23, "account, ALTER, partition and other statements between transactions, in order"),
+    42: Guard("a transaction with ROWS_QUERY events is retried, and they are freed once",
+              _RETRY, "if not temporary(error):", "if True:"),
+    45: _after_a_crash("dies before and behind the commit, of rows and of DDL: once, in the end"),
+    46: _after_a_crash("a grid of what is assigned, processed, checkpointed; dies; restarts"),
+    48: _like(39, "two channels, one dies with gaps: each recovers by itself"),
+    54: Guard("GTID_ONLY: positions in the repositories are old, GTIDs say where it goes on",
+              "apply/checkpoint.py", "if places[0] is not None and places[0].position > high:",
+              "if False:"),
+    58: Guard("a transaction's parts lie in two relay logs, stops and starts between",
+              "relay/file_transactions.py",
+              "if index.before is not None and not len(index.records):", "if False:"),
+    60: Guard("the server dies behind CHANGE SOURCE: the receiver goes on from the applier's place",
+              "relay/source_place.py", "return self._order >= other._order",
+              "return self._order > other._order"),
+    61: Guard("the source dies at each point of its commit: its log's bad tail is trimmed",
+              "relay/index.py", "if missing := head.previous_gtids.subtract(executed):",
+              "if missing := GtidSet():"),
+    88: Guard("XIDs with NUL bytes are logged and applied",
+              "binlog/events/xid.py", "*(bytes.fromhex(match[i].decode()) for i in (1, 2))",
+              "*(bytes.fromhex(match[i].decode()).rstrip(b\"\\0\") for i in (1, 2))"),
+    89: _like(72, "XA ROLLBACK of a branch without rows"),
+}  # fmt: skip

@@ -2,10 +2,13 @@
 
 Number -> (MySQL 9.7's test below mysql-test, answers). An answer is a test's id, of a test that
 states what MySQL's asserts, or, for what has no meaning here, the reason as a sentence. Commit
-order, positions and retries are 1-64, XA 65-91; ``unit/house/test_scenarios.py`` checks this table.
+order, positions and retries are 1-64, XA 65-91, the others in ``log_scenarios.py``;
+``unit/house/test_scenarios.py`` checks this table.
 """
 
 from __future__ import annotations
+
+from .log_scenarios import LOG_SCENARIOS
 
 _APPLIER, _RESTART = "applier/test_order.py", "applier/test_restarts.py"
 _POSITIONS, _SLOTS = "applier/test_source_positions.py", "applier/test_slots.py"
@@ -120,6 +123,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     28: ("rpl_mts_replica_preserve_commit_order_with_binlog", (_NO_BINLOG,)),
     29: ("rpl_mta_commit_order_gtid_update_nobinlog", (
         "spark/test_foreign.py::test_insert_between_plan_and_commit",
+        "applier/test_others.py::test_delete_right_behind_our_commit",
     )),
     30: ("rpl_mts_replica_preserve_commit_order_xa_prepare", (
         f"{_ENGINES}/test_xa_histories.py::test_rows_count_where_xa_commit_stands",
@@ -211,6 +215,8 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     54: ("rpl_gtid_only_relay_log_recovery", (
         f"{_HISTORY}::test_checkpoint_is_only_a_hint",
+        "unit/apply/test_stream_places.py"
+        "::test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop",
     )),
     55: ("rpl_trx_boundary_parser_relay_log_recovery", (
         f"{_PARTS}::test_a_connection_that_ends_inside_a_transaction",
@@ -321,3 +327,4 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_XA_ERRORS}::test_one_xid_twice",
     )),
 }  # fmt: skip
+SCENARIOS |= LOG_SCENARIOS

@@ -46,6 +46,7 @@ def test_contains_and_operations() -> None:
 
 
 def test_previous_gtids_bytes() -> None:
+    # Scenario 113: with and without tags.
     plain = GtidSet.parse(f"{A}:1-3:5")
     assert plain.encode()[:8] == (1).to_bytes(8, "little")
     assert plain.encode()[24:] == b"".join(n.to_bytes(8, "little") for n in (2, 1, 4, 5, 6))

@@ -330,7 +330,8 @@ def _parse_tagged(body: bytes) -> Gtid:
         elif field <= last_required:
             raise LogError(
                 "Unrecognized event format. The event appears to originate from a future server"
-                " version"
+                " version",
+                hint="a newer version of spark_repl may know it",
             )
         else:
             break

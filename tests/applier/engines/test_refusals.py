@@ -124,6 +124,7 @@ def test_harmless_statements_pass(engine, log, target):
 
 
 def test_changed_definition_without_statement(engine, log, target):
+    # Scenarios 155, 157: rows of another shape than the table's stop.
     log.transaction(insert(A, (1, "a")))
     wider = Table("a", (("id", "int"), ("v", "varchar(40)"), ("w", "int")))
     log.transaction(insert(wider, (2, "a", 7)))

@@ -17,6 +17,7 @@ BAG = Table("bag", (("a", "int"), ("b", "varchar(20)")), key=())
 
 @pytest.mark.parametrize("bound", [100, pytest.param(1, marks=pytest.mark.soak)])
 def test_columns_come_from_where_they_are(each_engine, log, target, bound):
+    # Scenario 158: MINIMAL images, their columns from the row that is there.
     log.ddl(ABC.create)
     log.transaction(insert(ABC, (1, 1, "x", 1), (2, 2, "y", 2), (3, 3, "z", 3)))
     run(each_engine, log.folder, target)
@@ -45,6 +46,7 @@ def test_keys_that_change_places(each_engine, log, target):
 
 
 def test_bag_rows_are_made_whole(each_engine, log, target):
+    # Scenario 158: NOBLOB and MINIMAL images of a table without key.
     log.ddl(BAG.create)
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (2, "y")), insert(BAG, {0: 2}))
     log.transaction(update(BAG, ({0: 1, 1: "x"}, {1: "z"})))

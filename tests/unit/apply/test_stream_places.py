@@ -155,7 +155,7 @@ def checkpoint_of(folder: Path, *, planned: Any, done: Any) -> Path:
 def test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop(
     relay: Path, tmp_path: Path
 ) -> None:
-    """For the applier it is only a hint: the tables say where it goes on."""
+    """Scenario 54: for the applier it is only a hint: the tables say where it goes on."""
     log = open_log(str(relay))
     index = build_index(log, str(tmp_path / "index"))
     middle, end = in_the_middle(relay), index.end

@@ -67,6 +67,7 @@ def test_extra_row_info_is_passed_over(extra: bytes) -> None:
 
 
 def test_an_incident_has_mysqls_number() -> None:
+    # Scenario 127: 13119.
     with pytest.raises(DecodeError) as caught:
         walk_events(event(26, b"\1\0\0"))
     assert caught.value.number == 13119
@@ -89,9 +90,14 @@ def test_an_incident_has_mysqls_number() -> None:
         ((event(16, b"12345678")[:-1],), "reaches beyond the transaction's end"),
         ((event(19, small_table()[:14]), rows(30, ROW)), "is cut"),
         ((event(19, small_table()[:21]), rows(30, ROW)), "binlog_row_metadata=FULL"),
+        (
+            (event(19, small_table().replace(b"\x03\x0f", b"\x03\x14")), rows(30, ROW)),
+            "the wire type 20",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(events: tuple[bytes, ...], words: str) -> None:
+    # Scenario 150: a multi-valued index's array is named, where an old server logs it.
     with pytest.raises(DecodeError) as caught:
         walk_events(*events)
     assert words in f"{caught.value} {caught.value.hint}"
@@ -99,6 +105,7 @@ def test_what_is_wrong_is_said(events: tuple[bytes, ...], words: str) -> None:
 
 
 def test_ignorable_and_empty_statement_events_pass() -> None:
+    # Scenario 160: an unknown event with the ignorable flag.
     assert walk_events(event(77, b"", 0x80), rows(30, b"", table=0xFFFFFF)) == []
 
 
@@ -150,6 +157,7 @@ def test_random_damage_without_checksums() -> None:
 
 
 def test_cut_table_maps() -> None:
+    # Scenario 143: optional metadata cut anywhere.
     whole = small_table()
     assert parse_table_map(whole).primary_key == (0,)
     for size in range(len(whole)):

@@ -49,6 +49,7 @@ def number_text(rows: list[list[str | None]], definition: TableDefinition) -> li
 
 @pytest.mark.parametrize("name", sorted(set(EXPECTED) - {"types.zero_dates", "types.compressed"}))
 def test_values_are_the_servers(name: str, tables: dict[str, RowImages]) -> None:
+    # Scenarios 144, 146, 147, 148, 151, 152, 153, 154: the server's own values.
     images = tables[name]
     batch = images.decode(survivors(images))
     batch.validate(full=True)
@@ -88,6 +89,7 @@ def test_columns_are_located_in_strips(
 
 
 def test_definitions_round_trip(tables: dict[str, RowImages]) -> None:
+    # Scenarios 143, 148, 150: key, visibility; a hidden index's column is not in the log.
     for images in tables.values():
         definition = images.definition
         assert TableDefinition.from_json(definition.to_json()) == definition
@@ -116,6 +118,7 @@ def test_decode_of_some_entries_in_any_order(tables: dict[str, RowImages]) -> No
 
 
 def test_compressed_transaction() -> None:
+    # Scenario 123: the rows in a payload are the server's.
     (events,) = payloads((FOLDER / "binlog.000001").read_bytes())
     span = np.array([0]), np.array([len(events)]), np.array([0])
     (images,) = walk(np.frombuffer(events, np.uint8), *span, False)

@@ -28,6 +28,7 @@ def gtid_body(*, gno: int = 7, until: int = 999) -> bytes:
 
 
 def test_tagged_gtid_of_a_real_server() -> None:
+    # Scenario 113: a server's own bytes.
     gtid = ev.parse_gtid(ev.EventType.GTID_TAGGED, TAGGED)
     assert (gtid.tag, gtid.gno, gtid.last_committed, gtid.sequence_number) == ("mytag", 3, 0, 1)
 

@@ -20,6 +20,7 @@ def texts(*documents: bytes | None, around: bytes = b"") -> list[str | None]:
 
 
 def test_every_recorded_document_is_printed_as_the_server_did() -> None:
+    # Scenarios 133, 142: each kind of value.
     documents = [None if binary is None else bytes.fromhex(binary) for binary, _ in RECORDED]
     assert len(documents) > 150
     for got, (binary, text) in zip(texts(*documents), RECORDED, strict=True):
@@ -27,6 +28,7 @@ def test_every_recorded_document_is_printed_as_the_server_did() -> None:
 
 
 def test_no_documents_an_empty_one_and_null() -> None:
+    # Scenario 142: an empty value is JSON's null.
     assert texts() == []
     assert texts(b"", None, b"\x04\x00", None) == ["null", None, "null", None]
 
@@ -50,6 +52,7 @@ def test_doubles_alone_and_side_by_side(value: float, text: str) -> None:
 
 
 def test_a_document_above_64_kib_has_wide_offsets() -> None:
+    # Scenario 142: large arrays.
     strings = [b"\x0c" + b"\xf0\x2e" + b"x" * 6000 for _ in range(20)]
     header = 8 + 5 * len(strings)
     entries, values = b"", b""

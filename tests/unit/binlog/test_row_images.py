@@ -39,7 +39,8 @@ def tables() -> dict[str, PartialImages]:
 def test_column_by_column_the_rows_are_the_servers(
     name: str, tables: dict[str, PartialImages]
 ) -> None:
-    """A plain replay: what an image holds is laid over the row that the change met."""
+    """Scenarios 134, 136, 147, 158: a plain replay: what an image holds is laid over the row that
+    the change met."""
     images = tables[name]
     entries = np.arange(len(images.flags))
     batch = images.decode(entries)
@@ -70,6 +71,7 @@ _WIDE = {1: "7", 2: "d'd", 5: "1.500", 6: "x", 9: "05", 10: "2020-01-02 03:04:00
 
 
 def test_diffs_are_used(tables: dict[str, PartialImages]) -> None:
+    # Scenarios 132, 141: the log has PARTIAL_UPDATE_ROWS events.
     _, diffs = tables["images.wide"].held(np.arange(len(tables["images.wide"].flags)))
     assert diffs.null_count < len(diffs)
     definition = tables["images.wide"].definition
@@ -131,6 +133,7 @@ INT7, TEXT = b"\x05\x07\x00", b"\x0c\x02\xc3\xa9"
     ],
 )
 def test_json_diffs(document: str, data: bytes, want: str) -> None:
+    # Scenarios 132, 133: each operation, and several in order.
     assert apply_diffs([document], [data], "j", "t.t") == [want]
 
 
@@ -157,6 +160,7 @@ def test_json_diffs(document: str, data: bytes, want: str) -> None:
     ],
 )
 def test_diffs_that_do_not_fit(document: str | None, data: bytes, number: int) -> None:
+    # Scenario 135: 3648 and 3649.
     with pytest.raises(DecodeError) as caught:
         apply_diffs(['{"a": 1}', document], [diff(0, "$.a", INT7), data], "j", "d.t")
     assert (caught.value.number, caught.value.row) == (number, 1)

@@ -86,6 +86,7 @@ def test_a_source_that_is_not_there(file: Path, capsys: Any) -> None:
 
 
 def test_each_value_and_where_it_is_from(file: Path, capsys: Any, monkeypatch: Any) -> None:
+    # Scenario 170: what the applier is set to.
     file.write_text(
         'channel = "eu"\n[source]\nhost = "db.example.com"\npassword_env = "PLANTED"\n'
         '[apply]\nworkers = 3\nwriter = "merge"\n'

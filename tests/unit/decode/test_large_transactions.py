@@ -45,6 +45,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("size", [1, 400, 5000])
 def test_windows_make_no_difference(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Scenario 126: a payload of any size, in pieces.
     want = changes(FIXTURES / name, zero_dates="null")
     monkeypatch.setattr(spans, "_SLICE_BYTES", size)
     got = changes(FIXTURES / name, zero_dates="null")
@@ -196,6 +197,7 @@ def test_memory_does_not_follow_the_transaction(
 
 
 def test_compressed_and_plain_keep_their_order(tmp_path: Path) -> None:
+    # Scenario 128: plain ones stand beside compressed ones.
     log = LogWriter(tmp_path / "log")
     for i in range(6):
         log.transaction(insert(A, (i, "x")), compressed=bool(i % 2))

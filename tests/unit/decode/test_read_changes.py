@@ -73,6 +73,7 @@ def test_json_diffs_without_their_document() -> None:
 
 
 def test_minimal_metadata_gives_what_full_metadata_gives() -> None:
+    # Scenario 143: MINIMAL and FULL.
     full, minimal = FIXTURES / "all_types", FIXTURES / "minimal_metadata"
     pairs = zip(
         read_changes(str(full), zero_dates="null"),
@@ -96,6 +97,7 @@ def test_minimal_metadata_gives_what_full_metadata_gives() -> None:
     ],
 )
 def test_without_names_there_is_no_guess(statements: list[str], words: str) -> None:
+    # Scenarios 155, 156: a type or length that is not the table's is no row of it.
     from spark_repl.binlog.events.event import Query
     from spark_repl.binlog.rows.walk import walk
     from spark_repl.ddl.schema_history import SchemaHistory
@@ -121,6 +123,7 @@ def test_xa_rows_come_where_they_are_committed() -> None:
 
 
 def test_statements_stop(tmp_path: Path) -> None:
+    # Scenario 130: rows alone are applied.
     with pytest.raises(StatementError) as caught:
         rows(FIXTURES / "logs" / "kinds")
     assert caught.value.gtid and caught.value.position and caught.value.file
@@ -219,6 +222,7 @@ def test_it_needs_no_spark() -> None:
 
 
 def test_statements_that_the_server_logged(tmp_path: Path) -> None:
+    # Scenario 160: ROWS_QUERY events, which may be passed over.
     log = LogWriter(tmp_path / "log")
     log.ddl(T.create)
     log.transaction(

@@ -37,6 +37,7 @@ def receiver(gnos="1-5", state="ON", heartbeat=0.0):
 
 
 def test_the_applier_is_behind_what_was_received():
+    # Scenario 117: no lag where all is applied, whatever comes.
     seen = {"log": {"transactions": 9, "oldest": NOW - 7, "newest": NOW - 1, "seen": NOW}}
     assert applier_lag(seen, cut(), receiver(), running=True) == Lag(0, 0.0)
     assert applier_lag(seen, cut(), receiver("1-8"), running=True) == Lag(3, 7.0)

@@ -65,6 +65,7 @@ def test_requests() -> None:
     ],
 )  # fmt: skip
 def test_refusals(text: str, kind: type[SourceError], hint: str) -> None:
+    # Scenarios 108, 109: what the source says, with the remedy.
     found = dump.refusal(_FATAL + text.encode())
     assert type(found) is kind and found.number == 1236
     assert text in found.message and hint in str(found.hint)
@@ -79,6 +80,7 @@ def test_what_may_pass_is_tried_again() -> None:
 
 
 def test_heartbeats() -> None:
+    # Scenario 96: versions 1 and 2.
     found = dump.parse_heartbeat(heartbeat("binlog.000007", 4711))
     assert (found.file, found.position) == ("binlog.000007", 4711)
     body = b"\x01\x0dbinlog.000007\x02\x09\xfe" + struct.pack("<Q", 5 << 32) + b"\0"
@@ -145,6 +147,7 @@ def test_addresses() -> None:
 
 
 def test_identity() -> None:
+    # Scenario 101: the same server id under another UUID is named.
     rows = [{"Server_Id": 7, "Replica_UUID": "x", "Host": "h"}]
     check_identity(rows, 7, "x")
     check_identity(rows, 8, "y")
@@ -153,6 +156,7 @@ def test_identity() -> None:
 
 
 def test_gtids() -> None:
+    # Scenarios 108, 109, 110: what the source has purged, and what it lacks of its own.
     from spark_repl.source.connection import Server
 
     other = "99999999-2222-3333-4444-555555555555"
@@ -195,6 +199,7 @@ def test_a_receiver_that_starts_waits_for_a_purge(tmp_path: Path) -> None:
 
 
 def test_purge(tmp_path: Path) -> None:
+    # Scenarios 104, 107: up to a file, never the one that is written; a start counts all the same.
     log = LogWriter(tmp_path / "source")
     log.ddl(Table("a").create)
     for i in range(60):

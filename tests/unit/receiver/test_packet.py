@@ -47,8 +47,11 @@ class Sink:
         self.positions += batch.positions.tolist()
 
 
-def feed(stream: bytes, cuts: list[int], **options: bool) -> Sink:
-    splitter, sink, at = PacketSplitter(**options), Sink(), 0
+def feed(
+    stream: bytes, cuts: list[int], *, sizes: list[int] | None = None, semi_sync: bool = False
+) -> Sink:
+    """``sizes``: of the splitter's output, after each part."""
+    splitter, sink, at = PacketSplitter(semi_sync=semi_sync), Sink(), 0
     for cut in [*sorted(cuts), len(stream)]:
         while at < cut:
             space = splitter.space()
@@ -57,6 +60,8 @@ def feed(stream: bytes, cuts: list[int], **options: bool) -> Sink:
             at += n
             splitter.received(n)
             sink.take(splitter)
+            if sizes is not None:
+                sizes.append(len(splitter._out))
     return sink
 
 
@@ -96,7 +101,8 @@ def test_byte_by_byte(events: list[bytes]) -> None:
 
 @pytest.mark.parametrize("extra", [-2, -1, 0, 1, 5000])
 def test_events_around_the_packet_limit(events: list[bytes], extra: int) -> None:
-    """A row event (streamed) and a statement (held whole) of 16 MB and around."""
+    """Scenario 100: a row event (streamed) and a statement (held whole) of 16 MB and around; what
+    they took is given back."""
     big = []
     for event in events:
         if event[4] in (EventType.WRITE_ROWS,) and not big:
@@ -108,7 +114,9 @@ def test_events_around_the_packet_limit(events: list[bytes], extra: int) -> None
     big[-1] = _grown(big[-1], PACKET_MAX - 1 + extra)
     stream = packets(big)
     rng = random.Random(extra)
-    check(feed(stream, [rng.randrange(len(stream)) for _ in range(40)]), big)
+    sizes = list[int]()
+    check(feed(stream, [rng.randrange(len(stream)) for _ in range(40)], sizes=sizes), big)
+    assert max(sizes) > PACKET_MAX > sizes[-1]
 
 
 def _grown(event: bytes, size: int) -> bytes:
@@ -118,7 +126,8 @@ def _grown(event: bytes, size: int) -> bytes:
 
 
 def test_each_flipped_byte_is_found(events: list[bytes]) -> None:
-    """In events, not in packet headers: there a flip is a broken connection, or EOF."""
+    """Scenario 161: in events, not in packet headers: there a flip is a broken connection, or
+    EOF."""
     small = events[:8]
     stream = packets(small)
     want = b"".join(small[2:])

@@ -73,6 +73,7 @@ def listed(folder: Path) -> tuple[int, ...]:
 
 
 def test_more_files_of_the_source_than_were_expected(source: list[Path], tmp_path: Path) -> None:
+    # Scenario 115: many rotations, with starts between.
     folder = tmp_path / "relay"
     assert len(source) > 16, "of which each has two events of its own"
     half = len(source) // 2
@@ -101,7 +102,8 @@ def test_a_log_is_published_as_soon_as_it_begins(source: list[Path], tmp_path: P
 
 
 def test_a_stop_leaves_no_trace(source: list[Path], tmp_path: Path) -> None:
-    """The source begins each connection with what the log has last: its file and format."""
+    """Scenario 117: the source begins each connection with what the log has last: its file and
+    format."""
     folder = tmp_path / "relay"
     sizes = set()
     for _ in range(3):
@@ -259,7 +261,7 @@ def test_an_event_that_says_no_place_hides_none() -> None:
 
 
 def test_a_log_without_checksums(tmp_path: Path) -> None:
-    """Damage that shows is an error; the rest nobody can see."""
+    """Scenario 161: damage that shows is an error; the rest nobody can see."""
     files = sorted((Path(__file__).parents[2] / "fixtures/logs/no_checksum").glob("binlog.0*"))
     folder = tmp_path / "relay"
     with opened(folder) as relay:
@@ -309,6 +311,7 @@ def test_a_disk_that_takes_little_at_a_time(
 def test_a_full_disk_is_named(
     source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Scenario 116: an event that can't be written is an error with its file.
     def full(fd: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

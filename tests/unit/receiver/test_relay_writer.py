@@ -79,6 +79,7 @@ def check(folder: Path, source: list[Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1 << 30, 5000, 4096])
 @pytest.mark.parametrize("step", [1 << 20, 97])
 def test_receives_and_rotates(source: list[Path], tmp_path: Path, size: int, step: int) -> None:
+    # Scenario 115: many rotations.
     # Scenario 58: rotation never splits a transaction.
     folder = tmp_path / "relay"
     with opened(folder, size) as relay:
@@ -183,7 +184,8 @@ def test_end_is_published_behind_the_disk(
 
 
 def test_event_between_end_and_rotation_is_not_lost(source: list[Path], tmp_path: Path) -> None:
-    """WL#5721's race: the reader has read the end; then an event is written, and the rotation."""
+    """Scenario 92: WL#5721's race: the reader has read the end; then an event is written, and the
+    rotation."""
     folder = tmp_path / "relay"
     with opened(folder) as relay:
         intake, stream = Intake(relay), packets(list(dump(source[:1], GtidSet())))
@@ -203,8 +205,8 @@ def test_event_between_end_and_rotation_is_not_lost(source: list[Path], tmp_path
 def test_rotation_between_end_and_list(
     source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader has taken the end; the rest of the file and two rotations come before it looks at
-    the list of files."""
+    """Scenario 92: the reader has taken the end; the rest of the file and two rotations come before
+    it looks at the list of files."""
     folder = tmp_path / "relay"
     with opened(folder) as relay:
         stream = packets(list(dump(source[:1], GtidSet())))
@@ -272,6 +274,7 @@ def test_without_the_published_end_a_cut_log_goes_on(source: list[Path], tmp_pat
 
 @_EACH
 def test_every_flipped_byte_is_found(source: list[Path], tmp_path: Path, step: int) -> None:
+    # Scenario 161: in the relay log.
     folder = tmp_path / "relay"
     with opened(folder) as relay:
         receive(relay, source)
@@ -320,6 +323,7 @@ def _steps(monkeypatch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
 def test_killed_at_every_step(
     source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Scenario 105: of writing and rotation.
     folder, at, done = tmp_path / "relay", 0, False
     while not done:
         at += 1

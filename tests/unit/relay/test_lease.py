@@ -58,6 +58,7 @@ def holder(relay: Path) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
 def test_a_purge_spares_what_others_read_and_a_dead_one_holds_nothing(
     relay: Path, holder: Callable[[int], subprocess.Popen[str]]
 ) -> None:
+    # Scenario 104: 1867, with names.
     last = numbers(relay)[-1]
     first, second = holder(2), holder(4)
     purged = purge(relay, last)
@@ -106,6 +107,7 @@ def test_a_stream_that_holds_nothing(relay: Path, tmp_path: Path) -> None:
 
 
 def test_a_dump_holds_the_file_that_it_is_in(relay: Path) -> None:
+    # Scenario 103: a purge leaves what is dumped.
     last = numbers(relay)[-1]
     lines = dump(open_log(str(relay)))
     assert next(lines).file == "relay.000001"

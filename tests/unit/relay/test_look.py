@@ -45,7 +45,7 @@ class Steps:
 
 @pytest.mark.parametrize("warm", [True, False], ids=["with an index", "from nothing"])
 def test_purge_at_each_step_of_a_look(relay: Path, tmp_path: Path, warm: bool) -> None:
-    """A file that goes between the look at the list and the file is no error."""
+    """Scenario 103: a file that goes between the look at the list and the file is no error."""
     whole, kept = tmp_path / "whole", tmp_path / "kept"
     shutil.copytree(relay, whole)
     reader_of(whole, kept)._index()

@@ -36,6 +36,7 @@ def copy(name: str, to: Path) -> Path:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_logs(name: str, tmp_path: Path) -> None:
+    # Scenario 131: commit times stay the GTID event's, with a payload too.
     expected = json.loads((LOGS / name / "expected.json").read_text())
     index = index_of(LOGS / name, tmp_path)
     records = index.records
@@ -46,11 +47,13 @@ def test_recorded_logs(name: str, tmp_path: Path) -> None:
     assert (records["uncompressed"] >= records["length"]).all()
     assert (np.diff(records["position"]) > 0).all()
     assert (records["commit_time"] > 1_700_000_000_000_000).all()
+    assert (records["commit_time"] % 1_000_000).any(), "of the GTID event, and not of the header"
     again = index_of(LOGS / name, tmp_path)
     assert (again.records == records).all() and again.end == index.end
 
 
 def test_flags_and_stamps(tmp_path: Path) -> None:
+    # Scenario 123: compressed ones are known as such.
     compressed = index_of(LOGS / "compressed", tmp_path / "a").records
     packed = compressed["flags"] & Flag.COMPRESSED > 0
     assert packed.sum() == 5
@@ -127,6 +130,7 @@ def test_grows_with_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CUT)
 def test_every_cut_gives_a_prefix(name: str) -> None:
+    # Scenario 124: a payload that is cut is no transaction.
     for path in sorted((LOGS / name).glob("*.0*")):
         buf = np.fromfile(path, np.uint8)
         log = open_log(str(path))
@@ -260,6 +264,7 @@ def test_what_a_receiver_has_published_is_whole(tmp_path: Path) -> None:
 
 
 def test_unknown_events(tmp_path: Path) -> None:
+    # Scenario 160: with and without the ignorable flag.
     folder = copy("rotate", tmp_path)
     at = first_event(open_log(str(folder)), 3)
     damage(folder, "binlog.000003", at + 4, b"\x63")

@@ -160,7 +160,7 @@ def test_another_file_of_the_same_name_is_refused(log, tmp_path, again):
 
 
 def test_stopped_between_a_rotate_and_the_next_file(log, tmp_path):
-    """What described the file before says nothing about the next one."""
+    """Scenario 114: what described the file before says nothing about the next one."""
     log.anonymous = False
     for _ in range(2):
         log.transaction(insert(A, (9, "x")))

@@ -68,6 +68,7 @@ def test_woken_by_a_publication_and_not_by_a_look(
 
 
 def test_what_is_published_between_two_waits_is_not_missed(tmp_path: Path) -> None:
+    # Scenario 93: a signal that nobody waited for.
     publish(tmp_path, 1)
     with EndWatch(tmp_path) as watch:
         assert watch.wait(0)

@@ -1,0 +1,168 @@
+"""A receiver on one connection that is there in a test alone: what it reads is given, what it says
+is noted."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.errors import SourceLostError
+from spark_repl.receiver.intake import Intake
+from spark_repl.receiver.purge import purge
+from spark_repl.receiver.receiver import Receiver
+from spark_repl.relay.published import read_end
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.dump_stream import dump, heartbeat, packets
+
+A, XID = Table("a"), 16
+WIDE = Table("wide", (("id", "int"), ("v", "varchar(1000)")))
+
+
+class Wire:
+    """Gives ``reads``, one at a time, None: nothing in time, b"": nothing any more; ``sent``:
+    (place, what was published then)."""
+
+    def __init__(self, folder: Path, reads: Sequence[bytes | None], slow_s: float = 0.0) -> None:
+        self.folder, self.reads, self.slow_s = folder, list(reads), slow_s
+        self.sent = list[tuple[str, int, int]]()
+
+    def read_into(self, space: memoryview, timeout_s: float) -> int:
+        time.sleep(self.slow_s)
+        if self.reads[0] is None:
+            self.reads.pop(0)
+            return 0
+        if not self.reads[0]:
+            return 0
+        count = min(len(space), len(self.reads[0]))
+        space[:count] = self.reads[0][:count]
+        self.reads[0] = self.reads[0][count:]
+        if not self.reads[0]:
+            self.reads.pop(0)
+        return count
+
+    def has_more(self) -> bool:
+        return bool(self.reads)
+
+    def send(self, payload: bytes) -> None:
+        (position,) = struct.unpack_from("<Q", payload, 1)
+        end = read_end(self.folder)
+        assert payload[:1] == b"\xef" and end is not None
+        self.sent.append((payload[9:].decode(), position, end.transactions))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    made = LogWriter(tmp_path / "source")
+    made.ddl(A.create)
+    for key in range(12):
+        made.transaction(insert(A, (key, "x" * 9 * key)), compressed=key % 3 == 1)
+    return made
+
+
+def follow(
+    wire: Wire,
+    *,
+    semi_sync: bool = False,
+    net_timeout_s: float = 60,
+    relay: Mapping[str, int] = {},
+    keep_on: Callable[[], bool] | None = None,
+) -> Receiver:
+    """To the end of what the wire gives."""
+    config = Config.from_mapping({"relay": {"path": str(wire.folder), **relay}})
+    source = replace(config.source, semi_sync=semi_sync, net_timeout_s=net_timeout_s)  # type: ignore[arg-type]
+    config = replace(config, source=source)
+    receiver = Receiver(config, keep_on=keep_on or (lambda: bool(wire.reads)))
+    with receiver.writer:
+        receiver._receive(wire, Intake(receiver.writer, semi_sync=semi_sync))  # type: ignore[arg-type]
+    return receiver
+
+
+def waiting(events: Sequence[bytes]) -> bytes:
+    """Of a semi-synchronous source: it waits for each transaction's end, and counts anew."""
+    out = bytearray()
+    for one in events:
+        asks = one[4] in (XID, 40) or (one[4] == 2 and b"CREATE" in one)
+        payload = b"\0\xef" + bytes([asks]) + one
+        out += len(payload).to_bytes(3, "little") + b"\1" + payload
+    return bytes(out)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_transaction_that_the_source_waits_for_is_acknowledged(
+    log: LogWriter, tmp_path: Path, seed: int
+) -> None:
+    """Scenario 119: behind its publication, and wherever a read ends: the source would wait for its
+    timeout, and then do without."""
+    stream, rng = waiting(list(dump([log.path]))), random.Random(seed)
+    cuts = sorted(rng.sample(range(1, len(stream)), 60))
+    reads = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    wire = Wire(tmp_path / "relay", reads)
+    follow(wire, semi_sync=True)
+    places = {end: number + 1 for number, (_, _, end) in enumerate(log.spans)}
+    told = [(places[position], published) for _, position, published in wire.sent]
+    assert all(file == log.path.name for file, _, _ in wire.sent)
+    assert all(number <= published for number, published in told), "on disk, then told"
+    assert [number for number, _ in told] == sorted({number for number, _ in told})
+    assert told[-1][0] == len(log.spans)
+
+
+def test_a_transaction_is_acknowledged_once_it_is_whole(log: LogWriter, tmp_path: Path) -> None:
+    """Scenario 119: a read ends inside of the event that the source waits for, behind one that it
+    waits for, too."""
+    stream = waiting(list(dump([log.path])))
+    for inside in (4, 9, 30):
+        wire = Wire(tmp_path / f"relay{inside}", [stream[:-inside], stream[-inside:]])
+        follow(wire, semi_sync=True)
+        assert wire.sent[-1][1] == log.spans[-1][2]
+
+
+@pytest.mark.parametrize("space", [0, 9000])
+def test_what_is_published_already_is_acknowledged(tmp_path: Path, space: int) -> None:
+    """Scenario 119: a client commits and waits, so nothing comes behind: its transaction fills the
+    file, and the rotation publishes it, or the whole log, which somebody has to purge first."""
+    log = LogWriter(tmp_path / "source")
+    for key in range(24):
+        log.transaction(insert(WIDE, (key, "x" * 900)))
+    folder, reads, part = tmp_path / "relay", list[bytes | None](), list[bytes]()
+    for one in dump([log.path]):
+        part.append(one)
+        if one[4] == XID:
+            reads += [waiting(part), None]
+            part = []
+    wire, looks = Wire(folder, reads), itertools.count()
+
+    def go_on() -> bool:
+        given = (len(reads) - len(wire.reads) + 1) // 2
+        if read_end(folder) and len(wire.sent) == given:
+            purge(folder, 1 << 30)
+        assert next(looks) < 200, "the source waits for an answer, and we for a purge"
+        return bool(wire.reads)
+
+    relay = {"segment_size_bytes": 4096, "space_limit_bytes": space}
+    receiver = follow(wire, semi_sync=True, relay=relay, keep_on=go_on)
+    assert [position for _, position, _ in wire.sent] == [end for _, _, end in log.spans]
+    assert receiver.writer.number > 4
+
+
+def test_silence_is_a_lost_connection(log: LogWriter, tmp_path: Path) -> None:
+    """Scenario 95: neither event nor heartbeat for net_timeout_s; heartbeats are enough."""
+    events = list(dump([log.path]))
+    beat = heartbeat(log.path.name, log.path.stat().st_size)
+    beats = list[bytes | None]()
+    for number in range(60):
+        beats += [packets([beat], sequence=len(events) + 1 + number), None]
+    wire = Wire(tmp_path / "relay", [packets(events), *beats], 0.002)
+    receiver = follow(wire, net_timeout_s=0.1)
+    assert receiver.writer.published_transactions == len(log.spans)
+    wire = Wire(tmp_path / "silent", [packets(events), b""], 0.002)
+    with pytest.raises(SourceLostError, match="no event and no heartbeat for") as caught:
+        follow(wire, net_timeout_s=0.1)
+    assert caught.value.number == 2013
