@@ -33,6 +33,7 @@ from .layout import Layout
 from .owner import Owner, who
 from .retention import needed
 from .row_schema import SCHEMA, rows_table, said
+from .row_times import RowTimes
 from .superseded import current
 from .tidying import checkpoint_if_due, tidy
 
@@ -59,7 +60,7 @@ class Control:
         self.path, self.channel, self._write_rows = path, channel, append
         self._options = storage.options(path)
         self.took_over = False  # from an owner that may be alive
-        self._fence = Fence()
+        self._fence, self._times = Fence(), RowTimes()
         self._handle: DeltaTable | None = None
         self._read = HeldRows()
         self._held_back: list[tuple[dict[str, Any], str]] = []  # rows with their details
@@ -165,6 +166,7 @@ class Control:
         self._take_channel(owner[1].channel if owner else "")
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.behind(owner[0] if owner else 0)
+        self._times.follow(self._held())
         self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel))))
         return self.epoch
 
@@ -230,7 +232,8 @@ class Control:
         checkpoint_if_due(self._handle)
 
     def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> dict[str, Any]:
-        row = {"kind": kind, "epoch": self.epoch, "at": datetime.now(UTC), "position": position}
+        at = self._times.of(kind, position, self._held)
+        row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
         return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
 
     def prune(

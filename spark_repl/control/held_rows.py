@@ -7,12 +7,15 @@ make Python's objects of them all takes ten times as long as to read them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import formats
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 Row = dict[str, Any]
 CUT = "cut"
@@ -55,6 +58,11 @@ class HeldRows:
             return [row for row in self.others if row["kind"] == kind]
         rows = [_plain(row, self.known) for row in self.cuts.to_pylist()]
         return sorted([*rows, *self.newer], key=_by_time)
+
+    @property
+    def newest(self) -> datetime | None:
+        """When the last row was written that is no cut; None: there is none."""
+        return self.others[-1]["at"] if self.others else None
 
     @property
     def cut_count(self) -> int:

@@ -62,8 +62,10 @@ def select_list(definition: TableDefinition) -> str:
 
 
 def key_to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
-    """The array of a key's column. Raises as ``to_arrow``, and DecodeError for a form that could be
-    another key's."""
+    """The array of a key's column. Raises as ``to_arrow``, and for a date that would be NULL as
+    others are; DecodeError for a form that could be another key's."""
+    if column.type in DATE_TYPES:
+        return to_arrow(column, values, "error")
     if not has_second_forms(column):
         return to_arrow(column, values, zero_dates)
     refuse_second_forms(column, values)

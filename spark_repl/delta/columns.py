@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import SchemaError
+from .large_columns import gathered, joined, stays_large, whole
 from .new_file import new_file
 from .partitions import Values, split
 from .statistics import statistics
@@ -144,8 +145,9 @@ class Columns:
         for name, i, kind, column in zip(
             self.physical, self.ids, self.types, rows.columns, strict=True
         ):
-            arrow = _physical(column.type, json.loads(kind))
-            arrays.append(with_type(one_chunk(column), arrow))
+            array = one_chunk(column)
+            arrow = _physical(array.type, json.loads(kind))
+            arrays.append(with_type(array, arrow))
             fields.append(pa.field(name, arrow, True, _field_id(i)))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -183,8 +185,9 @@ def _field_id(number: int | None) -> dict[str, str] | None:
 
 
 def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """``array`` as ``kind``, fields of a struct by their order, whatever their names."""
-    if array.type == kind:
+    """``array`` as ``kind``, or as its large type where it has to be; fields of a struct by their
+    order, whatever their names."""
+    if array.type == kind or stays_large(array, kind):
         return array
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), kind)
@@ -203,9 +206,7 @@ def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def one_chunk(column: Any) -> pa.Array:
     """A column's only chunk; several become one."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+    return whole(column) if isinstance(column, pa.ChunkedArray) else column
 
 
 def flat_parts(array: pa.Array) -> list[pa.Array]:
@@ -295,11 +296,11 @@ def read_rows(
     row_group = np.searchsorted(edges, rows, "right") - 1
     order = np.argsort(row_group, kind="stable")
     parts = [
-        file.read_row_group(int(number), columns=list(physical)).take(
+        gathered(file.read_row_group(int(number), columns=list(physical))).take(
             pa.array(rows[row_group == number] - edges[number])
         )
         for number in np.unique(row_group)
     ]
     back = pa.array(np.argsort(order, kind="stable"))
-    table = pa.concat_tables(parts).take(back).combine_chunks()
+    table = joined(parts).take(back)
     return [one_chunk(column) for column in _columns_of(table, physical, len(rows))]

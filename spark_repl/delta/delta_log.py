@@ -82,11 +82,11 @@ class DeltaLog(TableLog):
     def _at(self, folder: str, version: int | None) -> Any:
         """Delta's snapshot of a version; None: of the newest. Delta lists the log when it opens it:
         what it has found since we asked is not listed a second time, which takes the longer the
-        more commits are kept."""
-        asked_ms = int(time.time() * 1000)
+        more commits are kept. What it found before the clock was set back is none of that."""
+        asked_ms = _now_ms()
         log = self._log(folder)
         captured = log.getCapturedSnapshot()
-        if captured.updateTimestamp() > asked_ms:
+        if asked_ms < captured.updateTimestamp() <= _now_ms():
             java = captured.snapshot()
         else:
             java = log.update(False, self._none, self._none)
@@ -171,7 +171,7 @@ class DeltaLog(TableLog):
             segment.lastCommitFileModificationTimestamp(),
         )
         made = log.createSnapshot(shorter, self._none, self._none, java.checksumOpt())
-        return log.installSnapshot(made, int(time.time() * 1000))
+        return log.installSnapshot(made, _now_ms())
 
     def version(self, folder: str) -> int:
         return int(self._log(folder).update(False, self._none, self._none).version())
@@ -233,7 +233,7 @@ class DeltaLog(TableLog):
 
     def _commit(self, begun: _Begun, actions: list[Action], stamp: Stamp) -> int:
         app, position = stamp.app, stamp.position
-        txn = {"appId": app, "version": position, "lastUpdated": int(time.time() * 1000)}
+        txn = {"appId": app, "version": position, "lastUpdated": _now_ms()}
         calls = self._calls
         said = calls.option.apply(stamp.user_metadata)
         operation = calls.streaming_update(calls.update_mode, app, position, said)
@@ -275,9 +275,13 @@ def metadata_action(new: NewTable, identity: str) -> Action:
         "schemaString": new.schema_string,
         "partitionColumns": list(new.partition_columns),
         "configuration": new.configuration,
-        "createdTime": int(time.time() * 1000),
+        "createdTime": _now_ms(),
     }
     return {"metaData": metadata}
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _check_release(jvm: Any) -> None:

@@ -20,6 +20,9 @@ Digests = npt.NDArray[np.uint64]
 """uint64[2, rows]: digests of keys, digests of rows"""
 
 _INTS = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+_TEXTS = (
+    pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary,
+)  # fmt: skip
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -52,7 +55,7 @@ def _of(columns: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
 
 def _words(part: pa.Array) -> list[npt.NDArray[np.uint64]]:
     """The values as numbers of 64 bits, of which a long decimal has two."""
-    if pa.types.is_string(part.type) or pa.types.is_binary(part.type):
+    if any(test(part.type) for test in _TEXTS):
         return [hash_binary(part).view(np.uint64)]
     part = part.cast(pa.uint8()) if pa.types.is_boolean(part.type) else bits(part)
     width = part.type.bit_width

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import SchemaError, TargetError
+from .large_columns import gathered
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -79,7 +80,7 @@ def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Ta
         )
     order = np.argsort(code, kind="stable")
     edges = np.flatnonzero(np.diff(code[order], prepend=-1, append=-1))
-    ordered = rows if len(edges) == 2 else rows.take(pa.array(order))
+    ordered = rows if len(edges) == 2 else gathered(rows).take(pa.array(order))
     for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         part = ordered.slice(first, end - first)
         values = {name: part.column(number)[0].as_py() for name, number in by.items()}

@@ -21,6 +21,7 @@ from pyroaring import BitMap
 
 from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, stored_columns, with_type
+from ..delta.large_columns import joined
 from ..delta.log_replay import Action
 from ..delta.statistics import loosened, row_count
 from .commit import removed
@@ -133,7 +134,7 @@ def compact(task: CompactTask) -> Compacted:
     """Writes the live rows of the task's files into one, with its key index. Commits nothing."""
     parts = [live_rows(task, file) for file in task.files]
     starts = tuple(np.cumsum([0, *(part.num_rows for part in parts)]).tolist())
-    rows = pa.concat_tables(parts)
+    rows = joined(parts)
     if not rows.num_rows:
         return Compacted(task.files, starts, None)
     (add,) = write_indexed(task.index, task.columns, rows)  # all of one partition

@@ -228,7 +228,7 @@ class KeyIndex:
         ``bitwise``: -0.0 is not 0.0."""
         matches = np.ones(len(rows), bool)
         for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
-            left, right = mine.take(pa.array(at)), theirs.take(pa.array(rows))
+            left, right = mine.take(pa.array(at)), one_chunk(theirs).take(pa.array(rows))
             matches &= equal(one_chunk(left), one_chunk(right), bitwise=bitwise)
         return matches
 

@@ -141,7 +141,8 @@ def assemble(
         indices = np.where(source >= 0, changes.parent[np.maximum(source, 0)], len(values))
         if (plain := exists & (source == DEFAULT)).any():
             at = RelayPosition.unpack(int(changes.position[net.entry[np.argmax(plain)]]))
-            values = pa.concat_arrays([values, default_value(column, definition.name, at)])
+            default = default_value(column, definition.name, at).cast(values.type)
+            values = pa.concat_arrays([values, default])
         unknown = (source == TARGET) | ~exists & (source < 0)
         arrays.append(values.take(pa.array(indices, mask=unknown)))
         if (mask := exists & (source == TARGET)).any():

@@ -15,6 +15,7 @@ from ..ddl.table_modes import appends
 from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
+from ..delta.large_columns import joined
 from .key_changes import effective
 from .keyless import value_codes, whole_bag
 from .missing_values import ChangeLog, MissingValues, assemble
@@ -58,7 +59,7 @@ def net_changes(
     """The net changes of all parts of a task, and the log's contradictions, which are none when
     it is ``idempotent``. ``look`` says of rows whether the target has their keys; None where
     nothing ``asks``."""
-    staged = pa.concat_tables([part.read() for part in parts]).combine_chunks()
+    staged = joined([part.read() for part in parts])
     partial = staged.column("held").null_count < staged.num_rows
     if not definition.primary_key:
         return _bag(parts, staged, definition, partial=partial), []

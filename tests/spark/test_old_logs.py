@@ -20,6 +20,7 @@ from spark_repl.delta import checkpoint
 from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
+from spark_repl.delta.log_replay import commit_path
 from spark_repl.delta.reader import read
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable, Snapshot
@@ -124,6 +125,15 @@ def test_others_commits_behind_a_known_snapshot_are_seen(table: Aged) -> None:
     assert table.row(23) == 23
     os.remove(Path(table.folder, "_delta_log", f"{23:020d}.json"))  # an older state put back
     assert not table.delta.is_newest(table.snapshot)
+
+
+def test_others_commits_are_seen_when_the_clock_was_set_back(table: Aged) -> None:
+    """Delta has looked at the log in an hour that is yet to come; then another process commits."""
+    java, path = table.snapshot.java, commit_path(table.folder, 22)
+    java.deltaLog().installSnapshot(java, int(time.time() * 1000) + 3_600_000)
+    Path(path).write_text(json.dumps({"commitInfo": {"operation": "OPTIMIZE"}}), "utf-8")
+    newest = table.delta.snapshot(table.folder)
+    assert newest is not None and newest.version == 22
 
 
 def test_vacuum_leaves_what_is_pinned(table: Aged) -> None:

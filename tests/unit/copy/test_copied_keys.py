@@ -1,0 +1,37 @@
+"""Keys of rows that are copied: values of which several would be one in the target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spark_repl.binlog.types.values import Values
+from spark_repl.copy.chunk import copied_rows
+from spark_repl.ddl.effect import classify
+from spark_repl.errors import SchemaError
+
+
+def texts(*values: bytes) -> Values:
+    ends = np.cumsum([len(value) for value in values])
+    lengths = np.array([len(value) for value in values], np.int32)
+    return Values(np.frombuffer(b"".join(values), np.uint8), ends - lengths, lengths)
+
+
+@pytest.mark.parametrize("kind", ["DATE", "DATETIME", "TIMESTAMP"])
+@pytest.mark.parametrize("key", [True, False])
+def test_a_zero_date_in_a_key_is_an_error(kind: str, key: bool) -> None:
+    primary = "d" if key else "n"
+    statement = f"CREATE TABLE t.a (d {kind} NOT NULL, n INT NOT NULL, PRIMARY KEY ({primary}))"
+    definition = classify(statement, "t").definition
+    assert definition is not None
+    time = b"" if kind == "DATE" else b" 00:00:00"
+    columns = [
+        texts(b"2000-00-00" + time, b"0000-00-00" + time, b"2001-02-03" + time),
+        texts(b"1", b"2", b"3"),
+    ]
+    if key:
+        with pytest.raises(SchemaError, match="column d holds zero or partial dates"):
+            copied_rows(definition, columns, "null", b"")
+    else:
+        rows = copied_rows(definition, columns, "null", b"")
+        assert rows.column("d").null_count == 2
