@@ -171,7 +171,7 @@ def explain(options: argparse.Namespace) -> int:
         **written,
         "applied": filters.keeps(table),
         "rule": filters.rule(table),
-        "policy": rule.on_ddl or str(Policies.of(config.ddl.policy, folds=folds).of_table(table)),
+        **_decided(table, rules, config, Policies.of(config.ddl.policy, folds=folds)),
         "tables": rule.match or "no rule of [[tables]] fits it",
     }
     given = {key.name: getattr(rule, key.name) for key in fields(rule) if key.name != "match"}
@@ -181,6 +181,20 @@ def explain(options: argparse.Namespace) -> int:
         shown["row_filter_columns"] = names_of(rule.row_filter)
     emit(shown, options.json)
     return 0
+
+
+def _decided(table: str, rules: TableRules, config: Config, policies: Policies) -> dict[str, str]:
+    """What both a rule of ``[[tables]]`` and another key decide, and which of them did."""
+    rule, (pattern, policy) = rules.of_table(table), policies.deciding(table)
+    own = f"tables[{rules.rules.index(rule) + 1}]" if rule.match else ""
+    listed = f"ddl.policy has {pattern}" if pattern else "no entry of ddl.policy fits it"
+    elsewhere = "ddl.policy" if isinstance(config.ddl.policy, str) else listed
+    return {
+        "policy": rule.on_ddl or str(policy),
+        "policy_from": f"{own}.on_ddl" if rule.on_ddl else elsewhere,
+        "on_error": rule.on_error or config.apply.on_error,
+        "on_error_from": f"{own}.on_error" if rule.on_error else "apply.on_error",
+    }
 
 
 def _named(table: str, filters: ReplicationFilters) -> dict[str, str]:

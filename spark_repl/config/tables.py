@@ -99,7 +99,7 @@ class TableRule:
     row_filter: str = _key("", rules.ANY)
     extra_columns: tuple[str, ...] = _key((), _extra)
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
-    on_error: str = _key("", rules.choice("", "stop", "quarantine"), done=("",))
+    on_error: str = _key("", rules.choice("", "stop", "quarantine"))
 
     @cached_property
     def reshaping(self) -> tuple[str, ...]:
@@ -108,6 +108,13 @@ class TableRule:
         names = ("include", "exclude", "mask", "row_filter", "extra_columns")
         given = tuple(name for name in names if getattr(self, name))
         return given if self.mode == "mirror" else (f'mode = "{self.mode}"', *given)
+
+    @property
+    def withheld(self) -> str:
+        """What of the log must not be shown, nor kept: "values of columns", "rows" or ""."""
+        if self.mask or self.include or self.exclude:
+            return "values of columns"
+        return "rows" if self.row_filter else ""
 
 
 _KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}

@@ -50,6 +50,11 @@ class ColumnRules:
         """Whether columns are withheld or masked."""
         return any(rule.include or rule.exclude or rule.mask for rule in self.rules.rules)
 
+    @property
+    def withholding(self) -> TableRule | None:
+        """The first rule by which values or rows of the log must not be kept elsewhere."""
+        return next((rule for rule in self.rules.rules if rule.withheld), None)
+
     def folded(self) -> ColumnRules:
         """The same for a source whose names are in lower case."""
         return replace(self, rules=self.rules.folded())

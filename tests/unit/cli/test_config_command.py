@@ -141,7 +141,9 @@ def test_a_rule_is_explained(
     code, _, found = run(capsys, "config", "explain", table, "--config", str(file))
     assert code == 0
     none = "no rule of [[tables]] fits it"
+    listed = "ddl.policy has shop.*" if policy != "apply" else "no entry of ddl.policy fits it"
     want = {"table": table, "applied": applied, "rule": rule, "policy": policy, "tables": none}
+    want |= {"policy_from": listed, "on_error": "stop", "on_error_from": "apply.on_error"}
     assert found == want
 
 
@@ -187,6 +189,29 @@ def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> Non
     keys = found["keys"]
     assert keys["tables[1].on_ddl"] == {"value": "stop", "from": "file"}
     assert keys["tables[2].mode"] == {"value": "mirror", "from": "default"}
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "came_from"),
+    [
+        ("shop.log", "quarantine", "tables[1].on_error"),
+        ("shop.orders", "stop", "apply.on_error"),
+        ("hr.pay", "stop", "tables[3].on_error"),
+        ("hr.log", "stop", "apply.on_error"),
+    ],
+)
+def test_what_an_error_does_is_explained(
+    file: Path, capsys: Any, table: str, error: str, came_from: str
+) -> None:
+    file.write_text(
+        '[ddl]\npolicy = "stop"\n[[tables]]\nmatch = "shop.log"\non_error = "quarantine"\n'
+        '[[tables]]\nmatch = "shop.%"\non_ddl = "apply"\n[[tables]]\nmatch = "hr.p%"\n'
+        'on_error = "stop"\n'
+    )
+    _, _, found = run(capsys, "config", "explain", table, "--config", str(file))
+    assert (found["on_error"], found["on_error_from"]) == (error, came_from)
+    of_policy = ("apply", "tables[2].on_ddl") if table == "shop.orders" else ("stop", "ddl.policy")
+    assert (found["policy"], found["policy_from"]) == of_policy
 
 
 def test_a_row_filter_is_explained_and_checked(file: Path, capsys: Any) -> None:
