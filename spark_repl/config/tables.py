@@ -43,7 +43,7 @@ def _masks(value: Any) -> str | None:
         return f"{wanted}, not {value!r}"
     for name, mask in value:
         if not is_mask(mask):
-            return f"{wanted}, but {name} has {mask!r}{_near(mask, MASKS)}"
+            return f"{wanted}, but {name} has {mask!r}{rules.nearest(mask, MASKS)}"
     names = [name.lower() for name, _ in value]
     return f"{wanted}, but names {_twice(names)} twice" if _twice(names) else None
 
@@ -54,7 +54,7 @@ def _extra(value: Any) -> str | None:
         return f"{wanted}, not {value!r}"
     for entry in value:
         if entry not in EXTRA_COLUMNS:
-            return f"{wanted}, but holds {entry!r}{_near(entry, EXTRA_COLUMNS)}"
+            return f"{wanted}, but holds {entry!r}{rules.nearest(entry, EXTRA_COLUMNS)}"
     return f"{wanted}, but names {_twice(value)} twice" if _twice(value) else None
 
 
@@ -73,11 +73,6 @@ def _target(value: Any) -> str | None:
 def _twice(names: Any) -> str:
     names = list(names)
     return next((name for name in names if names.count(name) > 1), "")
-
-
-def _near(word: object, words: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(str(word), words, 1, 0.5)
-    return f"; the nearest is {near[0]}" if near else ""
 
 
 def _key(default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None) -> Any:

@@ -227,6 +227,26 @@ def test_a_row_filter_is_explained_and_checked(file: Path, capsys: Any) -> None:
     assert "tables[1].row_filter total > UUID(): UUID() is not deterministic" in errors[0]
 
 
+def test_all_faults_of_rules_at_once(file: Path, capsys: Any) -> None:
+    """Each with the nearest name; expressions too, whatever else is wrong."""
+    file.write_text(
+        '[[tables]]\nmatch = "shop.a"\nmode = "miror"\non_ddl = "Stop"\non_error = "quarantin"\n'
+        'row_filter = "a >"\n[[tables]]\nmatch = "shop.b"\nrow_filtre = "b > 1"\n'
+    )
+    code, errors, _ = wrong(capsys, file)
+    assert code == 2 and len(errors) == 5
+    near = ("mirror", "stop", "quarantine", "tables[2].row_filter")
+    for error, word in zip(errors, near, strict=False):
+        assert error.endswith(f"; the nearest is {word}")
+    assert "tables[1].row_filter a >: it is not understood" in errors[4]
+
+
+def test_what_is_not_done_yet_is_not_explained(file: Path, capsys: Any) -> None:
+    file.write_text('[[tables]]\nmatch = "shop.a"\nmode = "history"\n')
+    assert main(["config", "explain", "shop.b", "--config", str(file)]) == 2
+    assert 'tables[1].mode = "history" is not supported' in capsys.readouterr().err
+
+
 def test_what_is_no_table_is_not_explained(file: Path, capsys: Any) -> None:
     file.write_text("")
     assert main(["config", "explain", "orders", "--config", str(file)]) == 2
