@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of, plain_name, table_name
+from ..config.renaming import halves, letters
 from ..config.rules import nearest
-from ..config.wildcards import fits, is_plain, plain
+from ..config.wildcards import fits, is_plain
 from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
 from ..ddl.table_rules import TableRules
@@ -84,15 +85,15 @@ _TAKEN = ": rules before it, or the filters, have all that it fits"
 
 
 def _like(pattern: str, names: Collection[str]) -> str:
-    """What is said of a pattern that may be one of the ``names`` misspelt, or of their databases;
-    no wildcard is guessed at."""
-    database, _, table = pattern.partition(".")
+    """What is said of a pattern that may be one of the ``names`` misspelt, or of their databases: a
+    ``_`` is mostly meant as the letter, nothing is guessed for a ``%``."""
+    whole, part = letters(pattern), halves(pattern)[0]
+    if "" not in whole:
+        return _nearest("".join(whole), names)
     databases = {name.partition(".")[0] for name in names}
-    if is_plain(database) and plain(database) not in databases:
-        return _nearest(plain(pattern) if is_plain(table) else plain(database), (
-            names if is_plain(table) else databases
-        ))  # fmt: skip
-    return _nearest(plain(pattern), names) if is_plain(pattern) else ""
+    if "" in letters(part) or any(fits(part, database) for database in databases):
+        return ""
+    return _nearest("".join(letters(part)), databases)
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

@@ -79,7 +79,9 @@ def test_each_entry_that_fits_nothing() -> None:
         ("warehouse.%", ""),
         ("%.orderz", ""),
         ("shop.lgo%", ""),
-        ("crm.people_", ""),
+        ("crm.people_", "; the nearest is crm.people"),
+        ("shop_.%", "; the nearest is shop"),
+        ("sh_p.orderz%", ""),
     ],
 )
 def test_what_a_pattern_that_fits_nothing_is_like(match: str, like: str) -> None:
