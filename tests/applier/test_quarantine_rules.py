@@ -101,6 +101,16 @@ def cut_off_beside(step: int, folder: Path, how: dict[str, Any], in_one: bool) -
     return not whole
 
 
+def test_under_another_name_of_a_source_that_folds_names(tmp_path: Path) -> None:
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    for statement in ("CREATE DATABASE t", A.create, B.create):
+        log.ddl(statement)
+    poisoned(log)
+    rule = {"match": "T.A", "to": "Lake.O", "on_error": "quarantine"}
+    assert run(log.folder, target, tables=[rule], source={"lower_case_table_names": 1})
+    assert cuts(target)[-1].quarantined.keys() == {"lake.o"} and len(rows(target, B)) == 2
+
+
 def test_a_rule_that_withholds_behind_a_quarantine(log: LogWriter, target: Path) -> None:
     """Nothing more is kept in the log's bytes, in which the masked table's values may be."""
     poisoned(log)

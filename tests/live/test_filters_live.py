@@ -37,17 +37,18 @@ Shown = dict[str, list[tuple[Any, ...]]]
 def _unqualified(rng: random.Random, steps: int) -> Iterator[list[str]]:
     """The same, where statements but for rows name tables without their database, and none drops
     one: MySQL's replica rewrites no other."""
-    for statements in _history(rng, steps):
+    for statements in _history(rng, steps, drops=False):
         use, *others = statements
         database = use.removeprefix("USE ")
-        if others and use.startswith("USE ") and others[0] != "BEGIN":
+        if others and others[0] != "BEGIN":
             yield [use, *(one.replace(f"{database}.", "") for one in others)]
-        elif not use.startswith("DROP"):
+        else:
             yield statements
 
 
-def _history(rng: random.Random, steps: int) -> Iterator[list[str]]:
-    """Sessions' statements: rows and DDL, most of them in the default database of their tables."""
+def _history(rng: random.Random, steps: int, *, drops: bool = True) -> Iterator[list[str]]:
+    """Sessions' statements: rows and DDL, most of them in the default database of their tables;
+    whether it ``drops`` databases, or all tables of one instead."""
     for database in _DATABASES:
         yield [f"CREATE DATABASE {database}"]
     there = set[str]()
@@ -77,7 +78,10 @@ def _history(rng: random.Random, steps: int) -> Iterator[list[str]]:
             yield [f"USE {database}", f"DROP TABLE IF EXISTS {', '.join(gone)}"]
         else:
             there -= set(mine)
-            yield [f"DROP DATABASE {database}", f"CREATE DATABASE {database}"]
+            if drops:
+                yield [f"DROP DATABASE {database}", f"CREATE DATABASE {database}"]
+            else:
+                yield [f"USE {database}", f"DROP TABLE {', '.join(mine)}"]
 
 
 def _rules(rng: random.Random, *, rewritten: bool = False) -> dict[str, list[str]]:
