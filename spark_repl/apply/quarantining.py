@@ -123,16 +123,15 @@ class Quarantining:
     def takes(self, error: SparkReplError, executed: GtidSet) -> bool:
         """Whether a change that can't be applied, for good and by its data, goes into quarantine
         with its table: what foreign keys carry on has no table of its own."""
-        if self._apply.on_error != "quarantine" or not error.table:
-            return False
-        if not isinstance(error, (RowError, DecodeError, SchemaError)):
+        if not error.table or not isinstance(error, (RowError, DecodeError, SchemaError)):
             return False
         if isinstance(error, DecodeError) and error.is_of_cascade:
             return False
-        name = self._names.of(error.table)
+        name, tracking = self._names.of(error.table), self._tracking
         return (
-            self._tracking.live(name) is not None
-            and name not in self._tracking.quarantines()
+            tracking.may_quarantine(name)
+            and tracking.live(name) is not None
+            and name not in tracking.quarantines()
             and name not in self._catch_up.copies(executed)
         )
 
@@ -170,6 +169,7 @@ class Quarantining:
         chosen = chosen[~self._has(group.records[chosen])]
         if not len(chosen):
             return
+        self._check_shown_whole(one)
         records, commits = group.records[chosen], group.xa.commits
         branches = {i: commits[at] for i, at in enumerate(chosen.tolist()) if at in commits}
         spans = self._applied.spans(records, branches)
@@ -181,6 +181,16 @@ class Quarantining:
         executed = self._final.executed
         shown = executed.contains_arrays(records["uuid"], records["gno"], records["tag"])
         return shown | (records["end"] <= self._final.position)
+
+    def _check_shown_whole(self, one: Quarantine) -> None:
+        """A rule may have come behind the quarantine; transactions are kept whole."""
+        rules = self._tracking.column_rules
+        if (rule := rules.withholding) is not None:
+            raise QuarantineError(
+                f"transactions would be kept in the log's own bytes, and [[tables]] {rule.match}"
+                f" withholds {rule.withheld}", table=one.name,
+                hint="take that rule back, or end the quarantine first: " + CURE,
+            )  # fmt: skip
 
     def _check_room(self, one: Quarantine, transactions: int, size: int) -> None:
         had, kept = self._tables.totals

@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from ..config import Config, Source, load, read_values, toml
-from ..config.tables import TableRule
+from ..config.tables import TableRule, read_tables
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..ddl.filters import ReplicationFilters
@@ -78,25 +78,35 @@ def tell(findings: list[Finding]) -> None:
 
 def checked(file: str) -> tuple[Config | None, list[Finding]]:
     """The file's configuration, None where that can't be told, and what is wrong with it."""
+    values: Mapping[str, Any] = {}
     try:
         values = read_values(file)
         config = Config.from_mapping(values)
     except ConfigError as error:
-        return None, [Finding(ERROR, f) for f in error.faults or (str(error),)]
-    findings = []
-    for test in (
+        findings = [Finding(ERROR, f) for f in error.faults or (str(error),)]
+        rules = read_tables(values.get("tables", ()), [])  # what is right of them
+        more = _failing(lambda: check_row_filters(rules))
+        return None, [*findings, *more]
+    findings = _failing(
         config.check_supported,
         lambda: password_of(config.source),
         lambda: mask_key(config.target),
         lambda: check_row_filters(config.tables),
         lambda: Layout.of(config.target),
-    ):
+    )
+    return config, [*findings, *_files(config.source), *_unwise(config, values, file)]
+
+
+def _failing(*tests: Callable[[], object]) -> list[Finding]:
+    """The faults of the tests that fail."""
+    findings = []
+    for test in tests:
         try:
             test()
         except ConfigError as error:
             faults = error.faults or (str(error),)
             findings += [Finding(ERROR, fault, error.hint or "") for fault in faults]
-    return config, [*findings, *_files(config.source), *_unwise(config, values, file)]
+    return findings
 
 
 def _files(source: Source) -> Iterator[Finding]:
@@ -156,6 +166,7 @@ def explain(options: argparse.Namespace) -> int:
     if not all(options.table.partition(".")):
         raise ConfigError(f"{options.table!r} is no table", hint="give DATABASE.TABLE")
     config = load(options.config)
+    config.check_supported()
     folds = config.source.lower_case_table_names > 0
     filters, rules, table = (
         ReplicationFilters.of(config),
@@ -171,7 +182,7 @@ def explain(options: argparse.Namespace) -> int:
         **written,
         "applied": filters.keeps(table),
         "rule": filters.rule(table),
-        "policy": rule.on_ddl or str(Policies.of(config.ddl.policy, folds=folds).of_table(table)),
+        **_decided(table, rules, config, Policies.of(config.ddl.policy, folds=folds)),
         "tables": rule.match or "no rule of [[tables]] fits it",
     }
     given = {key.name: getattr(rule, key.name) for key in fields(rule) if key.name != "match"}
@@ -181,6 +192,20 @@ def explain(options: argparse.Namespace) -> int:
         shown["row_filter_columns"] = names_of(rule.row_filter)
     emit(shown, options.json)
     return 0
+
+
+def _decided(table: str, rules: TableRules, config: Config, policies: Policies) -> dict[str, str]:
+    """What both a rule of ``[[tables]]`` and another key decide, and which of them did."""
+    rule, (pattern, policy) = rules.of_table(table), policies.deciding(table)
+    own = f"tables[{rules.rules.index(rule) + 1}]" if rule.match else ""
+    listed = f"ddl.policy has {pattern}" if pattern else "no entry of ddl.policy fits it"
+    elsewhere = "ddl.policy" if isinstance(config.ddl.policy, str) else listed
+    return {
+        "policy": rule.on_ddl or str(policy),
+        "policy_from": f"{own}.on_ddl" if rule.on_ddl else elsewhere,
+        "on_error": rule.on_error or config.apply.on_error,
+        "on_error_from": f"{own}.on_error" if rule.on_error else "apply.on_error",
+    }
 
 
 def _named(table: str, filters: ReplicationFilters) -> dict[str, str]:

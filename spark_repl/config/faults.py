@@ -9,7 +9,7 @@ from .renaming_faults import renaming_faults
 from .rules import is_local
 
 if TYPE_CHECKING:
-    from .settings import Ddl, Filters, Source, Target
+    from .settings import Apply, Ddl, Filters, Source, Target
     from .tables import TableRule
 
 
@@ -31,14 +31,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
         )
     faults += _masking(target, config["tables"])
     faults += _keeping(config["ddl"], config["tables"])
-    if apply.on_error == "quarantine":
-        faults += _shown_whole(config["tables"])
-        faults += [
-            f'tables[{number}].extra_columns: apply.on_error = "quarantine" would keep no GTIDs and'
-            " times of what it replays"
-            for number, rule in enumerate(config["tables"], 1)
-            if rule.extra_columns
-        ]
+    faults += _quarantined(apply, config["tables"])
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
         faults.append("observe.listen on an address that is not local needs observe.token_file")
@@ -97,20 +90,28 @@ def _keeping(ddl: Ddl, tables: Sequence[TableRule]) -> list[str]:
     ]
 
 
-def _shown_whole(tables: Sequence[TableRule]) -> list[str]:
-    """Rules about columns and rows that a quarantine would keep as the log has them."""
-    return [
-        f'tables[{number}] withholds {what}: apply.on_error = "quarantine" would keep'
-        " them in the log's own bytes"
-        for number, rule in enumerate(tables, 1)
-        if (what := _withheld(rule))
-    ]
-
-
-def _withheld(rule: TableRule) -> str:
-    if rule.mask or rule.include or rule.exclude:
-        return "values of columns"
-    return "rows" if rule.row_filter else ""
+def _quarantined(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
+    """Rules that a quarantine does not go together with: of their own tables, and of any, as it
+    keeps whole transactions as the log has them."""
+    asking = ["apply.on_error"] if apply.on_error == "quarantine" else []
+    faults = []
+    for number, rule in enumerate(tables, 1):
+        if rule.on_error == "quarantine":
+            asking.append(f"tables[{number}].on_error")
+        if rule.extra_columns and (rule.on_error or apply.on_error) == "quarantine":
+            key = asking[-1] if rule.on_error else asking[0]
+            faults.append(
+                f'tables[{number}].extra_columns: {key} = "quarantine" would keep no GTIDs and'
+                " times of what it replays"
+            )
+    if asking:
+        faults += (
+            f'tables[{number}] withholds {rule.withheld}: {asking[0]} = "quarantine" would keep'
+            " them in the log's own bytes, in which a transaction is whole"
+            for number, rule in enumerate(tables, 1)
+            if rule.withheld
+        )
+    return faults
 
 
 def _connecting(source: Source) -> list[str]:

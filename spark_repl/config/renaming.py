@@ -74,13 +74,21 @@ def unusable_database(name: str) -> str:
     return f"the database {name} is not for tables" if name in _RESERVED else ""
 
 
-def _carried(pattern: Parts, into: Parts, name: Parts) -> Parts | None:
+def standing_for(pattern: Parts, name: Parts) -> list[str] | None:
+    """What each ``%`` of the pattern stands for in a name, in order; None where it does not fit."""
     values = list[str]()
     for part, text in zip(pattern, name, strict=True):
         fitting = _compiled(part).fullmatch(text)
         if fitting is None:
             return None
         values += fitting.groups()
+    return values
+
+
+def _carried(pattern: Parts, into: Parts, name: Parts) -> Parts | None:
+    values = standing_for(pattern, name)
+    if values is None:
+        return None
     if len(values) != sum(letters(part).count("") for part in into):
         return None  # of many tables one: there is no way back
     left = iter(values)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from ipaddress import ip_address
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -15,6 +16,14 @@ POLICIES = ("apply", "additive_only", "stop", "ignore_drop")
 LISTEN = "127.0.0.1:8470"
 """where ``run`` serves its page, if nothing else is asked for"""
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
+
+
+def nearest(word: object, words: Collection[str], *, alike: float = 0.5) -> str:
+    """What a fault says of a word that may be one of ``words`` misspelt; "" for one that is
+    ``alike`` (0 to 1) to none."""
+    by_letters = {one.lower(): one for one in words}
+    near = difflib.get_close_matches(str(word).lower(), [*by_letters], 1, alike)
+    return f"; the nearest is {by_letters[near[0]]}" if near else ""
 
 
 def integer(low: int, high: int = 2**63 - 1) -> Rule:
@@ -29,7 +38,8 @@ def integer(low: int, high: int = 2**63 - 1) -> Rule:
 def choice(*words: str) -> Rule:
     def check(value: Any) -> str | None:
         named = ", ".join(filter(None, words))
-        return None if value in words else f"must be one of {named}, not {value!r}"
+        wrong = f"must be one of {named}, not {value!r}{nearest(value, words)}"
+        return None if value in words else wrong
 
     return check
 

@@ -43,7 +43,7 @@ def _masks(value: Any) -> str | None:
         return f"{wanted}, not {value!r}"
     for name, mask in value:
         if not is_mask(mask):
-            return f"{wanted}, but {name} has {mask!r}{_near(mask, MASKS)}"
+            return f"{wanted}, but {name} has {mask!r}{rules.nearest(mask, MASKS)}"
     names = [name.lower() for name, _ in value]
     return f"{wanted}, but names {_twice(names)} twice" if _twice(names) else None
 
@@ -54,7 +54,7 @@ def _extra(value: Any) -> str | None:
         return f"{wanted}, not {value!r}"
     for entry in value:
         if entry not in EXTRA_COLUMNS:
-            return f"{wanted}, but holds {entry!r}{_near(entry, EXTRA_COLUMNS)}"
+            return f"{wanted}, but holds {entry!r}{rules.nearest(entry, EXTRA_COLUMNS)}"
     return f"{wanted}, but names {_twice(value)} twice" if _twice(value) else None
 
 
@@ -73,11 +73,6 @@ def _target(value: Any) -> str | None:
 def _twice(names: Any) -> str:
     names = list(names)
     return next((name for name in names if names.count(name) > 1), "")
-
-
-def _near(word: object, words: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(str(word), words, 1, 0.5)
-    return f"; the nearest is {near[0]}" if near else ""
 
 
 def _key(default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None) -> Any:
@@ -99,7 +94,7 @@ class TableRule:
     row_filter: str = _key("", rules.ANY)
     extra_columns: tuple[str, ...] = _key((), _extra)
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
-    on_error: str = _key("", rules.choice("", "stop", "quarantine"), done=("",))
+    on_error: str = _key("", rules.choice("", "stop", "quarantine"))
 
     @cached_property
     def reshaping(self) -> tuple[str, ...]:
@@ -108,6 +103,13 @@ class TableRule:
         names = ("include", "exclude", "mask", "row_filter", "extra_columns")
         given = tuple(name for name in names if getattr(self, name))
         return given if self.mode == "mirror" else (f'mode = "{self.mode}"', *given)
+
+    @property
+    def withheld(self) -> str:
+        """What of the log must not be shown, nor kept: "values of columns", "rows" or ""."""
+        if self.mask or self.include or self.exclude:
+            return "values of columns"
+        return "rows" if self.row_filter else ""
 
 
 _KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}

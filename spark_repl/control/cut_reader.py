@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ..delta.columns import quoted
@@ -17,6 +18,7 @@ from .cut import Cut
 from .cut_export import manifest
 from .layout import Layout
 from .pins import pins
+from .shards import Shards
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,6 +88,31 @@ class CutReader:
                 self._spark.conf.unset(_ENFORCED)
             else:
                 self._spark.conf.set(_ENFORCED, before)
+
+    def union(self, pattern: str, column: str = "_shard") -> DataFrame:
+        """All tables that ``pattern`` fits (db.table, with one ``%``) as one: behind ``column``,
+        which has what ``%`` stands for, their columns by name, NULL where a table lacks one. Raises
+        ConfigError as ``Shards`` does, and where ``table`` does for one of them."""
+        from pyspark.sql.functions import col, lit
+
+        shards = Shards.of(pattern, {*self._cut.tables, *self._cut.waiting})
+        frames = {name: self.table(name) for name in shards.parts}
+        of_each = {
+            name: {field.name: field.dataType.simpleString() for field in frame.schema}
+            for name, frame in frames.items()
+        }
+        columns = shards.union(of_each, column)
+        parts = []
+        for name, frame in frames.items():
+            mine = {there.lower(): there for there in of_each[name]}
+            values = [
+                col(quoted(mine[one.lower()])).alias(one)
+                if one.lower() in mine
+                else lit(None).cast(kind).alias(one)
+                for one, kind in columns.items()
+            ]
+            parts.append(frame.select(lit(shards.parts[name]).alias(column), *values))
+        return reduce(lambda one, other: one.union(other), parts)
 
     def manifest(self) -> dict[str, Any]:
         """What ``spark-repl cut export`` writes: each table's place, version, schema and files."""

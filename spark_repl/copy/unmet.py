@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of, plain_name, table_name
-from ..config.wildcards import fits
+from ..config.renaming import halves, letters
+from ..config.rules import nearest
+from ..config.wildcards import fits, is_plain
 from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
 from ..ddl.table_rules import TableRules
@@ -15,22 +17,40 @@ from .source_tables import Query, case_of_names
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..config.tables import TableRule
 
 _SYSTEM = ", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))
 
 
 def unmet_on(query: Query, config: Config) -> list[str]:
-    """``unmet`` of the tables and databases that the source has now."""
+    """``unmet`` and ``unmet_columns`` of the tables and databases that the source has now."""
     listed = query(
         "SELECT table_schema, table_name FROM information_schema.tables"
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM})"
     )
     names = [table_name(str(database), str(table)) for database, table in listed]
     filters, rules = ReplicationFilters.of(config), TableRules(config.tables)
-    if case_of_names(query) > 0:
+    folds = case_of_names(query) > 0
+    if folds:
         names = [fold(name) for name in names]
         filters, rules = filters.folded(), rules.folded()
-    return list(unmet(names, filters, rules))
+    said = list(unmet(names, filters, rules))
+    if any(_of_columns(rule) for rule in rules.rules):
+        columns = _columns(query, folds=folds)
+        said += unmet_columns({name: columns.get(name, ()) for name in names}, filters, rules)
+    return said
+
+
+def _columns(query: Query, *, folds: bool) -> dict[str, list[str]]:
+    """The columns of the source's tables, and views."""
+    columns: dict[str, list[str]] = {}
+    for database, table, column in query(
+        "SELECT table_schema, table_name, column_name FROM information_schema.columns"
+        f" WHERE table_schema NOT IN ({_SYSTEM})"
+    ):
+        name = table_name(str(database), str(table))
+        columns.setdefault(fold(name) if folds else name, []).append(str(column))
+    return columns
 
 
 def unmet(tables: Iterable[str], filters: ReplicationFilters, rules: TableRules) -> Iterator[str]:
@@ -39,19 +59,72 @@ def unmet(tables: Iterable[str], filters: ReplicationFilters, rules: TableRules)
     databases = {database_of(name) for name in logged}
     for old, new in filters.rewrites.pairs:
         if old not in databases:
-            yield f"filters.rewrite_db {old}->{new}: the source has no table in {old}"
+            near = _nearest(old, databases)
+            yield f"filters.rewrite_db {old}->{new}: the source has no table in {old}{near}"
     own = [filters.rewrites.table(name) for name in logged]
     asked = [filters.rewrites.rewritten(name) for name in logged]
     databases, names = {database_of(name) for name in asked}, {plain_name(name) for name in asked}
     for kind, entries in filters.entries():
         for entry in entries if kind != "rewrite_db" else ():
             if kind.startswith("wild"):
-                met = any(fits(entry, name) for name in names)
+                met, near = any(fits(entry, name) for name in names), _like(entry, names)
             else:
-                met = entry in (databases if kind.endswith("_db") else names)
+                there = databases if kind.endswith("_db") else names
+                met, near = entry in there, _nearest(entry, there)
             if not met:
-                yield f"filters.{kind} {entry} fits nothing on the source"
+                yield f"filters.{kind} {entry} fits nothing on the source{near}"
     met_rules = {rules.of_table(name).match for name in own if filters.keeps(name)}
     for number, rule in enumerate(rules.rules, 1):
         if rule.match not in met_rules:
-            yield f"tables[{number}].match {rule.match} decides about no table of the source"
+            fitting = any(fits(rule.match, name) for name in names)
+            why = _TAKEN if fitting else _like(rule.match, names)
+            yield f"tables[{number}].match {rule.match} decides about no table of the source{why}"
+
+
+_TAKEN = ": rules before it, or the filters, have all that it fits"
+
+
+def _like(pattern: str, names: Collection[str]) -> str:
+    """What is said of a pattern that may be one of the ``names`` misspelt, or of their databases: a
+    ``_`` is mostly meant as the letter, nothing is guessed for a ``%``."""
+    whole, part = letters(pattern), halves(pattern)[0]
+    if "" not in whole:
+        return _nearest("".join(whole), names)
+    databases = {name.partition(".")[0] for name in names}
+    if "" in letters(part) or any(fits(part, database) for database in databases):
+        return ""
+    return _nearest("".join(letters(part)), databases)
+
+
+def _nearest(name: str, names: Collection[str]) -> str:
+    """Names of tables in one database begin alike."""
+    return nearest(name, names, alike=0.7)
+
+
+def _of_columns(rule: TableRule) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """(key, columns) that a rule names, of whatever tables it decides about."""
+    masked = tuple(column for column, _ in rule.mask)
+    given = ("include", rule.include), ("exclude", rule.exclude), ("mask", masked)
+    return tuple((key, names) for key, names in given if names)
+
+
+def unmet_columns(
+    columns: Mapping[str, Collection[str]], filters: ReplicationFilters, rules: TableRules
+) -> Iterator[str]:
+    """A sentence for each column of a pattern's rule that none of its tables has: a mask of it
+    would never be asked. ``columns``: those of each of the source's tables."""
+    decided: dict[str, set[str]] = {}
+    for name, mine in columns.items():
+        own = filters.rewrites.table(name)
+        if filters.keeps(own):
+            decided.setdefault(rules.of_table(own).match, set()).update(mine)
+    for number, rule in enumerate(rules.rules, 1):
+        there = decided.get(rule.match, set())
+        lower = {column.lower() for column in there}
+        for key, named in _of_columns(rule) if there and not is_plain(rule.match) else ():
+            for column in named:
+                if column.lower() not in lower:
+                    yield (
+                        f"tables[{number}].{key} names {column}, which no table of {rule.match}"
+                        f" has{nearest(column, there)}"
+                    )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..config.rules import nearest
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
@@ -49,6 +50,11 @@ class ColumnRules:
     def any(self) -> bool:
         """Whether columns are withheld or masked."""
         return any(rule.include or rule.exclude or rule.mask for rule in self.rules.rules)
+
+    @property
+    def withholding(self) -> TableRule | None:
+        """The first rule by which values or rows of the log must not be kept elsewhere."""
+        return next((rule for rule in self.rules.rules if rule.withheld), None)
 
     def folded(self) -> ColumnRules:
         """The same for a source whose names are in lower case."""
@@ -159,7 +165,9 @@ def _check(logged: TableDefinition, rule: TableRule) -> None:
     names = [column.name.lower() for column in logged.columns]
     said = [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
     if is_plain(rule.match) and (unknown := [one for one in said if one.lower() not in names]):
-        raise refused(f"the table has no column {', '.join(unknown)}")
+        there = [column.name for column in logged.columns]
+        named = (f"{one}{nearest(one, there)}" for one in unknown)
+        raise refused(f"the table has no column {', '.join(named)}")
     masked = {name.lower() for name, _ in rule.mask}
     hidden = {name for name in names if _is_withheld(name, rule) or name in masked}
     if not hidden:

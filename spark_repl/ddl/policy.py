@@ -41,12 +41,16 @@ class Policies:
 
     def of_table(self, name: str) -> Policy:
         """The policy of the table ``name`` (db.table)."""
+        return self.deciding(name)[1]
+
+    def deciding(self, name: str) -> tuple[str, Policy]:
+        """The entry that decides about the table; without a pattern where none fits."""
         name = plain_name(name)
         for pattern, policy in self.entries:
             exact = fnmatchcase(name, _literal(pattern))
             if exact or (self.folds and fnmatchcase(fold(name), _literal(fold(pattern)))):
-                return policy
-        return Policy.APPLY
+                return pattern, policy
+        return "", Policy.APPLY
 
 
 def _literal(pattern: str) -> str:

@@ -7,7 +7,6 @@ for rows of the log, of copies and of ``verify``. It goes by the columns' names.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import Form
+from ..config.rules import nearest
 from ..errors import (
     ConfigError,
     NotComputed,
@@ -233,9 +233,7 @@ def _check_names(text: str, there: Sequence[str]) -> None:
     lower = [name.lower() for name in there]
     for name in names_of(text):
         if name.lower() not in lower:
-            near = difflib.get_close_matches(name, there, 1, 0.5)
-            nearest = f"; the nearest is {near[0]}" if near else ""
-            raise NotComputed(f"there is no column {name}{nearest}")
+            raise NotComputed(f"there is no column {name}{nearest(name, there)}")
 
 
 @lru_cache(256)

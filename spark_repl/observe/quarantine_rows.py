@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +20,14 @@ from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
 from ..decode.unapplied import Alone
+from ..delta import storage
 from ..delta.delta_table import opened
-from ..errors import SparkReplError, TargetError
+from ..errors import SparkReplError
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.record import RECORD
 from ..runtime.object_store import is_remote
+from ..runtime.private_files import opener
 from ..write.own_metadata import DEFINITION, defined
 
 if TYPE_CHECKING:
@@ -46,13 +52,22 @@ def kept_rows(
     rewrites = (filters.folded() if names.folds else filters).rewrites
     known = Alone(one.name, _definition(layout, control, one), rewrites)
     for kept in store.kept(one.id):
-        if is_remote(kept.path):
-            raise TargetError(
-                "what is kept on an object store can't be shown from there", file=kept.path,
-                hint="copy the folder to a disk, or read it as a part of a target there",
-            )  # fmt: skip
-        for span, first in kept.spans():
-            yield from _of_span(span, kept, first, known)
+        with _here(kept.path) as path:
+            for span, first in kept.spans(path):
+                yield from _of_span(span, kept, first, known)
+
+
+@contextmanager
+def _here(path: str) -> Iterator[str]:
+    """Where a file of the target is read: a copy for that time, where it is on an object store."""
+    if not is_remote(path):
+        yield path
+        return
+    with TemporaryDirectory(prefix="spark_repl-") as folder:
+        copied = os.path.join(folder, "events")
+        with storage.open_input(path) as source, open(copied, "wb", opener=opener) as out:
+            shutil.copyfileobj(source, out)
+        yield copied
 
 
 def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefinition:

@@ -43,6 +43,8 @@ class TableOptions:
     system_time_zone: str = ""
     """the source's; "": not said"""
     policies: Policies = field(default_factory=Policies)
+    on_error: str = "stop"
+    """of the tables whose rule says nothing else"""
     online_tools: str = "follow"
     filters: ReplicationFilters = field(default_factory=ReplicationFilters)
     columns: ColumnRules = field(default_factory=ColumnRules)
@@ -63,6 +65,7 @@ class TableOptions:
             policies=Policies.of(
                 config.ddl.policy, folds=config.source.lower_case_table_names != 0
             ),
+            on_error=config.apply.on_error,
             online_tools=config.ddl.online_tools,
             filters=ReplicationFilters.of(config),
             columns=ColumnRules(TableRules(config.tables), mask_key(config.target)),
@@ -72,6 +75,10 @@ class TableOptions:
         """What statements may do to the table; ``folds``: whether names are in lower case."""
         given = self.rules_of(name, folds=folds).on_ddl
         return Policy(given) if given else self.policies.of_table(name)
+
+    def quarantines(self, name: str, *, folds: bool) -> bool:
+        """Whether the table goes into quarantine with a change that can't be applied to it."""
+        return (self.rules_of(name, folds=folds).on_error or self.on_error) == "quarantine"
 
     def rules_of(self, name: str, *, folds: bool) -> TableRule:
         """What the configuration's ``[[tables]]`` say of the table."""

@@ -134,6 +134,10 @@ class Tracking:
         """What statements may do to the table."""
         return self.options.policy(name, folds=self.names.folds)
 
+    def may_quarantine(self, name: str) -> bool:
+        """Whether the table goes into quarantine with a change that can't be applied to it."""
+        return self.options.quarantines(name, folds=self.names.folds)
+
     def all_tables(self) -> list[Table]:
         """Also those that no statement has made again yet."""
         return [*self.tables.values(), *self._begun.values()]

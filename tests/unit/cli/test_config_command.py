@@ -142,7 +142,9 @@ def test_a_rule_is_explained(
     code, _, found = run(capsys, "config", "explain", table, "--config", str(file))
     assert code == 0
     none = "no rule of [[tables]] fits it"
+    listed = "ddl.policy has shop.*" if policy != "apply" else "no entry of ddl.policy fits it"
     want = {"table": table, "applied": applied, "rule": rule, "policy": policy, "tables": none}
+    want |= {"policy_from": listed, "on_error": "stop", "on_error_from": "apply.on_error"}
     assert found == want
 
 
@@ -190,6 +192,29 @@ def test_what_tables_says_is_explained_and_shown(file: Path, capsys: Any) -> Non
     assert keys["tables[2].mode"] == {"value": "mirror", "from": "default"}
 
 
+@pytest.mark.parametrize(
+    ("table", "error", "came_from"),
+    [
+        ("shop.log", "quarantine", "tables[1].on_error"),
+        ("shop.orders", "stop", "apply.on_error"),
+        ("hr.pay", "stop", "tables[3].on_error"),
+        ("hr.log", "stop", "apply.on_error"),
+    ],
+)
+def test_what_an_error_does_is_explained(
+    file: Path, capsys: Any, table: str, error: str, came_from: str
+) -> None:
+    file.write_text(
+        '[ddl]\npolicy = "stop"\n[[tables]]\nmatch = "shop.log"\non_error = "quarantine"\n'
+        '[[tables]]\nmatch = "shop.%"\non_ddl = "apply"\n[[tables]]\nmatch = "hr.p%"\n'
+        'on_error = "stop"\n'
+    )
+    _, _, found = run(capsys, "config", "explain", table, "--config", str(file))
+    assert (found["on_error"], found["on_error_from"]) == (error, came_from)
+    of_policy = ("apply", "tables[2].on_ddl") if table == "shop.orders" else ("stop", "ddl.policy")
+    assert (found["policy"], found["policy_from"]) == of_policy
+
+
 def test_a_row_filter_is_explained_and_checked(file: Path, capsys: Any) -> None:
     text = '[source]\nserver_id = 5\n[[tables]]\nmatch = "shop.%"\nrow_filter = "{}"\n'
     file.write_text(text.format("Total > 2 AND left(`region`, 2) = 'eu'"))
@@ -201,6 +226,26 @@ def test_a_row_filter_is_explained_and_checked(file: Path, capsys: Any) -> None:
     code, errors, _ = wrong(capsys, file)
     assert code == 2 and len(errors) == 1
     assert "tables[1].row_filter total > UUID(): UUID() is not deterministic" in errors[0]
+
+
+def test_all_faults_of_rules_at_once(file: Path, capsys: Any) -> None:
+    """Each with the nearest name; expressions too, whatever else is wrong."""
+    file.write_text(
+        '[[tables]]\nmatch = "shop.a"\nmode = "miror"\non_ddl = "Stop"\non_error = "quarantin"\n'
+        'row_filter = "a >"\n[[tables]]\nmatch = "shop.b"\nrow_filtre = "b > 1"\n'
+    )
+    code, errors, _ = wrong(capsys, file)
+    assert code == 2 and len(errors) == 5
+    near = ("mirror", "stop", "quarantine", "tables[2].row_filter")
+    for error, word in zip(errors, near, strict=False):
+        assert error.endswith(f"; the nearest is {word}")
+    assert "tables[1].row_filter a >: it is not understood" in errors[4]
+
+
+def test_what_is_not_done_yet_is_not_explained(file: Path, capsys: Any) -> None:
+    file.write_text('[[tables]]\nmatch = "shop.a"\nmode = "history"\n')
+    assert main(["config", "explain", "shop.b", "--config", str(file)]) == 2
+    assert 'tables[1].mode = "history" is not supported' in capsys.readouterr().err
 
 
 def test_what_is_no_table_is_not_explained(file: Path, capsys: Any) -> None:

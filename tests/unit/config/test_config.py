@@ -130,8 +130,8 @@ def test_all_faults_are_reported_together() -> None:
     [
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
         (
-            {"tables": [{"match": "a.b", "mode": "history", "on_error": "stop"}]},
-            ["tables[1].mode", "tables[1].on_error"],
+            {"tables": [{"match": "a.b", "mode": "history", "key_prefix": "shard"}]},
+            ["tables[1].mode", "tables[1].key_prefix"],
         ),
     ],
 )
@@ -180,6 +180,37 @@ def test_rules_that_do_not_go_together_with_additive_only(way: str) -> None:
     assert all(f"tables[{number}]" in said for number in range(3, 7))
     otherwise = [{**rule, "on_ddl": "stop"} for rule in rules]
     Config.from_mapping({"tables": otherwise, "ddl": {"policy": policy}})
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "own", "extra", "withheld"),
+    [
+        ("stop", ["", "stop"], [], []),
+        ("quarantine", ["stop", "stop"], [], ["apply"]),
+        ("quarantine", ["", "stop"], ["apply"], ["apply"]),
+        ("stop", ["", "quarantine"], [], ["tables[2]"]),
+        ("stop", ["quarantine", "stop"], ["tables[1]"], ["tables[1]"]),
+        ("quarantine", ["quarantine", ""], ["tables[1]"], ["apply"]),
+    ],
+)
+def test_what_does_not_go_together_with_quarantine(
+    everywhere: str, own: list[str], extra: list[str], withheld: list[str]
+) -> None:
+    """Extra columns where the table itself would go there; what is withheld where any may."""
+    first, other = ({"on_error": error} for error in own)
+    rules = [
+        {"match": "t.a", "extra_columns": ["gtid"], **first}, {"match": "t.b", **other},
+        {"match": "t.c", "row_filter": "a > 1", "on_error": "stop"},
+    ]  # fmt: skip
+    values = {"tables": rules, "apply": {"on_error": everywhere}}
+    if not extra and not withheld:
+        Config.from_mapping(values)
+        return
+    said = fault_of(values)
+    assert ("tables[1].extra_columns:" in said) == bool(extra)
+    wanted = [f"tables[1].extra_columns: {key}.on_error" for key in extra]
+    wanted += [f"tables[3] withholds rows: {key}.on_error" for key in withheld]
+    assert all(part in said for part in wanted)
 
 
 def test_a_rule_that_is_never_asked() -> None:

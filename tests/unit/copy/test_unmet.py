@@ -6,7 +6,7 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.copy.source_tables import kept_names
-from spark_repl.copy.unmet import unmet, unmet_on
+from spark_repl.copy.unmet import unmet, unmet_columns, unmet_on
 from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.ddl.table_rules import TableRules
 from spark_repl.errors import SchemaError
@@ -58,13 +58,75 @@ def test_each_entry_that_fits_nothing() -> None:
     }  # fmt: skip
     rules = [{"match": "shop.orderz"}, {"match": "people.%"}, {"match": "shop.%"}]
     assert said(filters=filters, tables=rules) == [
-        "filters.rewrite_db carm->p: the source has no table in carm",
-        "filters.do_db shp fits nothing on the source",
-        "filters.ignore_table shop.lgo fits nothing on the source",
+        "filters.rewrite_db carm->p: the source has no table in carm; the nearest is crm",
+        "filters.do_db shp fits nothing on the source; the nearest is shop",
+        "filters.ignore_table shop.lgo fits nothing on the source; the nearest is shop.log_1",
         "filters.wild_ignore_table crm.% fits nothing on the source",
         "filters.wild_ignore_table x.% fits nothing on the source",
-        "tables[1].match shop.orderz decides about no table of the source",
-        "tables[2].match people.% decides about no table of the source",
+        "tables[1].match shop.orderz decides about no table of the source; the nearest is"
+        " shop.orders",
+        "tables[2].match people.% decides about no table of the source: rules before it, or the"
+        " filters, have all that it fits",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("match", "like"),
+    [
+        ("shpo.%", "; the nearest is shop"),
+        (r"shop.log\_2", "; the nearest is shop.log_1"),
+        ("sohp.ordres", "; the nearest is shop.orders"),
+        ("warehouse.%", ""),
+        ("%.orderz", ""),
+        ("shop.lgo%", ""),
+        ("crm.people_", "; the nearest is crm.people"),
+        ("shop_.%", "; the nearest is shop"),
+        ("sh_p.orderz%", ""),
+    ],
+)
+def test_what_a_pattern_that_fits_nothing_is_like(match: str, like: str) -> None:
+    (one,) = said(tables=[{"match": match}])
+    assert one == f"tables[1].match {match} decides about no table of the source{like}"
+
+
+def test_columns_that_no_table_of_a_pattern_has() -> None:
+    """A mask that is never asked would show the plain values."""
+    rules = [
+        {"match": "crm.people", "exclude": ["nmae"]},  # each table says it by itself
+        {"match": "hr.%", "mask": {"pay": "null"}},  # of no table at all
+        {"match": "shop.%", "mask": {"EMAIL": "null", "emial": "null"}, "exclude": ["note"]},
+        {"match": "%.%", "include": ["id", "x"]},
+    ]
+    config = Config.from_mapping({
+        "tables": [rules[0], rules[1], {**rules[2], "to": "lake.%"}, rules[3]],
+        "filters": {"wild_ignore_table": ["shop.log%"]},
+    })  # fmt: skip
+    columns = {
+        "shop.orders": ["id", "email"], "shop.log_1": ["note"], "crm.people": ["id"], "a.b": ["Id"],
+    }  # fmt: skip
+    filters, table_rules = ReplicationFilters.of(config), TableRules(config.tables)
+    assert list(unmet_columns(columns, filters, table_rules)) == [
+        "tables[3].exclude names note, which no table of shop.% has",
+        "tables[3].mask names emial, which no table of shop.% has; the nearest is email",
+        "tables[4].include names x, which no table of %.% has",
+    ]
+
+
+def test_columns_are_asked_where_rules_name_some() -> None:
+    asked = list[str]()
+
+    def query(statement: str) -> list[tuple[object, ...]]:
+        asked.append(statement)
+        if "@@lower" in statement:
+            return [(1,)]
+        column = ("Email",) if "information_schema.columns" in statement else ()
+        return [("Shop", "Orders", *column)]
+
+    rule = {"match": "shop.%", "exclude": ["email", "mail"]}
+    assert unmet_on(query, Config.from_mapping({"tables": [{"match": "shop.%"}]})) == []
+    assert not any("information_schema.columns" in statement for statement in asked)
+    assert unmet_on(query, Config.from_mapping({"tables": [rule]})) == [
+        "tables[1].exclude names mail, which no table of shop.% has; the nearest is Email"
     ]
 
 

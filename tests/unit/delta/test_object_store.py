@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
+from spark_repl.cli.main import main
 from spark_repl.config import Config
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
@@ -208,3 +210,25 @@ def test_history_cut_off_anywhere_without_its_working_state(target, tmp_path):
     last = cuts(target)[-1]
     for name, table in (("t.a", a), ("t.b", b)):
         assert rows(target, table, last.tables[name].version) == rows(target, table)
+
+
+def test_a_table_in_quarantine(target, tmp_path, capsys):
+    """What is kept lies in the bucket; it is listed, shown and replayed from there."""
+    log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
+    for statement in ("CREATE DATABASE t", a.create, b.create):
+        log.ddl(statement)
+    log.transaction(delete(a, (7, "no such")), insert(a, (7, "y")), insert(b, (1, "x")))
+    log.transaction(insert(a, (8, "z")), insert(b, (2, "x")))
+    assert run(log.folder, target, on_error="quarantine", group_max_transactions=1)
+    assert cuts(target)[-1].quarantined["t.a"].transactions == 2
+    words = ("--target", target, "--table", "t.a")
+    assert main(["quarantine", "list", *words[:2]]) == 0
+    assert main(["quarantine", "show", *words]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    assert [one["operation"] for one in shown] == ["DELETE", "INSERT", "INSERT"]
+    assert shown[2]["after"] == {"id": 8, "v": "z"}
+    assert main(["quarantine", "replay", *words]) == 0
+    assert run(log.folder, target, on_error="quarantine", exec_mode="idempotent")
+    assert rows(target, a) == [(7, "y"), (8, "z")] and rows(target, b) == [(1, "x"), (2, "x")]
+    assert not cuts(target)[-1].quarantined
+    assert not storage.names(Layout(target).quarantine)

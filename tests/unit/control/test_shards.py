@@ -1,0 +1,51 @@
+"""Which tables a pattern has read as one, and with what columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_repl.control.shards import Shards
+from spark_repl.errors import ConfigError
+
+NAMES = ["all.orders_2", "all.orders_10", "all.order", "all_.orders_1", "shop_1.orders"]
+TWO = Shards.of("all.orders_%", ["all.orders_1", "all.orders_2"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        ("all.orders_%", {"all.orders_10": "10", "all.orders_2": "2"}),
+        ("shop_%.orders", {"shop_1.orders": "1"}),
+        (r"all\_.orders%", {"all_.orders_1": "_1"}),
+        ("all.order%", {"all.order": "", "all.orders_10": "s_10", "all.orders_2": "s_2"}),
+    ],
+)
+def test_what_the_sign_stands_for(pattern: str, parts: dict[str, str]) -> None:
+    assert Shards.of(pattern, NAMES).parts == parts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("all.orders", "apart by one %"), ("%.orders_%", "apart by one %"), ("%", "apart by one %"),
+        ("all.ord_rs_%", "no table like all.ord_rs_%"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(pattern: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        Shards.of(pattern, NAMES)
+
+
+def test_columns_of_all() -> None:
+    """While ALTERs arrive one by one, in any order and case."""
+    first, other = {"id": "int", "v": "string"}, {"w": "date", "Id": "int", "V": "string"}
+    made = TWO.union({"all.orders_1": first, "all.orders_2": other}, "_shard")
+    assert list(made.items()) == [("id", "int"), ("v", "string"), ("w", "date")]
+
+
+def test_columns_that_are_not_the_same() -> None:
+    columns = {"all.orders_1": {"id": "int"}, "all.orders_2": {"ID": "bigint"}}
+    with pytest.raises(ConfigError, match=r"id is int in all.orders_1 and bigint in all.orders_2"):
+        TWO.union(columns, "_shard")
+    with pytest.raises(ConfigError, match=r"all.orders_1 has a column ID itself"):
+        TWO.union({name: {"id": "int"} for name in columns}, "ID")
