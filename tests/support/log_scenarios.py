@@ -146,6 +146,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_APPLIER}::test_an_incident_stops_it", f"{_DAMAGE}::test_an_incident_has_mysqls_number",
     )),
     128: ("binlog_compression_size_higher", (
+        f"{_MIXTURE}::test_every_mixture_gives_what_the_plain_log_gives",
         f"{_LARGE}::test_compressed_and_plain_keep_their_order",
     )),
     129: ("rpl_nogtid_compression_slave_skip_counter", (

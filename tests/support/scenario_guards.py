@@ -178,7 +178,7 @@ def _after_a_crash(steps: str) -> Guard:
 
 GUARDS |= {
     12: Guard("UNTIL a position, SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, with several workers",
-              "schedule/until.py", "if int(np.count_nonzero(wanted)) < missing.count():",
+              "schedule/stops.py", "if int(np.count_nonzero(wanted)) < missing.count():",
               "if False:"),
     13: Guard("workers write their rows of slave_worker_info at one moment",
               "control/control.py",

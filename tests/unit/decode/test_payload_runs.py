@@ -113,7 +113,7 @@ def test_every_mixture_gives_what_the_plain_log_gives(
     drawn: list[tuple[str, int]],
     slice_bytes: int,
 ) -> None:
-    """Scenario 122: slices so small that some transactions are larger than one."""
+    """Scenarios 122, 128: slices so small that some transactions are larger than one."""
     monkeypatch.setattr(spans, "_SLICE_BYTES", slice_bytes)
     kinds, sizes = (list(part) for part in zip(*drawn, strict=True))
     packed, loose = tmp_path_factory.mktemp("packed"), tmp_path_factory.mktemp("loose")
