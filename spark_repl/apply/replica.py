@@ -304,8 +304,10 @@ class Replica:
 
     def _go_back(self) -> None:
         self._copied.clear()
-        self.coordinator.close()
+        before = self.opened
+        before.coordinator.close()
         self._open(self.control)
+        before.applied.close()  # else a purge waits for the garbage collector
         if self._stop.is_set():
             self.coordinator.stopping.set()
 

@@ -88,6 +88,8 @@ def needed(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> p
     pinned = {pin.cut for pin in pins.values()}
     cuts = [number for number, kind in enumerate(kinds) if kind == "cut"]
     ends = retention.until([ats[number] for number in cuts], now)
+    newest = max(((positions[number], ats[number]) for number in cuts), default=None)
     for number, end in zip(cuts, ends, strict=True):
-        keep[number] = end > now or number == cuts[-1] or (positions[number], ats[number]) in pinned
+        place = positions[number], ats[number]
+        keep[number] = end > now or place == newest or place in pinned
     return rows.filter(pa.array(keep))

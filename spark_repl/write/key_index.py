@@ -8,7 +8,9 @@ and, unless the hash is the key itself (one integer column), the key's values ha
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import threading
 import uuid
 from collections.abc import Iterable, Sequence
@@ -36,6 +38,10 @@ from ..runtime.part_files import remove_dead_parts
 
 _SUFFIX = ".npy"
 """Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
+
+_LONGEST = 215
+"""bytes of an index's name, of 255 that file systems give; a part has 38 behind it"""
+_DIGEST = re.compile(r"~[0-9a-f]{32}\.npy")
 
 _HEADER_BYTES, _ROW_BYTES = 128, 16
 """The bytes in an index file of NumPy's header for int64[2, rows], and of a row's hash and place"""
@@ -182,13 +188,16 @@ class KeyIndex:
         return [path for path in data_files if _name(path) not in have]
 
     def forget_gone(self) -> None:
-        """Removes the indexes of data files that are there no more, and parts of writers that were
-        killed; the folder, too, where it is empty then: of a key that the table had before."""
+        """Removes the indexes of data files that are there no more, or whose names don't say it,
+        and parts of writers that were killed; the folder, too, where it is empty then: of a key
+        that the table had before."""
         remove_dead_parts(self.folder)
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for name in names:
             named = name.removesuffix(".npy").replace("%2F", "/")
-            gone = not storage.exists(storage.data_file(self.table_folder, named))
+            gone = _DIGEST.fullmatch(name) or not storage.exists(
+                storage.data_file(self.table_folder, named)
+            )
             if name.endswith(".npy") and gone:
                 os.remove(os.path.join(self.folder, name))
         with suppress(OSError):  # there are others
@@ -258,7 +267,11 @@ def build(task: IndexTask) -> None:
 
 
 def _name(data_file: str) -> str:
-    return data_file.replace("/", "%2F") + _SUFFIX
+    """A partition's folder stands in the path, and may have as many bytes as any name itself."""
+    name = data_file.replace("/", "%2F") + _SUFFIX
+    if len(name.encode()) <= _LONGEST:
+        return name
+    return f"~{hashlib.sha256(data_file.encode()).hexdigest()[:32]}{_SUFFIX}"
 
 
 @jit_allocating

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,17 @@ def test_one_that_is_not_running_holds_nothing(relay: Path, tmp_path: Path) -> N
         assert found.coordinator.position == 0
     last = open_log(str(relay)).files[-1].number
     assert len(purge(relay, last).files) == last - 1
+
+
+def test_one_that_has_gone_back_holds_nothing_of_before(relay: Path, tmp_path: Path) -> None:
+    """For a copy, rows or a table in quarantine; nobody collects what is garbage meanwhile."""
+    gc.disable()
+    try:
+        with applier(relay, tmp_path / "lake", group_max_transactions=2) as found:
+            records = found.index.slice(0, found.index.end)
+            found.coordinator.apply(records[: len(records) // 2])
+            found._go_back()
+            apply_without_stream(found)
+            assert not purge(relay, found.coordinator.position >> 40).warning
+    finally:
+        gc.enable()

@@ -7,8 +7,9 @@ import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.compute as pc
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from spark_repl import formats
 from spark_repl.control.control import Control
@@ -16,6 +17,7 @@ from spark_repl.control.copies import Copy, last_copy, record_copy, standing
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.pins import pin, pins, unpin
 from spark_repl.control.quarantine import Quarantine, end, quarantines
+from spark_repl.control.retention import Retention, needed
 from spark_repl.control.row_schema import rows_table
 from spark_repl.gtid import GtidSet
 
@@ -82,6 +84,16 @@ def test_a_cut_is_unpinned(control: Control) -> None:
     assert not pins(control)
     pin(control, last, "mine")
     assert list(pins(control)) == ["mine"]
+
+
+def test_the_newest_cut_is_kept_for_ever(control: Control) -> None:
+    """Whatever was published when a clock was ahead: it is the one that a start goes on from."""
+    ahead(control, "cut", cut(7).to_detail(), 7)
+    control.publish(cut(8))
+    rows = DeltaTable(control.path).to_pyarrow_table()
+    later = datetime.now(UTC) + timedelta(days=30)
+    kept = needed(rows, control.epoch, Retention(1, 2, 3), later)
+    assert kept.filter(pc.equal(kept.column("kind"), "cut")).column("position").to_pylist() == [8]
 
 
 @pytest.mark.parametrize("kind", ["history", "names"])

@@ -108,6 +108,24 @@ def test_a_file_is_indexed_when_it_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "keys").exists(), "an empty folder may be of a key of before"
 
 
+def test_a_partitions_folder_may_have_the_longest_name(tmp_path: Path) -> None:
+    """Others' OPTIMIZE writes into folders that are named by a partition's value."""
+    folder = tmp_path / ("p=" + "é" * 126)
+    folder.mkdir()
+    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
+    files = [f"{folder.name}/part-0000{n}-{'0' * 36}.c000.zstd.parquet" for n in (0, 1)]
+    for number, path in enumerate(files):
+        pq.write_table(pa.table({"k": pa.array([7, number])}), tmp_path / path)
+    for _ in range(2):
+        assert index.missing(files) == files
+        for number, path in enumerate(files):
+            index.build(path)
+            at, rows = index.candidates(path, np.array([number, 9]))
+            assert (at.tolist(), rows.tolist(), index.row_count(path)) == ([0], [1], 2)
+        assert index.missing(files) == []
+        index.forget_gone()  # which may take it: it is made again
+
+
 def test_a_folder_that_goes_while_a_file_is_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
