@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import MagicMock
+
 import pytest
 
+from spark_repl.control.cut import Cut, InQuarantine, TableVersion, Waiting
+from spark_repl.control.cut_reader import CutReader
+from spark_repl.control.layout import Layout
 from spark_repl.control.shards import Shards
 from spark_repl.errors import ConfigError
 
@@ -49,3 +55,23 @@ def test_columns_that_are_not_the_same() -> None:
         TWO.union(columns, "_shard")
     with pytest.raises(ConfigError, match=r"all.orders_1 has a column ID itself"):
         TWO.union({name: {"id": "int"} for name in columns}, "ID")
+
+
+@pytest.mark.parametrize(
+    ("shown", "more", "says"),
+    [
+        (1, {"waiting": {"all.orders_2": Waiting("ALTER TABLE", "bin.1:4")}}, "waits for a copy"),
+        (
+            2,
+            {"quarantined": {"all.orders_2": InQuarantine("no row", "x:1", 1, 1)}},
+            "in quarantine",
+        ),
+    ],
+)
+def test_a_shard_that_the_cut_does_not_show_is_no_hole(
+    shown: int, more: dict[str, Any], says: str
+) -> None:
+    tables = {f"all.orders_{n}": TableVersion("a", 1, "m", 1) for n in range(1, shown + 1)}
+    cut = Cut(3, "", "log", {}, tables, **more)
+    with pytest.raises(ConfigError, match=says):
+        CutReader(MagicMock(), Layout("/lake"), cut).union("all.orders_%")
