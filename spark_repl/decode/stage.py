@@ -23,7 +23,7 @@ from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
 from ..ddl.extra_columns import deleted_column
 from ..ddl.row_filters import check_row_filter
-from ..ddl.table_modes import appends
+from ..ddl.table_modes import appends, logs_changes, takes_inserts
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .added_columns import changed_by
@@ -32,7 +32,7 @@ from .filtered_rows import filtered
 from .key_hash import hash_binary
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
-from .staged import FilteredTables, Part, Staged, StageTask, same_shape
+from .staged import Part, SplitTables, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_rows
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _BATCH_ROWS = 1 << 17
 
 def stage(task: StageTask) -> Staged:
     """Runs a task. Raises DecodeError and LogError with file and position."""
-    out, forms, split = _Output(task), task.applied(), FilteredTables(task)
+    out, forms, split = _Output(task), task.applied(), SplitTables(task)
     before = 0
     for span in task.spans:
         for first, last in slices(span):
@@ -117,7 +117,7 @@ class _Output:
         self._note(name, self.task.cascades.check(images, positions, done))
         share = len(entries) / max(1, len(images.flags))
         changes = round(images.changes * share)
-        if len(entries) and appends(self.task.target(images.definition)):
+        if len(entries) and takes_inserts(self.task.target(images.definition)):
             entries = entries[images.flags[entries] & (EXISTED | EXISTS | MOVED) == EXISTS]
             passed = changes - len(entries)
             self.passed_over[name] = self.passed_over.get(name, 0) + passed
@@ -176,6 +176,8 @@ class _Output:
         """Whether rows move between keys, and only the target says if they do."""
         if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
             return False
+        if logs_changes(self.task.target(images.definition)):
+            return False
         return bool((images.flags[entries] & MOVED).any())
 
     def _fold(self, images: RowImages, entries: Longs, positions: Longs) -> None:
@@ -219,7 +221,8 @@ class _Output:
                 images, entries[flags & MOVED != 0], positions=positions[flags & MOVED != 0]
             )
         keyed = bool(images.definition.primary_key)
-        whole = not keyed or bool((flags & MOVED).any())
+        alone = logs_changes(self.task.target(images.definition))  # each image is a row that comes
+        whole = not alone and (not keyed or bool((flags & MOVED).any()))
         bits = flags & np.uint8(CHANGE_BITS)
         if lenient or name in self.task.leftover:
             bits = certain(bits)
@@ -229,7 +232,7 @@ class _Output:
         extra = {
             "flags": pa.ListArray.from_arrays(edges, pa.array(bits)),
             "positions": pa.ListArray.from_arrays(edges, pa.array(positions)),
-            "count": pa.array(np.ones_like(step) if keyed else step),
+            "count": pa.array(np.ones_like(step) if keyed or alone else step),
             "key": key.cast(pa.large_binary()),
         }
         for number, chosen in self._shards(extra["key"], whole=whole):

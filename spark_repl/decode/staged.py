@@ -13,6 +13,7 @@ from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
 from ..ddl.column_rules import ColumnRules
 from ..ddl.rewrites import Rewrites
+from ..ddl.table_modes import CHANGELOG
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
 from .cascades import Cascades
@@ -144,6 +145,12 @@ class StageTask:
             return bool(known.row_filter)
         return self.columns.filters_rows(name)
 
+    def logs_changes(self, name: str) -> bool:
+        """Whether the target has each image of the table's as a row."""
+        if (known := self.wider.get(name)) is not None:
+            return known.mode == CHANGELOG
+        return self.columns.mode(name) == CHANGELOG
+
     def deciding(self, name: str) -> tuple[str, ...]:
         """The kinds of rules of filters that decide about the table's rows."""
         kinds = self.left_out.deciding(name) if isinstance(self.left_out, Unapplied) else ()
@@ -212,13 +219,14 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class FilteredTables:
-    """A container of the names of tables of which the target has not all rows."""
+class SplitTables:
+    """A container of the names of tables both of whose images of an UPDATE are asked for: the
+    target has not all rows, or each image as a row."""
 
     task: StageTask
 
     def __contains__(self, name: object) -> bool:
-        return self.task.filters_rows(str(name))
+        return self.task.filters_rows(str(name)) or self.task.logs_changes(str(name))
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

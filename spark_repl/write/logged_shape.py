@@ -61,10 +61,10 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     if not mine and not rules.concern(table.name):
         return
     check_mode(there, rule.mode, "mode is another one than the table was made with")
-    if {*extra_of(there)} != {*rule.extra_columns}:
+    if {*extra_of(there)} != {*rule.added_columns}:
         raise SettingError(
             f"extra_columns are others than the table was made with"
-            f" ({', '.join(rule.extra_columns) or 'none'}, not"
+            f" ({', '.join(rule.added_columns) or 'none'}, not"
             f" {', '.join(extra_of(there)) or 'none'})",
             table=table.name,
             hint="take the change back, or use an empty target",
