@@ -23,7 +23,7 @@ from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.session import Session
 from ..ddl.statement import Effect
-from ..ddl.table_modes import appends, outlives_source
+from ..ddl.table_modes import keeps_rows, outlives_source
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
 from ..decode.staged import same_shape
@@ -202,7 +202,7 @@ class Statements:
             return Way.NOTHING
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
-        if appends(table.at_place):
+        if keeps_rows(table.at_place, ignored=policy is Policy.IGNORE_DROP):
             return Way.LEFT_OUT
         if keeps_deleted(table.at_place):
             rows = Truncated(table.at_place, cut.group_gtids, logged.committed_us)

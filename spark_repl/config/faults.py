@@ -34,10 +34,10 @@ def together(config: Mapping[str, Any]) -> list[str]:
     if apply.on_error == "quarantine":
         faults += _shown_whole(config["tables"])
         faults += [
-            f'tables[{number}].extra_columns: apply.on_error = "quarantine" would keep no GTIDs and'
-            " times of what it replays"
+            f"tables[{number}].{'extra_columns' if rule.extra_columns else 'mode'}:"
+            ' apply.on_error = "quarantine" would keep no GTIDs and times of what it replays'
             for number, rule in enumerate(config["tables"], 1)
-            if rule.extra_columns
+            if rule.added_columns
         ]
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:

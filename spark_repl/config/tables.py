@@ -12,6 +12,8 @@ from typing import Any
 from . import rules
 from .wildcards import covers
 
+LOGGED_COLUMNS = ("gtid", "commit_time", "operation", "position", "order")
+"""extra columns that mode changelog always has"""
 MODES = ("mirror", "history", "changelog", "append")
 EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted")
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
@@ -91,7 +93,7 @@ class TableRule:
     match: str = _key("", _pattern)
     to: str = _key("", _target)
     key_prefix: str = _key("", rules.ANY, done=("",))
-    mode: str = _key("mirror", rules.choice(*MODES), done=("mirror", "append"))
+    mode: str = _key("mirror", rules.choice(*MODES), done=("mirror", "changelog", "append"))
     include: tuple[str, ...] = _key((), _columns)
     exclude: tuple[str, ...] = _key((), _columns)
     mask: tuple[tuple[str, str], ...] = _key((), _masks)
@@ -108,6 +110,12 @@ class TableRule:
         names = ("include", "exclude", "mask", "row_filter", "extra_columns")
         given = tuple(name for name in names if getattr(self, name))
         return given if self.mode == "mirror" else (f'mode = "{self.mode}"', *given)
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        """The extra columns that the tables have, by this rule's mode, too."""
+        always = LOGGED_COLUMNS if self.mode == "changelog" else ()
+        return (*self.extra_columns, *(one for one in always if one not in self.extra_columns))
 
 
 _KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}
@@ -160,8 +168,9 @@ def _contradicting(rule: TableRule) -> list[str]:
     faults = []
     if rule.include and rule.exclude:
         faults.append("exclude is never asked where include is given: what it lacks is left out")
-    if rule.mode == "append" and "deleted" in rule.extra_columns:
-        faults.append('extra_columns has deleted, which mode = "append" never sets: no row goes')
+    if rule.mode in ("append", "changelog") and "deleted" in rule.extra_columns:
+        never = f'mode = "{rule.mode}" never sets'
+        faults.append(f"extra_columns has deleted, which {never}: no row goes")
     excluded, included = ({n.lower() for n in names} for names in (rule.exclude, rule.include))
     for column, _ in rule.mask:
         if column.lower() in excluded:

@@ -25,10 +25,14 @@ _TYPES = {
     "gtid": (_T.VARCHAR, 4 * 65535),
     "commit_time": (_T.TIMESTAMP, _MICROSECONDS),
     "operation": (_T.VARCHAR, 4 * 16),
+    "position": (_T.LONGLONG, 0),
+    "order": (_T.LONGLONG, 0),
     "deleted": (_T.BIT, 1),
 }
 INSERT, UPDATE, DELETE, TRUNCATE, COPY = "INSERT", "UPDATE", "DELETE", "TRUNCATE", "COPY"
 """what the column of ``operation`` says"""
+BEFORE, AFTER = "UPDATE_PREIMAGE", "UPDATE_POSTIMAGE"
+"""and of the two rows of an UPDATE, where each image is one (mode changelog)"""
 _HINT = "change extra_columns of the table's [[tables]], or the source's table"
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
-from ..ddl.extra_columns import COPY, DELETE, INSERT, UPDATE, extra_of
+from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, UPDATE, extra_of
+from ..ddl.table_modes import logs_changes
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 
 _WORDS = pa.array([INSERT, UPDATE, DELETE])
+_IMAGES = pa.array([INSERT, BEFORE, DELETE, AFTER])
 _MOMENT = pa.timestamp("us", "UTC")
 _NAMES = ("position", "commit_time", "gno", "uuid", "tag")
 
@@ -74,9 +76,11 @@ def changed_by(
         return {}
     made = {
         "source_table": pa.repeat(plain_name(images.definition.name_on_source), len(entries)),
-        "operation": _WORDS.take(pa.array(_operations(images)[entries])),
+        "operation": _words(target, images, entries),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
     }
+    if logs_changes(target):
+        made["position"], made["order"] = pa.array(positions), pa.array(images.order(entries))
     if "gtid" in wanted or "commit_time" in wanted:
         if commits is None:
             raise SettingError(
@@ -102,6 +106,14 @@ def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Map
     """The same for rows that the source was seen not to have then."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
     return {**copied_from(logged, gtid_executed, count), **gone}
+
+
+def _words(target: TableDefinition, images: RowImages, entries: Longs) -> pa.Array:
+    """What is said of the entries' changes, or of the images themselves."""
+    number = _operations(images)
+    if not logs_changes(target):
+        return _WORDS.take(pa.array(number[entries]))
+    return _IMAGES.take(pa.array(np.where(images.flags & MOVED, 3, number)[entries]))
 
 
 def _operations(images: RowImages) -> npt.NDArray[np.int8]:

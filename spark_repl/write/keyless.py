@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, MOVED
 from ..ddl.defaults import default_value
+from ..ddl.table_modes import logs_changes
 from ..delta.columns import bits, equal, flat_parts, one_chunk
 from ..errors import DecodeError
 from ..position import RelayPosition
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 
+_CHANGELOG_HINT = (
+    "set binlog_row_image=FULL in every session of the source, and use an empty target"
+)
 _BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
 
 
@@ -35,11 +39,14 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
     for i, column in enumerate(definition.columns):
         lacks = ~(whole | present[:, i])
         if (bad := lacks & ~inserted).any():
+            of_log = logs_changes(definition)
             raise DecodeError(
-                f"a row image of a table without key lacks column {column.name}",
+                f"an image lacks column {column.name}, of which a changelog needs the value"
+                if of_log
+                else f"a row image of a table without key lacks column {column.name}",
                 position=RelayPosition.unpack(int(positions[np.argmax(bad)])),
                 table=definition.name,
-                hint=_BAG_HINT,
+                hint=_CHANGELOG_HINT if of_log else _BAG_HINT,
             )
         values = one_chunk(staged.column(i))
         if lacks.any():

@@ -63,7 +63,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     check_mode(there, rule.mode, "mode is another one than the table was made with")
     check_extra(
         there,
-        rule.extra_columns,
+        rule.added_columns,
         "extra_columns are others than the table was made with",
         "take the change back, or use an empty target",
     )
