@@ -9,7 +9,7 @@ from .renaming_faults import renaming_faults
 from .rules import is_local
 
 if TYPE_CHECKING:
-    from .settings import Ddl, Filters, Source, Target
+    from .settings import Apply, Ddl, Filters, Source, Target
     from .tables import TableRule
 
 
@@ -31,6 +31,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
         )
     faults += _masking(target, config["tables"])
     faults += _keeping(config["ddl"], config["tables"])
+    faults += _versioned(apply, config["tables"])
     if apply.on_error == "quarantine":
         faults += _shown_whole(config["tables"])
         faults += [
@@ -72,6 +73,21 @@ def _rewritten(filters: Filters, source: Source) -> list[str]:
         f"filters.rewrite_db has {entry}: an upper-case letter needs source.lower_case_table_names"
         for entry in filters.rewrite_db
         if entry != entry.lower()
+    ]
+
+
+def _versioned(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
+    """What keeps versions of rows from being exact."""
+    needed = {
+        'apply.writer = "direct"': apply.writer != "merge",
+        'apply.exec_mode = "strict"': apply.exec_mode == "strict",
+    }
+    return [
+        f'tables[{number}].mode = "history" needs {what}'
+        for number, rule in enumerate(tables, 1)
+        if rule.mode == "history"
+        for what, given in needed.items()
+        if not given
     ]
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
 from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, UPDATE, extra_of
-from ..ddl.table_modes import logs_changes
+from ..ddl.table_modes import OF_IMAGES, logs_changes
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
 
@@ -28,6 +28,14 @@ Longs = npt.NDArray[np.int64]
 
 _WORDS = pa.array([INSERT, UPDATE, DELETE])
 _IMAGES = pa.array([INSERT, BEFORE, DELETE, AFTER])
+_TOLD = ("gtid", "commit_time", "valid_from_gtid", "valid_from_time")
+_BEGINS = {
+    "valid_from_gtid": "gtid", "valid_from_time": "commit_time",
+    "valid_from_position": "position", "valid_from_order": "order",
+}  # fmt: skip
+"""what an image's transaction is to the version that begins, or ends, with it"""
+_ENDS = ("valid_to_gtid", "valid_to_time", "valid_to_position", "current")
+"""what is known where the versions of a group are put one behind the other (``write.versions``)"""
 _MOMENT = pa.timestamp("us", "UTC")
 _NAMES = ("position", "commit_time", "gno", "uuid", "tag")
 
@@ -79,9 +87,9 @@ def changed_by(
         "operation": _words(target, images, entries),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
     }
-    if logs_changes(target):
+    if target.mode in OF_IMAGES:
         made["position"], made["order"] = pa.array(positions), pa.array(images.order(entries))
-    if "gtid" in wanted or "commit_time" in wanted:
+    if not {*_TOLD}.isdisjoint(wanted):
         if commits is None:
             raise SettingError(
                 "extra_columns: the transactions that a quarantine keeps have no GTIDs and times",
@@ -89,7 +97,7 @@ def changed_by(
                 hint="copy the table anew (spark-repl snapshot --table)",
             )
         made["gtid"], made["commit_time"] = commits.at(positions)
-    return {name: made[name] for name in wanted}
+    return {name: made[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}
 
 
 def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
@@ -99,6 +107,8 @@ def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapp
         "gtid": pa.repeat(pa.scalar(gtid_executed, pa.string()), count),
         "operation": pa.repeat(COPY, count),
         "deleted": pa.array(np.zeros(count, bool)),
+        "valid_from_gtid": pa.repeat(pa.scalar(gtid_executed, pa.string()), count),
+        "current": pa.array(np.ones(count, bool)),
     }
 
 

@@ -23,7 +23,7 @@ from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
 from ..ddl.extra_columns import keeps_deleted
 from ..ddl.row_filters import check_row_filter
-from ..ddl.table_modes import APPEND, CHANGELOG, MIRROR
+from ..ddl.table_modes import APPEND, MIRROR, OF_IMAGES
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .added_columns import changed_by
@@ -177,7 +177,7 @@ class _Output:
         """Whether rows move between keys, and only the target says if they do."""
         if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
             return False
-        if self.task.mode(name) == CHANGELOG:
+        if self.task.mode(name) in OF_IMAGES:
             return False
         return bool((images.flags[entries] & MOVED).any())
 
@@ -222,7 +222,7 @@ class _Output:
                 images, entries[flags & MOVED != 0], positions=positions[flags & MOVED != 0]
             )
         keyed = bool(images.definition.primary_key)
-        alone = self.task.mode(name) == CHANGELOG  # each image is a row that comes
+        alone = self.task.mode(name) in OF_IMAGES  # each image is a row of its own
         whole = not alone and (not keyed or bool((flags & MOVED).any()))
         bits = flags & np.uint8(CHANGE_BITS)
         if lenient or name in self.task.leftover:

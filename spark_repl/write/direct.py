@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from ..binlog.json.diff import CANNOT_APPLY
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
+from ..ddl.extra_columns import numbers_of
 from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
 from ..delta import deletion_vector
 from ..delta.columns import read_rows, with_type
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 
-_FILE_ROWS = 2_000_000
+FILE_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Fold:
         """A net row is a Violation. ``at`` [n]: positions of the changes to blame; None: of each
         key's first."""
         position = int((self.changes.at if at is None else at)[entry])
-        key = _describe(self.task, self.changes.rows, entry)
+        key = described(self.task, self.changes.rows, entry)
         self.out.violations.append(Violation(number, position, self.task.table, key))
 
 
@@ -91,9 +92,9 @@ def _write(task: WriteTask, out: Written) -> None:
     chosen = np.flatnonzero(keep)
     if not task.key:
         chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
-    for at in range(0, len(chosen), _FILE_ROWS):
-        rows = folded.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
-        out.adds += write_indexed(_index(task), task.columns, rows)
+    for at in range(0, len(chosen), FILE_ROWS):
+        rows = folded.rows.take(pa.array(chosen[at : at + FILE_ROWS]))
+        out.adds += write_indexed(index_of(task), task.columns, rows)
     if task.change_data and out.changes_table:
         out.changes += _changes(task, folded.rows, chosen, keep, places, out)
 
@@ -123,7 +124,9 @@ def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
     return [rows.column(i) for i in chosen]
 
 
-def _index(task: WriteTask) -> KeyIndex:
+def index_of(task: WriteTask) -> KeyIndex:
+    """The key index of the task's table."""
+    live = numbers_of(task.definition).get("current")
     chosen = task.key or range(len(task.columns.names))
     types = task.definition.arrow_schema().types
     return KeyIndex(
@@ -131,6 +134,7 @@ def _index(task: WriteTask) -> KeyIndex:
         task.folder,
         [task.columns.physical[i] for i in chosen],
         [types[i] for i in chosen],
+        task.columns.physical[live] if live is not None else "",
     )
 
 
@@ -177,7 +181,7 @@ def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
     """One net change per key over all parts of a task; breaks in the log become violations."""
     folded, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
     for contradiction in breaks:
-        key = _describe(task, contradiction.row, 0)
+        key = described(task, contradiction.row, 0)
         out.violations.append(
             Violation(contradiction.number, contradiction.position, task.table, key)
         )
@@ -214,7 +218,7 @@ def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
     if not task.key:
         limit = np.abs(folded.net.count)
     deleted = [needed[:0]]
-    for number, at, rows in _hits(task, folded.rows.take(pa.array(needed))):
+    for number, at, rows in hits(task, folded.rows.take(pa.array(needed))):
         owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
         path = task.files[number].path
         dead = are_deleted(task, path, picked)
@@ -231,15 +235,15 @@ def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
 def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
     """Which of the rows' keys the table has a row of the source for."""
     there = np.zeros(rows.num_rows, bool)
-    for number, at, places in _hits(task, rows):
+    for number, at, places in hits(task, rows):
         there[at] = ~are_deleted(task, task.files[number].path, places)
     return there
 
 
-def _hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
+def hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
     """Per file: its number, indexes of the wanted rows, and the file's live rows of their keys (of
     their values, bit for bit, in a table without one)."""
-    index = _index(task)
+    index = index_of(task)
     keys = _key_columns(task, wanted)
     hashes = hash_keys(keys)
     order = np.argsort(hashes, kind="stable")
@@ -289,7 +293,7 @@ def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)
 
 
-def _describe(task: WriteTask, rows: pa.Table, row: int) -> str:
+def described(task: WriteTask, rows: pa.Table, row: int) -> str:
     chosen: Sequence[int] = task.key or range(min(4, rows.num_columns))
     values = (f"{task.columns.names[i]}={rows.column(i)[row].as_py()!r}" for i in chosen)
     return ", ".join(values)

@@ -25,7 +25,7 @@ def names_key(table: Table, logged: TableDefinition) -> bool:
         if not _fit(wanted, logged):
             return False
         chosen = table.definition.with_logged_key(logged.primary_key)
-        exact = [table.definition.columns[i].logged is None for i in chosen.primary_key]
+        exact = [table.definition.columns[i].logged is None for i in chosen.sought_key]
         return bool(exact) and all(exact)
     return table.columns.fits(logged.arrow_schema())
 
