@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,12 @@ class VersionModel:
         self.rows: list[Row] = []
         self.there: dict[Any, int] = {}
         self.at: dict[str, list[Row]] = {}
+
+    def first(self, rows: Sequence[Row]) -> None:
+        """The log's last transaction has inserted these."""
+        self.log.gno -= 1
+        self.insert(*rows)
+        self.log.gno += 1
 
     def row(self, key: Any) -> Row:
         """The columns of the row that the source has."""
