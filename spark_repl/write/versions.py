@@ -28,8 +28,8 @@ from ..delta.columns import one_chunk, read_rows, with_type
 from ..delta.partitions import NO_PARTITION, unplaced
 from ..errors import SettingError, TargetError
 from .change_data import write_changes
-from .direct import FILE_ROWS, described, hits, index_of
 from .ended_versions import ENDS, ended
+from .key_hits import described, hits, index_of
 from .key_index import write_indexed
 from .keyless import heads, whole_bag
 from .written import Violation, Written
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+_FILE_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class _Images:
         return np.append(self.is_first[1:], True)[: len(self.key)]
 
     def said(self, images: Longs, task: WriteTask) -> dict[str, pa.Array]:
-        """Of which transaction the ``images`` are, by the names of the columns that say it where a
+        """The transactions of the ``images``, by the names of the columns that say it where a
         version ends; -1: of none."""
         numbers = numbers_of(task.definition)
         chosen = pa.array(images, mask=images < 0)
@@ -108,7 +110,7 @@ def _write(task: WriteTask, images: _Images, out: Written) -> None:
     there = _there(task, images, out)
     if out.violations:
         return
-    old = [_ended(task, images, number, *found) for number, found in there.items()]
+    old = [_ended(task, images, number, *which) for number, which in there.items()]
     came = _came(task, images)
     rows = pa.concat_tables([*old, came]).combine_chunks()
     for entry in np.flatnonzero(unplaced(came, task.columns.divides)):
@@ -118,8 +120,8 @@ def _write(task: WriteTask, images: _Images, out: Written) -> None:
     for number, (_, places) in there.items():
         out.marks[task.files[number].path] = BitMap(array.array("I", places.tolist())).serialize()
     out.net = rows.num_rows
-    for at in range(0, rows.num_rows, FILE_ROWS):
-        out.adds += write_indexed(index_of(task), task.columns, rows.slice(at, FILE_ROWS))
+    for at in range(0, rows.num_rows, _FILE_ROWS):
+        out.adds += write_indexed(index_of(task), task.columns, rows.slice(at, _FILE_ROWS))
     if task.change_data and out.changes_table:
         before = {
             task.files[number].path: (places, np.ones(len(places), bool))
@@ -147,12 +149,12 @@ def _there(task: WriteTask, images: _Images, out: Written) -> dict[int, tuple[Lo
     asked = np.flatnonzero(images.is_first)
     if task.complete:
         asked = asked[~images.begins[asked]]
-    found: dict[int, tuple[Longs, Longs]] = {}
+    there: dict[int, tuple[Longs, Longs]] = {}
     have = np.zeros(len(images.begins), np.int64)
     if len(asked) and task.files:
         for number, at, places in hits(task, images.rows.take(pa.array(asked))):
             if len(at):
-                found[number] = asked[at], places
+                there[number] = asked[at], places
                 np.add.at(have, asked[at], 1)
     if have.max(initial=0) > 1:
         raise TargetError(
@@ -165,7 +167,7 @@ def _there(task: WriteTask, images: _Images, out: Written) -> dict[int, tuple[Lo
     if not task.replaces:
         for image in asked[(have[asked] > 0) & images.begins[asked]]:
             _refuse(task, images, out, int(image), DUPLICATE_KEY)
-    return found
+    return there
 
 
 def _ended(task: WriteTask, images: _Images, number: int, by: Longs, places: Longs) -> pa.Table:

@@ -130,8 +130,8 @@ def test_all_faults_are_reported_together() -> None:
     [
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
         (
-            {"tables": [{"match": "a.b", "mode": "history", "on_error": "stop"}]},
-            ["tables[1].mode", "tables[1].on_error"],
+            {"tables": [{"match": "a.b", "key_prefix": "x", "on_error": "stop"}]},
+            ["tables[1].key_prefix", "tables[1].on_error"],
         ),
     ],
 )
