@@ -34,9 +34,7 @@ def test_several_missing_indexes_are_made_by_the_workers(missing: int, here: boo
 def test_rows_of_a_file_that_are_marked() -> None:
     rows = np.array([0, 5, 9])
     assert key_hits._marked(BitMap([5, 7]), rows).tolist() == [False, True, False]
-    assert key_hits._marked(BitMap(), rows).tolist() == [False] * 3, (
-        "a vector of others may be empty"
-    )
+    assert not key_hits._marked(BitMap(), rows).any(), "a vector of others may be empty"
 
 
 class Unfitting(MissingValues):
