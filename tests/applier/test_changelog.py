@@ -143,7 +143,14 @@ def test_what_the_log_says_of_rows_that_are_not_there(
     assert in_order(tmp_path / "lake")[3:] == model.rows
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+def shown(target: Path) -> dict[str, list[Row]]:
+    return {cut.gtid_executed: in_order(target, cut) for cut in cuts(target)}
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_cut_off_anywhere(tmp_path: Path, lost: bool) -> None:
+    """And gone on with, also by a relay log that was fetched anew, of other positions: each image
+    once, in order."""
     source = Twice(tmp_path)
     source.ddl("CREATE DATABASE t", T.create)
     source.transaction(insert(T, *FIRST))
@@ -154,7 +161,7 @@ def test_cut_off_anywhere(tmp_path: Path) -> None:
     source.ddl("ALTER TABLE t.a DROP n")
     slim = Table("a", (("w", "int"), T.columns[0], T.columns[2]), (1,))
     source.transaction(delete(slim, (4, 2, "y")))
-    want, step = cut_off_anywhere(source, tmp_path, lost=False, **rule())
+    want, step = cut_off_anywhere(source, tmp_path, lost=lost, see=shown, **rule())
     assert step > 15
     rows = values(in_order(tmp_path / "reference"))
     assert rows == [
