@@ -198,7 +198,7 @@ class Alterations:
         if outlives_source(there.at_place):
             raise SettingError(
                 f"{table.name}, an online schema-change tool's, would take its place, without the"
-                " rows that it keeps and the source has not (mode append, extra_columns: deleted)",
+                " rows that it keeps and the source has not (its mode, or extra_columns: deleted)",
                 table=after,
                 hint='such tables need ddl.online_tools = "fold" from before the tool begins; or'
                 " leave the statement out (spark-repl skip) and copy the table anew (spark-repl"

@@ -21,7 +21,8 @@ _TEXT_MAX = 200
 @dataclass(frozen=True)
 class Logged:
     """``cut``: what a cut behind the statement says; ``source``, ``session``: which said it;
-    ``committed_us``: when it was committed, microseconds UTC."""
+    ``committed_us``: when it was committed, microseconds UTC; ``position``: where it begins in the
+    relay log, packed."""
 
     statement: Statement
     query: Query
@@ -29,6 +30,7 @@ class Logged:
     source: FormatDescription
     session: Session
     committed_us: int = 0
+    position: int = 0
 
     @property
     def text(self) -> str:

@@ -17,13 +17,12 @@ from ..control.copies import last_copy
 from ..control.cut import Waiting
 from ..control.system_time_zone import recorded
 from ..ddl.effect import classify_in
-from ..ddl.extra_columns import keeps_deleted
 from ..ddl.foreign_keys import named
 from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.session import Session
 from ..ddl.statement import Effect
-from ..ddl.table_modes import appends, outlives_source
+from ..ddl.table_modes import keeps_rows, outlives_source
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
 from ..decode.staged import same_shape
@@ -31,7 +30,6 @@ from ..errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.record import Kind
-from ..write.soft_deletes import Truncated
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
@@ -40,6 +38,7 @@ from .quarantining import check_quarantine
 from .read_logged import concerned, has_failed, read_query
 from .rewritten import RewrittenStatements
 from .tool_tables import ToolTables
+from .truncated_rows import marks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,7 +105,8 @@ class Statements:
         names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
         statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
-        logged = Logged(statement, query, cut, source, session, int(record["commit_time"]))
+        moment = int(record["commit_time"]), int(record["position"])
+        logged = Logged(statement, query, cut, source, session, *moment)
         way, left = self._filtered.take(logged)
         if way is None:
             self._check_copied(left)
@@ -202,17 +202,17 @@ class Statements:
             return Way.NOTHING
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
-        if appends(table.at_place):
+        there = table.at_place
+        if marks := marks_of(there, logged, policy):
+            return self._changes.mark_rows(table, marks, cut)
+        if keeps_rows(there, ignored=policy is Policy.IGNORE_DROP):
             return Way.LEFT_OUT
-        if keeps_deleted(table.at_place):
-            rows = Truncated(table.at_place, cut.group_gtids, logged.committed_us)
-            return self._changes.mark_deleted(table, rows, cut)
         if policy is Policy.IGNORE_DROP:
             log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
-            self._tracking.define(table, replace(table.at_place, truncated=True), cut)
+            self._tracking.define(table, replace(there, truncated=True), cut)
             return Way.LEFT_OUT
-        whole = replace(table.at_place, truncated=False)
-        if not table.at_place.truncated:
+        whole = replace(there, truncated=False)
+        if not there.truncated:
             self._changes.truncate(table, cut)
         elif self._tracking.has(table, cut):
             table.take_at_place(whole)

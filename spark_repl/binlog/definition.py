@@ -250,7 +250,7 @@ class TableDefinition:
             columns.insert(number, column)
         if tuple(columns) == self.columns and not self.row_filter and not self.mode:
             return self
-        key = self.logged_key if self.mode else self.primary_key
+        key = self.logged_key or self.primary_key
         return replace(
             self, columns=tuple(columns), primary_key=tuple(map(self.own.index, key)), withheld=(),
             row_filter="", mode="", logged_key=(),
@@ -268,6 +268,12 @@ class TableDefinition:
         """The same with another key, in numbers of the columns that the log's rows have."""
         own = tuple(self.own[number] for number in key)
         return replace(self, logged_key=own) if self.mode else replace(self, primary_key=own)
+
+    @property
+    def sought_key(self) -> tuple[int, ...]:
+        """What the target's rows are looked up by, of which some may have gone by: ``primary_key``,
+        or the source's key where each version of a row is one; empty: by all columns."""
+        return self.logged_key if self.mode == "history" else self.primary_key
 
     @property
     def columns_compare(self) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
         )
     faults += _masking(target, config["tables"])
     faults += _keeping(config["ddl"], config["tables"])
+    faults += _versioned(apply, config["tables"])
     faults += _quarantined(apply, config["tables"])
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
@@ -68,6 +69,21 @@ def _rewritten(filters: Filters, source: Source) -> list[str]:
     ]
 
 
+def _versioned(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
+    """What keeps versions of rows from being exact."""
+    needed = {
+        'apply.writer = "direct"': apply.writer != "merge",
+        'apply.exec_mode = "strict"': apply.exec_mode == "strict",
+    }
+    return [
+        f'tables[{number}].mode = "history" needs {what}'
+        for number, rule in enumerate(tables, 1)
+        if rule.mode == "history"
+        for what, given in needed.items()
+        if not given
+    ]
+
+
 def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:
     """What masks lack that need a secret key."""
     if target.mask_key_env and target.mask_key_file:
@@ -98,10 +114,11 @@ def _quarantined(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
     for number, rule in enumerate(tables, 1):
         if rule.on_error == "quarantine":
             asking.append(f"tables[{number}].on_error")
-        if rule.extra_columns and (rule.on_error or apply.on_error) == "quarantine":
+        if rule.added_columns and (rule.on_error or apply.on_error) == "quarantine":
             key = asking[-1] if rule.on_error else asking[0]
+            added = "extra_columns" if rule.extra_columns else "mode"
             faults.append(
-                f'tables[{number}].extra_columns: {key} = "quarantine" would keep no GTIDs and'
+                f'tables[{number}].{added}: {key} = "quarantine" would keep no GTIDs and'
                 " times of what it replays"
             )
     if asking:

@@ -12,6 +12,24 @@ from typing import Any
 from . import rules
 from .wildcards import covers
 
+MODE_COLUMNS = {
+    "changelog": ("gtid", "commit_time", "operation", "position", "order"),
+    "history": (
+        "valid_from_gtid", "valid_from_time", "valid_from_position", "valid_from_order",
+        "valid_to_gtid", "valid_to_time", "valid_to_position", "current",
+    ),
+}  # fmt: skip
+"""extra columns that tables of a mode always have"""
+_USELESS = {
+    "append": {"deleted": 'which mode = "append" never sets: no row goes'},
+    "changelog": {"deleted": 'which mode = "changelog" never sets: no row goes'},
+    "history": {
+        "deleted": 'which mode = "history" never sets: versions end',
+        "gtid": 'which mode = "history" has as _valid_from_gtid',
+        "commit_time": 'which mode = "history" has as _valid_from_time',
+    },
+}
+"""extra columns that tell nothing in tables of a mode"""
 MODES = ("mirror", "history", "changelog", "append")
 EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted")
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
@@ -86,7 +104,7 @@ class TableRule:
     match: str = _key("", _pattern)
     to: str = _key("", _target)
     key_prefix: str = _key("", rules.ANY, done=("",))
-    mode: str = _key("mirror", rules.choice(*MODES), done=("mirror", "append"))
+    mode: str = _key("mirror", rules.choice(*MODES), done=MODES)
     include: tuple[str, ...] = _key((), _columns)
     exclude: tuple[str, ...] = _key((), _columns)
     mask: tuple[tuple[str, str], ...] = _key((), _masks)
@@ -110,6 +128,12 @@ class TableRule:
         if self.mask or self.include or self.exclude:
             return "values of columns"
         return "rows" if self.row_filter else ""
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        """The extra columns that the tables have, by this rule's mode, too."""
+        always = MODE_COLUMNS.get(self.mode, ())
+        return (*self.extra_columns, *(one for one in always if one not in self.extra_columns))
 
 
 _KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}
@@ -162,8 +186,8 @@ def _contradicting(rule: TableRule) -> list[str]:
     faults = []
     if rule.include and rule.exclude:
         faults.append("exclude is never asked where include is given: what it lacks is left out")
-    if rule.mode == "append" and "deleted" in rule.extra_columns:
-        faults.append('extra_columns has deleted, which mode = "append" never sets: no row goes')
+    useless = _USELESS.get(rule.mode, {})
+    faults += [f"extra_columns has {n}, {useless[n]}" for n in rule.extra_columns if n in useless]
     excluded, included = ({n.lower() for n in names} for names in (rule.exclude, rule.include))
     for column, _ in rule.mask:
         if column.lower() in excluded:

@@ -15,7 +15,7 @@ from ..control.layout import Layout
 from ..control.table_paths import used_paths
 from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
-from ..ddl.table_modes import APPEND
+from ..ddl.table_modes import MIRROR
 from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, NoTableError, SourceError, TargetError
 from ..gtid import GtidSet
@@ -162,7 +162,7 @@ def _views(
     return tuple(
         name
         for name, definition in names.items()
-        if needs_view(definition, variables) or rules.of_table(name).mode == APPEND
+        if needs_view(definition, variables) or rules.of_table(name).mode != MIRROR
     )
 
 

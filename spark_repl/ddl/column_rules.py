@@ -19,7 +19,7 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
-from .table_modes import APPEND, appends, check_mode, in_mode
+from .table_modes import check_mode, in_mode, keeps_rows
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ColumnRules:
     @property
     def adds_columns(self) -> bool:
         """Whether tables have extra columns."""
-        return any(rule.extra_columns for rule in self.rules.rules)
+        return any(rule.added_columns for rule in self.rules.rules)
 
     def concern(self, name: str) -> bool:
         """Whether the table ``name`` has columns that are withheld or masked, or lacks rows, or has
@@ -74,9 +74,9 @@ class ColumnRules:
         """Whether the table ``name`` lacks rows."""
         return bool(self.rules.rules and self.rules.of_table(name).row_filter)
 
-    def appends(self, name: str) -> bool:
-        """Whether the table ``name`` has a row for each INSERT."""
-        return bool(self.rules.rules) and self.rules.of_table(name).mode == APPEND
+    def mode(self, name: str) -> str:
+        """What the target has of the table ``name``."""
+        return self.rules.of_table(name).mode
 
     def check_renamed(self, before: TableDefinition, after: str) -> None:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
@@ -85,7 +85,7 @@ class ColumnRules:
         check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
         check_extra(
             before,
-            rule.extra_columns,
+            rule.added_columns,
             f"it would be called {after}, which has other extra_columns",
             "give both names the same extra_columns, or leave the statement out (spark-repl skip)"
             " and copy the table anew under its new name",
@@ -122,7 +122,7 @@ class ColumnRules:
             primary_key=tuple(key[number] for number in logged.primary_key),
             row_filter=rule.row_filter,
         )
-        return in_mode(with_extra(shaped, rule.extra_columns, rule.mode), rule.mode)
+        return in_mode(with_extra(shaped, rule.added_columns, rule.mode), rule.mode)
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
         default = "NULL" if column.default == "NULL" or mask == "null" else None
@@ -190,7 +190,7 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     StatementError where what the target has of rows does not say what becomes of them.
     """
     target = rules.shaped(made.definition)
-    if appends(there):
+    if made.gone and keeps_rows(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")

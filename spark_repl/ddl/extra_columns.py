@@ -25,10 +25,22 @@ _TYPES = {
     "gtid": (_T.VARCHAR, 4 * 65535),
     "commit_time": (_T.TIMESTAMP, _MICROSECONDS),
     "operation": (_T.VARCHAR, 4 * 16),
+    "position": (_T.LONGLONG, 0),
+    "order": (_T.LONGLONG, 0),
     "deleted": (_T.BIT, 1),
+    "valid_from_gtid": (_T.VARCHAR, 4 * 65535),
+    "valid_from_time": (_T.TIMESTAMP, _MICROSECONDS),
+    "valid_from_position": (_T.LONGLONG, 0),
+    "valid_from_order": (_T.LONGLONG, 0),
+    "valid_to_gtid": (_T.VARCHAR, 4 * 65535),
+    "valid_to_time": (_T.TIMESTAMP, _MICROSECONDS),
+    "valid_to_position": (_T.LONGLONG, 0),
+    "current": (_T.BIT, 1),
 }
 INSERT, UPDATE, DELETE, TRUNCATE, COPY = "INSERT", "UPDATE", "DELETE", "TRUNCATE", "COPY"
 """what the column of ``operation`` says"""
+BEFORE, AFTER = "UPDATE_PREIMAGE", "UPDATE_POSTIMAGE"
+"""and of the two rows of an UPDATE, where each image is one (mode changelog)"""
 _HINT = "change extra_columns of the table's [[tables]], or the source's table"
 
 
@@ -70,6 +82,11 @@ def without_extra(table: TableDefinition) -> TableDefinition:
     """The table without them."""
     plain = tuple(column for column in table.columns if not column.extra)
     return table if len(plain) == len(table.columns) else replace(table, columns=plain)
+
+
+def numbers_of(table: TableDefinition) -> dict[str, int]:
+    """The numbers of the extra columns, by what the configuration calls them."""
+    return {column.extra: i for i, column in enumerate(table.columns) if column.extra}
 
 
 def deleted_column(table: TableDefinition) -> int:

@@ -1,30 +1,39 @@
-"""What a target's table is of the source's (``mode`` of ``[[tables]]``): its mirror, or a bag of
-the rows that were ever inserted."""
+"""What a target's table is of the source's (``mode`` of ``[[tables]]``): its mirror, a bag of the
+rows that were ever inserted, all row images that the log ever had, or all versions of its rows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import SettingError
+from ..errors import SettingError, StatementError
 from .extra_columns import keeps_deleted
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
 
-APPEND = "append"
+MIRROR, APPEND, CHANGELOG, HISTORY = "mirror", "append", "changelog", "history"
+OF_IMAGES = (CHANGELOG, HISTORY)
+"""those in which each row image counts, none folded with another"""
 
 
 def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
-    """The target's table, which was shaped as a mirror. Its rows are not told apart by the key."""
-    if mode != APPEND:
+    """The target's table, which was shaped as a mirror. Its rows are not told apart by the key.
+    Raises SettingError for a table that can't be in that mode."""
+    if mode == MIRROR:
         return table
+    if mode == HISTORY and not table.primary_key:
+        raise SettingError(
+            'mode = "history": the table has no key, by which the versions of a row are found',
+            table=table.name,
+            hint='give it a key, or another mode: "changelog" needs none',
+        )
     return replace(table, mode=mode, logged_key=table.primary_key, primary_key=())
 
 
 def appends(table: TableDefinition | None) -> bool:
-    """Whether rows come alone, and none goes."""
-    return table is not None and table.mode == APPEND
+    """Whether no row goes, whatever becomes of the source's."""
+    return table is not None and bool(table.mode)
 
 
 def outlives_source(table: TableDefinition) -> bool:
@@ -32,11 +41,35 @@ def outlives_source(table: TableDefinition) -> bool:
     return appends(table) or keeps_deleted(table)
 
 
+def logs_changes(table: TableDefinition | None) -> bool:
+    """Whether each image of the log's is a row."""
+    return table is not None and table.mode == CHANGELOG
+
+
+def has_versions(table: TableDefinition | None) -> bool:
+    """Whether each version of a row is a row."""
+    return table is not None and table.mode == HISTORY
+
+
+def keeps_rows(table: TableDefinition, *, ignored: bool = False) -> bool:
+    """Whether rows stay that a statement takes on the source. Raises StatementError where the table
+    has a row for each of them otherwise, unless its policy has such statements ``ignored``."""
+    if table.mode in OF_IMAGES and not ignored:
+        raise StatementError(
+            "the statement takes rows of which the log tells none, and the table (mode"
+            f' = "{table.mode}") would not say that they went',
+            table=table.name,
+            hint='on_ddl = "ignore_drop" passes over TRUNCATE; or leave the statement out'
+            " (spark-repl skip)",
+        )
+    return appends(table) and not has_versions(table)
+
+
 def check_mode(there: TableDefinition, wanted: str, reason: str) -> None:
     """Raises SettingError with the ``reason`` where a rule's mode is not the table's."""
-    if (there.mode or "mirror") != wanted:
+    if (there.mode or MIRROR) != wanted:
         raise SettingError(
-            f'{reason} (mode "{wanted}", not "{there.mode or "mirror"}")',
+            f'{reason} (mode "{wanted}", not "{there.mode or MIRROR}")',
             table=there.name,
             hint="give both names one mode, take the change back, or use an empty target",
         )

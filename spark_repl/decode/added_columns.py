@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
-from ..ddl.extra_columns import COPY, DELETE, INSERT, UPDATE, extra_of
+from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, UPDATE, extra_of
+from ..ddl.table_modes import OF_IMAGES, logs_changes
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
 
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 
 _WORDS = pa.array([INSERT, UPDATE, DELETE])
+_IMAGES = pa.array([INSERT, BEFORE, DELETE, AFTER])
+_TOLD = ("gtid", "commit_time", "valid_from_gtid", "valid_from_time")
+_BEGINS = {
+    "valid_from_gtid": "gtid", "valid_from_time": "commit_time",
+    "valid_from_position": "position", "valid_from_order": "order",
+}  # fmt: skip
+"""what an image's transaction is to the version that begins, or ends, with it"""
+_ENDS = ("valid_to_gtid", "valid_to_time", "valid_to_position", "current")
+"""what is known where the versions of a group are put one behind the other (``write.versions``)"""
 _MOMENT = pa.timestamp("us", "UTC")
 _NAMES = ("position", "commit_time", "gno", "uuid", "tag")
 
@@ -74,10 +84,12 @@ def changed_by(
         return {}
     made = {
         "source_table": pa.repeat(plain_name(images.definition.name_on_source), len(entries)),
-        "operation": _WORDS.take(pa.array(_operations(images)[entries])),
+        "operation": _words(target, images, entries),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
     }
-    if "gtid" in wanted or "commit_time" in wanted:
+    if target.mode in OF_IMAGES:
+        made["position"], made["order"] = pa.array(positions), pa.array(images.order(entries))
+    if not {*_TOLD}.isdisjoint(wanted):
         if commits is None:
             raise SettingError(
                 "extra_columns: the transactions that a quarantine keeps have no GTIDs and times",
@@ -85,7 +97,7 @@ def changed_by(
                 hint="copy the table anew (spark-repl snapshot --table)",
             )
         made["gtid"], made["commit_time"] = commits.at(positions)
-    return {name: made[name] for name in wanted}
+    return {name: made[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}
 
 
 def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
@@ -95,6 +107,8 @@ def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapp
         "gtid": pa.repeat(pa.scalar(gtid_executed, pa.string()), count),
         "operation": pa.repeat(COPY, count),
         "deleted": pa.array(np.zeros(count, bool)),
+        "valid_from_gtid": pa.repeat(pa.scalar(gtid_executed, pa.string()), count),
+        "current": pa.array(np.ones(count, bool)),
     }
 
 
@@ -102,6 +116,14 @@ def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Map
     """The same for rows that the source was seen not to have then."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
     return {**copied_from(logged, gtid_executed, count), **gone}
+
+
+def _words(target: TableDefinition, images: RowImages, entries: Longs) -> pa.Array:
+    """What is said of the entries' changes, or of the images themselves."""
+    number = _operations(images)
+    if not logs_changes(target):
+        return _WORDS.take(pa.array(number[entries]))
+    return _IMAGES.take(pa.array(np.where(images.flags & MOVED, 3, number)[entries]))
 
 
 def _operations(images: RowImages) -> npt.NDArray[np.int8]:

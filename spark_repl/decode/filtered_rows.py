@@ -18,6 +18,7 @@ from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..ddl.column_rules import hidden_columns
 from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
+from ..ddl.table_modes import OF_IMAGES
 from ..errors import DecodeError, Unconvertible
 from ..position import RelayPosition
 
@@ -95,7 +96,7 @@ def filtered(
     _check_whole(asked, second[begins])
     flags[second[begins]] = EXISTS
     keep = passes.copy()
-    if images.definition.primary_key:
+    if images.definition.primary_key and target.mode not in OF_IMAGES:
         key = images.key().take(entries)
         same = np.asarray(pc.equal(key.take(second), key.take(first)))
         keep[first[stays & same]] = False

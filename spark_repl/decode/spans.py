@@ -89,13 +89,15 @@ def read_images(
 def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[RowImages]:
     extent = Extent(int(span.starts[index]), int(span.ends[index]), span.checksum)
     read = unpacked if span.compressed[index] else plain
-    number = 0
+    number = before = 0
     with span.open() as file:
         try:
             for window, checksum in read(file, extent, _SLICE_BYTES):
                 number += 1
                 edge = np.array([0], np.int64), np.array([len(window)], np.int64)
-                yield from walk(window, *edge, position, checksum, **options)
+                for images in walk(window, *edge, position, checksum, **options):
+                    yield images.behind(before)
+                before += len(window)
         except SparkReplError as error:
             if number:
                 error.message += f", in its window {number}"

@@ -23,6 +23,7 @@ from ..binlog.rows.twins import has_twins
 from ..ddl.column_rules import hidden_columns
 from ..ddl.extra_columns import keeps_deleted
 from ..ddl.row_filters import check_row_filter
+from ..ddl.table_modes import APPEND, MIRROR, OF_IMAGES
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .added_columns import changed_by
@@ -116,7 +117,7 @@ class _Output:
         self._note(name, self.task.cascades.check(images, positions, done))
         share = len(entries) / max(1, len(images.flags))
         changes = round(images.changes * share)
-        if len(entries) and self.task.appends(name):
+        if len(entries) and self.task.mode(name) == APPEND:
             entries = entries[images.flags[entries] & (EXISTED | EXISTS | MOVED) == EXISTS]
             passed = changes - len(entries)
             self.passed_over[name] = self.passed_over.get(name, 0) + passed
@@ -165,7 +166,7 @@ class _Output:
 
     def _singly(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether the change that counts may not be the last one of its key, or all do."""
-        if self._asks(name, images, entries) or self.task.appends(name):
+        if self._asks(name, images, entries) or self.task.mode(name) != MIRROR:
             return True
         if name not in self.task.idempotent:
             return False
@@ -175,6 +176,8 @@ class _Output:
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Whether rows move between keys, and only the target says if they do."""
         if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
+            return False
+        if self.task.mode(name) in OF_IMAGES:
             return False
         return bool((images.flags[entries] & MOVED).any())
 
@@ -219,7 +222,8 @@ class _Output:
                 images, entries[flags & MOVED != 0], positions=positions[flags & MOVED != 0]
             )
         keyed = bool(images.definition.primary_key)
-        whole = not keyed or bool((flags & MOVED).any())
+        alone = self.task.mode(name) in OF_IMAGES  # each image is a row of its own
+        whole = not alone and (not keyed or bool((flags & MOVED).any()))
         bits = flags & np.uint8(CHANGE_BITS)
         if lenient or name in self.task.leftover:
             bits = certain(bits)
@@ -229,7 +233,7 @@ class _Output:
         extra = {
             "flags": pa.ListArray.from_arrays(edges, pa.array(bits)),
             "positions": pa.ListArray.from_arrays(edges, pa.array(positions)),
-            "count": pa.array(np.ones_like(step) if keyed else step),
+            "count": pa.array(np.ones_like(step) if keyed or alone else step),
             "key": key.cast(pa.large_binary()),
         }
         for number, chosen in self._shards(extra["key"], whole=whole):

@@ -13,7 +13,7 @@ from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
 from ..ddl.column_rules import ColumnRules
 from ..ddl.rewrites import Rewrites
-from ..ddl.table_modes import appends
+from ..ddl.table_modes import MIRROR
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
 from .cascades import Cascades
@@ -145,11 +145,11 @@ class StageTask:
             return bool(known.row_filter)
         return self.columns.filters_rows(name)
 
-    def appends(self, name: str) -> bool:
-        """Whether the target has a row for each INSERT of the table."""
+    def mode(self, name: str) -> str:
+        """What the target has of the table's rows."""
         if (known := self.wider.get(name)) is not None:
-            return appends(known)
-        return self.columns.appends(name)
+            return known.mode or MIRROR
+        return self.columns.mode(name)
 
     def deciding(self, name: str) -> tuple[str, ...]:
         """The kinds of rules of filters that decide about the table's rows."""
@@ -221,12 +221,12 @@ class Staged:
 @dataclass(frozen=True)
 class SplitTables:
     """A container of the names of tables of which an UPDATE is two entries that are told from
-    others: the target has not all rows, or only those of INSERTs."""
+    others: the target has not all rows, or more of them."""
 
     task: StageTask
 
     def __contains__(self, name: object) -> bool:
-        return self.task.filters_rows(str(name)) or self.task.appends(str(name))
+        return self.task.filters_rows(str(name)) or self.task.mode(str(name)) != MIRROR
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:

@@ -38,7 +38,8 @@ _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 @dataclass(frozen=True)
 class CompactTask:
     """Files to be folded into one. ``schema``: the Arrow types of the table's columns; ``key``:
-    names of the key's columns in the data files, of all columns in a table without one."""
+    names of the key's columns in the data files, of all columns in a table without one;
+    ``live_column``: see ``KeyIndex``."""
 
     table: str
     folder: str
@@ -47,11 +48,12 @@ class CompactTask:
     schema: pa.Schema
     key: tuple[str, ...]
     files: tuple[LiveFile, ...]
+    live_column: str = ""
 
     @property
     def index(self) -> KeyIndex:
         types = [self.schema.types[self.columns.physical.index(name)] for name in self.key]
-        return KeyIndex(self.index_folder, self.folder, list(self.key), types)
+        return KeyIndex(self.index_folder, self.folder, list(self.key), types, self.live_column)
 
     @classmethod
     def of(cls, table: Table, index_folder: str, files: tuple[LiveFile, ...]) -> CompactTask:
@@ -63,6 +65,7 @@ class CompactTask:
             table.definition.arrow_schema(),
             table.key_columns,
             files,
+            table.live_column,
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import array
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,12 @@ from pyroaring import BitMap
 from ..binlog.json.diff import CANNOT_APPLY
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
-from ..delta import deletion_vector
 from ..delta.columns import read_rows, with_type
 from ..delta.partitions import NO_PARTITION, unplaced
 from ..errors import TargetError
 from .change_data import write_changes
-from .key_index import KeyIndex, hash_keys, is_exact, write_indexed
-from .key_segments import candidates
+from .key_hits import described, hits, index_of
+from .key_index import write_indexed
 from .net_changes import Changes, Look, net_changes
 from .soft_deletes import are_deleted
 from .written import Violation, WriteTask, Written
@@ -59,7 +57,7 @@ class Fold:
         """A net row is a Violation. ``at`` [n]: positions of the changes to blame; None: of each
         key's first."""
         position = int((self.changes.at if at is None else at)[entry])
-        key = _describe(self.task, self.changes.rows, entry)
+        key = described(self.task, self.changes.rows, entry)
         self.out.violations.append(Violation(number, position, self.task.table, key))
 
 
@@ -93,7 +91,7 @@ def _write(task: WriteTask, out: Written) -> None:
         chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
     for at in range(0, len(chosen), _FILE_ROWS):
         rows = folded.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
-        out.adds += write_indexed(_index(task), task.columns, rows)
+        out.adds += write_indexed(index_of(task), task.columns, rows)
     if task.change_data and out.changes_table:
         out.changes += _changes(task, folded.rows, chosen, keep, places, out)
 
@@ -115,22 +113,6 @@ def _changes(
     replaces = places.file[chosen] >= 0
     return write_changes(
         task.folder, task.columns, old, rows.take(pa.array(chosen)), replaces & bool(task.key)
-    )
-
-
-def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
-    chosen = task.key or range(len(task.columns.names))
-    return [rows.column(i) for i in chosen]
-
-
-def _index(task: WriteTask) -> KeyIndex:
-    chosen = task.key or range(len(task.columns.names))
-    types = task.definition.arrow_schema().types
-    return KeyIndex(
-        task.index_folder,
-        task.folder,
-        [task.columns.physical[i] for i in chosen],
-        [types[i] for i in chosen],
     )
 
 
@@ -177,7 +159,7 @@ def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
     """One net change per key over all parts of a task; breaks in the log become violations."""
     folded, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
     for contradiction in breaks:
-        key = _describe(task, contradiction.row, 0)
+        key = described(task, contradiction.row, 0)
         out.violations.append(
             Violation(contradiction.number, contradiction.position, task.table, key)
         )
@@ -214,7 +196,7 @@ def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
     if not task.key:
         limit = np.abs(folded.net.count)
     deleted = [needed[:0]]
-    for number, at, rows in _hits(task, folded.rows.take(pa.array(needed))):
+    for number, at, rows in hits(task, folded.rows.take(pa.array(needed))):
         owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
         path = task.files[number].path
         dead = are_deleted(task, path, picked)
@@ -231,31 +213,9 @@ def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
 def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
     """Which of the rows' keys the table has a row of the source for."""
     there = np.zeros(rows.num_rows, bool)
-    for number, at, places in _hits(task, rows):
+    for number, at, places in hits(task, rows):
         there[at] = ~are_deleted(task, task.files[number].path, places)
     return there
-
-
-def _hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
-    """Per file: its number, indexes of the wanted rows, and the file's live rows of their keys (of
-    their values, bit for bit, in a table without one)."""
-    index = _index(task)
-    keys = _key_columns(task, wanted)
-    hashes = hash_keys(keys)
-    order = np.argsort(hashes, kind="stable")
-    hashes = hashes[order]
-    keys = [key.take(pa.array(order)) for key in keys]
-    exact = bool(task.key) and is_exact([key.type for key in keys])
-    for number, at, rows in candidates(index, [file.path for file in task.files], hashes):
-        file = task.files[number]
-        if file.vector is not None:
-            dead = deletion_vector.read(task.folder, file.vector)
-            live = ~_marked(dead, rows)
-            at, rows = at[live], rows[live]
-        if len(at) and not exact:
-            same = index.same(file.path, keys, at, rows, bitwise=not task.key)
-            at, rows = at[same], rows[same]
-        yield number, order[at], rows
 
 
 def _take(
@@ -280,16 +240,3 @@ def _take(
     chosen = rank < limit[entry]
     np.add.at(have, entry[chosen], 1)
     return entry[chosen], rows[chosen]
-
-
-def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
-    marked = np.frombuffer(dead.to_array(), np.uint32)
-    nearest = np.searchsorted(marked, rows)
-    nearest[nearest == len(marked)] = 0
-    return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)
-
-
-def _describe(task: WriteTask, rows: pa.Table, row: int) -> str:
-    chosen: Sequence[int] = task.key or range(min(4, rows.num_columns))
-    values = (f"{task.columns.names[i]}={rows.column(i)[row].as_py()!r}" for i in chosen)
-    return ", ".join(values)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..ddl.table_modes import has_versions
+from . import direct
 from .commit import commit, marked_rows
 from .compaction import CompactTask, RewriteTask, rewrite
-from .direct import write
 from .key_index import IndexTask, build
 from .key_segments import FoldTask, fold, is_due
+from .versions import write_versions
 from .writer import by_table
 from .written import LiveFile, WriteTask, Written
 
@@ -26,7 +28,7 @@ class DirectWriter:
 
     def __init__(self, tracking: Tracking, workers: Workers) -> None:
         self._tracking, self._workers = tracking, workers
-        self.task: Callable[[WriteTask], Written] = write
+        self.task: Callable[[WriteTask], Written] = _write
 
     def files(self, table: Table) -> tuple[LiveFile, ...]:
         """All live files: their key indexes say which are opened."""
@@ -65,3 +67,8 @@ class DirectWriter:
     def commit(self, table: Table, written: Sequence[Written], stamp: Stamp) -> None:
         """One Delta commit, through ``commit.commit``, which keeps MySQL's order of checks."""
         commit(self._tracking.commits, table, written, stamp)
+
+
+def _write(task: WriteTask) -> Written:
+    """Does a task, of either kind. Raises TargetError and DecodeError."""
+    return write_versions(task) if has_versions(task.definition) else direct.write(task)

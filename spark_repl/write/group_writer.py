@@ -14,10 +14,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ..crash_points import armed, reach
+from ..ddl.table_modes import HISTORY
 from ..decode.staged import Part, Staged, same_shape
 from ..delta.checkpoint import EVERY
 from ..delta.storage import remove_if_there
-from ..errors import FencedError, SchemaError, SparkReplError
+from ..errors import FencedError, SchemaError, SettingError, SparkReplError
 from ..runtime.retry import temporary
 from .direct_writer import DirectWriter
 from .discard import discard
@@ -54,6 +55,11 @@ class GroupWriter:
     def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
         self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
         direct = config.apply.writer == "direct"
+        if not direct and any(rule.mode == HISTORY for rule in config.tables):
+            raise SettingError(
+                'mode = "history" needs apply.writer = "direct"',
+                hint="use a runtime that has it, or another mode of the table's [[tables]]",
+            )
         self._writer = _writer(tracking, workers, direct=direct)
         tending = Tending(tracking, workers, config.target, compaction=direct)
         self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget)
@@ -270,7 +276,7 @@ class GroupWriter:
                 table.folder,
                 self._tracking.key_folder(table),
                 table.columns,
-                table.definition.primary_key,
+                table.definition.sought_key,
                 tuple(pieces),
                 files,
                 idempotent,

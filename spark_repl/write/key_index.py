@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..binlog.kernels.jit import jit, jit_allocating, larger
 from ..decode.key_hash import NULL_HASH, hash_binary
@@ -135,17 +136,24 @@ class KeyIndex:
         table_folder: str,
         key_columns: list[str],
         key_types: Sequence[pa.DataType] = (),
+        live_column: str = "",
     ) -> None:
-        """``key_types``: of columns that a file may lack, as it is older than they are."""
+        """``key_types``: of columns that a file may lack, as it is older than they are;
+        ``live_column``: rows in which it is not true are never looked for, and in no index."""
         self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
-        self._types = key_types
+        self._types, self.live_column = key_types, live_column
 
     def _path(self, data_file: str) -> str:
         return os.path.join(self.folder, _name(data_file))
 
-    def add(self, data_file: str, hashes: Hashes) -> None:
-        """Keeps the index of a data file whose rows have these hashes, in row order."""
+    def add(
+        self, data_file: str, hashes: Hashes, live: pa.Array | pa.ChunkedArray | None = None
+    ) -> None:
+        """Keeps the index of a data file whose rows have these hashes, in row order. ``live``:
+        which of them are looked for; None: all."""
         rows = np.argsort(hashes, kind="stable")
+        if live is not None:
+            rows = rows[np.asarray(pc.fill_null(live, False))[rows]]
         path = self._path(data_file)
         part = f"{path}.{uuid.uuid4().hex}.part"
         with self._opened(part) as file:
@@ -164,7 +172,12 @@ class KeyIndex:
 
     def build(self, data_file: str) -> None:
         """Makes the index of a file from its key columns."""
-        self.add(data_file, hash_keys(self.read_keys(data_file)))
+        keys = self.read_keys(data_file)
+        live = None
+        if self.live_column:
+            with open_file(self.table_folder, data_file) as file:
+                (live,) = stored_columns(file, [self.live_column])
+        self.add(data_file, hash_keys(keys), live)
 
     def load(self, data_file: str) -> npt.NDArray[np.int64]:
         """Hashes, ascending, and the row of each; made first where there is no index."""
@@ -249,7 +262,10 @@ def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> list[dic
     for values, part in columns.split(rows):
         add = write_file(index.table_folder, columns, part, values)
         keys = [part.column(columns.physical.index(name)) for name in index.key_columns]
-        index.add(add["path"], hash_keys(keys))
+        live = None
+        if index.live_column:
+            live = part.column(columns.physical.index(index.live_column))
+        index.add(add["path"], hash_keys(keys), live)
         adds.append(add)
     return adds
 

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.rows.change_bits import EXISTED, MOVED
+from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..ddl.defaults import default_value
+from ..ddl.table_modes import OF_IMAGES, has_versions
 from ..delta.columns import bits, equal, flat_parts, one_chunk
 from ..errors import DecodeError
 from ..position import RelayPosition
@@ -21,25 +22,32 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 
+_IMAGES_HINT = "set binlog_row_image=FULL in every session of the source, and use an empty target"
 _BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
 
 
 def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableDefinition) -> Any:
     """Rows of a table without key, with the defaults of what an INSERT leaves out. Raises
-    DecodeError for a before image without all columns. ``flags``, ``positions`` [n]: of each row's
-    change."""
+    DecodeError for a before image without all columns, or in a table that has a row for each image,
+    or version, for any of those. ``flags``, ``positions`` [n]: of each row's change."""
     held = one_chunk(staged.column("held"))
     present, whole = missing_values.bits(held, len(definition.columns)), np.asarray(held.is_null())
     inserted = (flags & MOVED == 0) & (flags & EXISTED == 0)
+    needed = np.ones(len(flags), bool)
+    if has_versions(definition):  # one that ends is read from the target
+        needed = flags & EXISTS != 0
     arrays = []
     for i, column in enumerate(definition.columns):
-        lacks = ~(whole | present[:, i])
+        lacks = ~(whole | present[:, i]) & needed
         if (bad := lacks & ~inserted).any():
+            of_log = definition.mode in OF_IMAGES
             raise DecodeError(
-                f"a row image of a table without key lacks column {column.name}",
+                f"an image lacks column {column.name}, of which a {definition.mode} needs the value"
+                if of_log
+                else f"a row image of a table without key lacks column {column.name}",
                 position=RelayPosition.unpack(int(positions[np.argmax(bad)])),
                 table=definition.name,
-                hint=_BAG_HINT,
+                hint=_IMAGES_HINT if of_log else _BAG_HINT,
             )
         values = one_chunk(staged.column(i))
         if lacks.any():
@@ -49,6 +57,13 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
             values = values.take(pa.array(indices))
         arrays.append(values)
     return pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def heads(column: pa.ChunkedArray) -> Longs:
+    """The first value of each list of a column."""
+    lists = one_chunk(column)
+    first: Longs = lists.values.to_numpy()[lists.offsets.to_numpy()[:-1]]
+    return first
 
 
 def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:

@@ -25,7 +25,7 @@ def names_key(table: Table, logged: TableDefinition) -> bool:
         if not _fit(wanted, logged):
             return False
         chosen = table.definition.with_logged_key(logged.primary_key)
-        exact = [table.definition.columns[i].logged is None for i in chosen.primary_key]
+        exact = [table.definition.columns[i].logged is None for i in chosen.sought_key]
         return bool(exact) and all(exact)
     return table.columns.fits(logged.arrow_schema())
 
@@ -63,7 +63,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     check_mode(there, rule.mode, "mode is another one than the table was made with")
     check_extra(
         there,
-        rule.extra_columns,
+        rule.added_columns,
         "extra_columns are others than the table was made with",
         "take the change back, or use an empty target",
     )

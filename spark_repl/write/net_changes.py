@@ -17,7 +17,7 @@ from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
 from ..delta.large_columns import joined
 from .key_changes import effective
-from .keyless import value_codes, whole_bag
+from .keyless import heads, value_codes, whole_bag
 from .missing_values import ChangeLog, MissingValues, assemble
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def _bag(
     parts: Sequence[Part], staged: pa.Table, definition: TableDefinition, *, partial: bool
 ) -> Changes:
     rows = staged.drop_columns(list(EXTRA))
-    positions = _heads(staged.column("positions"))
+    positions = heads(staged.column("positions"))
     if partial:
-        rows = whole_bag(staged, _heads(staged.column("flags")), positions, definition)
+        rows = whole_bag(staged, heads(staged.column("flags")), positions, definition)
     if appends(definition):
         code, distinct = np.arange(rows.num_rows, dtype=np.int32), rows.num_rows
     elif partial or any(part.twins for part in parts):
@@ -115,9 +115,3 @@ def _bag(
     folded = Net(np.arange(len(net.entry)), net.flags, net.count, net.first, [])
     at = positions[net.first]
     return Changes(rows.take(pa.array(net.entry)), folded, at, at)
-
-
-def _heads(column: pa.ChunkedArray) -> Longs:
-    lists = one_chunk(column)
-    heads: Longs = lists.values.to_numpy()[lists.offsets.to_numpy()[:-1]]
-    return heads

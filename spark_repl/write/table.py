@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..control.cut import TableVersion
-from ..ddl.extra_columns import keeps_deleted
+from ..ddl.extra_columns import keeps_deleted, numbers_of
 from ..ddl.renamed import rename
 
 if TYPE_CHECKING:
@@ -93,8 +93,15 @@ class Table:
     @property
     def key_columns(self) -> tuple[str, ...]:
         """What tells rows apart, by its names in the data files: the key, or all columns."""
-        chosen = self.definition.primary_key or range(len(self.columns.names))
+        chosen = self.definition.sought_key or range(len(self.columns.names))
         return tuple(self.columns.physical[i] for i in chosen)
+
+    @property
+    def live_column(self) -> str:
+        """The column that is true in the rows which are looked for, by its name in the data files;
+        "": all are."""
+        number = numbers_of(self.definition).get("current", -1)
+        return self.columns.physical[number] if number >= 0 else ""
 
     @property
     def has_vectors(self) -> bool:

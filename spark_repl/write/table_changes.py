@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ..delta.table_log import NewTable
     from ..runtime.workers import Workers
     from .altered_rows import MadeRows
+    from .ended_versions import TruncatedVersions
     from .soft_deletes import Truncated
     from .table import Table
     from .tracking import Tracking
@@ -108,8 +109,8 @@ class TableChanges:
 
         self._commit(table, cut, plan, definition)
 
-    def mark_deleted(self, table: Table, rows: Truncated, cut: Cut) -> Way:
-        """Marks all rows of the table as deleted, by the TRUNCATE before ``cut``."""
+    def mark_rows(self, table: Table, rows: Truncated | TruncatedVersions, cut: Cut) -> Way:
+        """Has all rows of the table say that they are gone, by the TRUNCATE before ``cut``."""
         way = Way.METADATA
 
         def plan() -> _Change:

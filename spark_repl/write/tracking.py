@@ -317,7 +317,8 @@ class Tracking:
     def key_index(self, table: Table) -> KeyIndex:
         schema, physical = table.definition.arrow_schema(), table.columns.physical
         types = [schema.types[physical.index(name)] for name in table.key_columns]
-        return KeyIndex(self.key_folder(table), table.folder, list(table.key_columns), types)
+        folder, key = self.key_folder(table), list(table.key_columns)
+        return KeyIndex(folder, table.folder, key, types, table.live_column)
 
     def key_folder(self, table: Table, columns: Sequence[str] = ()) -> str:
         """Folder of the index of the table's key, as it is now, or of these physical columns."""

@@ -218,7 +218,3 @@ def test_what_a_foreign_key_carries_on(tmp_path: Path) -> None:
 def test_what_has_no_meaning() -> None:
     with pytest.raises(ConfigError, match=r'deleted, which mode = "append" never sets'):
         Config.from_mapping(rule(extra_columns=["deleted"]))
-    for mode in ("history", "changelog"):
-        config = Config.from_mapping({"tables": [{"match": "t.a", "mode": mode}]})
-        with pytest.raises(ConfigError, match=rf"tables\[1\].mode.*{mode}"):
-            config.check_supported()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_repl import Replica, cut
+from spark_repl import Replica, cut, history_at
 from spark_repl.config import Config
 from spark_repl.copy.chunk import copy_chunk
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.first_copy import FirstCopy
 from spark_repl.delta import delta_log
-from spark_repl.errors import SourceError, SparkReplError, Stopped
+from spark_repl.errors import ConfigError, SourceError, SparkReplError, Stopped
 from spark_repl.relay.log import open_log
 from spark_repl.runtime.workers import Workers
 from spark_repl.service.following import executed_of
@@ -76,12 +77,14 @@ def test_copy_under_load(
     ]
     rules[1]["extra_columns"] = ["gtid", "operation", "deleted"]
     rules.append({"match": "t.app", "mode": "append", "extra_columns": ["operation"]})
+    rules.append({"match": "t.past", "mode": "history"})
     config = Config.from_mapping({**plain.to_mapping(), "tables": rules})
     with Load(server, 1):
         server.query(
             "CREATE TABLE t.bag (n INT, s VARCHAR(20))",
             "CREATE TABLE t.words (w VARCHAR(40), n INT, PRIMARY KEY (w, n))",
             "CREATE TABLE t.app (id INT PRIMARY KEY AUTO_INCREMENT)",
+            "CREATE TABLE t.past (id INT PRIMARY KEY AUTO_INCREMENT, v INT DEFAULT 0)",
             "INSERT INTO t.words WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
             " WHERE i < 900) SELECT CONCAT('é', i * 7919 % 1000), i FROM r",
         )
@@ -93,7 +96,7 @@ def test_copy_under_load(
         time.sleep(0.5)
         stop.set()
         changing.join()
-    assert found.rows > 1000 and found.tables == 5
+    assert found.rows > 1000 and found.tables == 6
     assert found.start != found.until
     _catch_up(spark, config, server.executed)
     now = cut(spark, config.target.path)
@@ -111,6 +114,26 @@ def test_copy_under_load(
     copied = [row[0] for row in kept if row[1] == "COPY"]
     assert [row[0] for row in kept] == [*range(copied[0], kept[-1][0] + 1)], "each once"
     assert kept[-1][0] == server.query("SELECT MAX(id) FROM t.app")[0][0] > copied[-1] + 5
+    _check_versions(now.table("t.past"), server.query("SELECT * FROM t.past"))
+
+
+def _check_versions(past: Any, there: Sequence[tuple[Any, ...]]) -> None:
+    """Each row began with v = 0, or the copy's, and each of its versions has one more."""
+    versions: dict[int, list[Any]] = {}
+    for row in past.orderBy("id", "v").collect():
+        versions.setdefault(row.id, []).append(row)
+    copied = [rows[0] for rows in versions.values() if rows[0]._valid_from_position is None]
+    assert copied and len(copied) < len(versions)
+    for rows in versions.values():
+        assert [row.v for row in rows] == [rows[0].v + n for n in range(len(rows))]
+        assert rows[0].v == 0 or rows[0] in copied
+        for row, after in itertools.pairwise(rows):
+            assert row._valid_to_gtid == after._valid_from_gtid
+    assert sorted(rows[-1][:2] for rows in versions.values() if rows[-1]._current) == sorted(there)
+    first = history_at(past, gtid_executed=copied[0]._valid_from_gtid)
+    assert sorted(map(tuple, first.collect())) == sorted(row[:2] for row in copied)
+    with pytest.raises(ConfigError, match="the table was copied behind"):
+        history_at(past, gtid_executed=copied[0]._valid_from_gtid.replace(":1-", ":2-"))
 
 
 def _change(server: Server, stop: threading.Event) -> None:
@@ -124,6 +147,9 @@ def _change(server: Server, stop: threading.Event) -> None:
             f"UPDATE t.words SET w = CONCAT('É', {number * 31 % 1000}) WHERE n = {number % 900}",
             "INSERT INTO t.app VALUES ()",
             f"DELETE FROM t.app WHERE id < {number - 5}",
+            "INSERT INTO t.past VALUES ()",
+            f"UPDATE t.past SET v = v + 1 WHERE id % 3 = {number % 3}",
+            f"DELETE FROM t.past WHERE id = {number - 9}",
             f"UPDATE IGNORE t.a SET id = id + 100000 WHERE id = {number % 200 * 8}",
         )
         stop.wait(0.02)

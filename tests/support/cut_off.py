@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,20 @@ def shown(target: Path) -> Cuts:
 
 
 def cut_off_anywhere(
-    source: Twice, folder: Path, *, lost: bool, **options: Any
-) -> tuple[Cuts, int]:
+    source: Twice, folder: Path, *, lost: bool, see: Callable[[Path], Any] = shown, **options: Any
+) -> tuple[Any, int]:
     """Every run that was cut off at a step, and went on with the same log or the other (``lost``),
-    ends with the same cuts as one that was not. Returns these, and the number of steps."""
+    ends with the same cuts as one that was not. Returns these, as ``see`` shows them, and the
+    number of steps."""
     log, then = source.logs[0].folder, source.logs[lost].folder
     assert run(log, folder / "reference", group_max_transactions=1, **options)
-    want = shown(folder / "reference")
+    want = see(folder / "reference")
     for step in range(1, 1000, STRIDE):
         target = folder / f"lake{step}"
         if run(log, target, crash=step, **options):
             break
         run(then, target, crash=step % 5 + 1, group_max_transactions=1, **options)
         assert run(then, target, **options)
-        assert shown(target).items() <= want.items()
-        assert list(shown(target).values())[-1] == list(want.values())[-1]
+        assert see(target).items() <= want.items()
+        assert list(see(target).values())[-1] == list(want.values())[-1]
     return want, step

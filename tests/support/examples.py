@@ -42,6 +42,7 @@ NOT_RUN = {
     "README.md text 1": "a drawing",
     "docs/architecture.md text 1": "a drawing",
     "docs/clusters.md text 1": "a master and a worker that stay",
+    "docs/tables.md sql 1": "a question to a table that is not there",
 }
 
 

@@ -65,6 +65,7 @@ class RowImages:
     _key: Ints = field(repr=False, kw_only=True)
     _wire: Lengths = field(repr=False, kw_only=True)
     _events: Ints = field(repr=False, kw_only=True)
+    _began: Ints = field(repr=False, kw_only=True)
 
     def key(self) -> pa.Array:
         """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
@@ -141,6 +142,16 @@ class RowImages:
         """Where each entry's image begins: within one walk ascending in the order of the log, over
         all its tables. The images of one walk ``are_beside`` each other."""
         return self._image
+
+    def order(self, entries: Ints) -> Ints:
+        """Numbers of the entries' images, ascending in their transaction over all its tables. What
+        they are is not said: some bytes of the log lie between two of them."""
+        began: Ints = self._began[self.transaction[entries]]
+        return self._image[entries] - began
+
+    def behind(self, size: int) -> Self:
+        """The same, of a transaction of which ``size`` bytes were walked before."""
+        return replace(self, _began=self._began - size)
 
     def are_beside(self, other: RowImages) -> bool:
         """Whether both are of one walk."""

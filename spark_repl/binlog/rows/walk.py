@@ -155,7 +155,7 @@ class _Transactions:
         flags, transaction = np.zeros(0, np.uint8), np.zeros(0, np.int32)
         return RowImages(
             definition, flags, transaction, 0, _buffer=self.data, _image=no_rows[:, 0],
-            _key=no_rows, _wire=transaction, _events=events,
+            _key=no_rows, _wire=transaction, _events=events, _began=self.starts,
         )  # fmt: skip
 
     def walk(
@@ -181,6 +181,7 @@ class _Transactions:
         return RowImages(
             definition, entries.flags[:n], entries.transaction[:n], changes, _buffer=self.data,
             _image=entries.image[:n], _key=entries.key[:n], _wire=form.wire, _events=events,
+            _began=self.starts,
         )  # fmt: skip
 
     def _walk_partial(self, definition: TableDefinition, events: Ints, *, pairs: bool) -> RowImages:
@@ -202,6 +203,7 @@ class _Transactions:
         return PartialImages(
             definition, entries.flags[:n], entries.transaction[:n], changes, _buffer=self.data,
             _image=place[:, 0], _key=entries.key[:n], _wire=form.wire, _events=events, _place=place,
+            _began=self.starts,
         )  # fmt: skip
 
     def _image_error(

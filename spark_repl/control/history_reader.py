@@ -1,0 +1,81 @@
+"""A table of mode history as it was: behind a GTID set, at a moment, or at a place of the log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ..config.tables import MODE_COLUMNS
+from ..ddl.extra_columns import name_of
+from ..errors import ConfigError
+from ..gtid import GtidSet, format_uuid
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FROM, _TO = "_valid_from_", "_valid_to_"
+_ONE = "say one of gtid_executed, time, position"
+
+
+def history_at(
+    table: DataFrame,
+    *,
+    gtid_executed: str = "",
+    time: datetime | None = None,
+    position: int | None = None,
+) -> DataFrame:
+    """The rows that were current then, without the columns of mode history. ``gtid_executed``:
+    behind all of its transactions and no other; ``time``: behind those that the source had
+    committed until then (without a zone in UTC); ``position``: behind those up to the one that
+    begins there (``_valid_from_position``).
+
+    Raises ConfigError for what is no GTID set, and for one that lacks transactions which a copy's
+    rows have: what was before is not known.
+    """
+    wanted = history_condition(gtid_executed=gtid_executed, time=time, position=position)
+    if gtid_executed:
+        _check_copied(table, GtidSet.parse(gtid_executed))
+    return table.where(wanted).drop(*map(name_of, MODE_COLUMNS["history"]))
+
+
+def history_condition(
+    *, gtid_executed: str = "", time: datetime | None = None, position: int | None = None
+) -> str:
+    """What ``history_at`` asks of the rows, as SQL: for a view, and for other readers. A copy's
+    rows are taken to be there from the beginning. Raises ConfigError."""
+    if sum((bool(gtid_executed), time is not None, position is not None)) != 1:
+        raise ConfigError(f"history_condition: {_ONE}")
+    if gtid_executed:
+        executed = GtidSet.parse(gtid_executed)
+        begun, ended = (_among(f"{end}gtid", executed) for end in (_FROM, _TO))
+    elif time is not None:
+        moment = time if time.tzinfo else time.replace(tzinfo=UTC)
+        literal = f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+        begun, ended = (f"{end}time <= {literal}" for end in (_FROM, _TO))
+    else:
+        begun, ended = (f"{end}position <= {position:d}" for end in (_FROM, _TO))
+    return f"({_FROM}position IS NULL OR {begun}) AND ({_TO}position IS NULL OR NOT ({ended}))"
+
+
+def _among(column: str, executed: GtidSet) -> str:
+    """Whether a column's GTID is one of ``executed``."""
+    asked = []
+    for (uuid, tag), intervals in executed.intervals.items():
+        head = f"{format_uuid(uuid)}:{tag}:" if tag else f"{format_uuid(uuid)}:"
+        number = f"CAST(SUBSTR({column}, {len(head) + 1}) AS BIGINT)"
+        spans = " OR ".join(f"{number} BETWEEN {a} AND {b - 1}" for a, b in intervals)
+        # CASE: what has a tag, and no number there, is not cast.
+        of_head = f"SUBSTR({column}, 1, {len(head)}) = '{head}'"
+        plain = f"{of_head} AND SUBSTR({column}, {len(head) + 1}) NOT LIKE '%:%'"
+        asked.append(f"CASE WHEN {plain} THEN {spans} ELSE FALSE END")
+    return f"({' OR '.join(asked)})"
+
+
+def _check_copied(table: DataFrame, executed: GtidSet) -> None:
+    copied = table.where(f"{_FROM}position IS NULL").select(f"{_FROM}gtid").distinct().collect()
+    for (gtids,) in copied:
+        if not GtidSet.parse(gtids).issubset(executed):
+            raise ConfigError(
+                f"the table was copied behind {gtids}, and what its rows were before is not known",
+                hint="ask for a GTID set that has these transactions",
+            )

@@ -1,0 +1,89 @@
+"""mode = "history" and "changelog" beside a live server, whose triggers note each change."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from tests.support.live.following import Following
+from tests.support.live.server import Server
+from tests.support.local_delta import last_shown
+
+_AUDIT = (
+    "CREATE TABLE t.audit"
+    " (seq INT AUTO_INCREMENT PRIMARY KEY, was INT, id INT, v VARCHAR(20), doc JSON)"
+)
+_SAME = "OLD.id <=> NEW.id AND OLD.v <=> NEW.v AND OLD.doc <=> NEW.doc"
+_NOTED = {
+    "INSERT": "SELECT NULL, NEW.id, NEW.v, NEW.doc",
+    "DELETE": "SELECT OLD.id, NULL, NULL, NULL",
+    "UPDATE": f"SELECT OLD.id, NEW.id, NEW.v, NEW.doc FROM DUAL WHERE NOT ({_SAME})",
+}
+"""what a trigger says of a change; the log has none where an UPDATE leaves a row as it was"""
+
+
+def begin(server: Server) -> None:
+    server.query("CREATE DATABASE t", _AUDIT)
+    for name in ("h", "c"):
+        server.query(f"CREATE TABLE t.{name} (id INT PRIMARY KEY, v VARCHAR(20), doc JSON)")
+    for event, said in _NOTED.items():
+        trigger = f"CREATE TRIGGER t.{event.lower()}s AFTER {event} ON t.h FOR EACH ROW"
+        server.query(f"{trigger} INSERT INTO t.audit (was, id, v, doc) {said}")
+
+
+def load(chance: random.Random, count: int) -> list[str]:
+    """Transactions of both tables; some of them are rolled back."""
+    made = ["SET SESSION binlog_row_value_options = PARTIAL_JSON"]
+    for number in range(count):
+        made.append("BEGIN")
+        for _ in range(chance.randint(1, 4)):
+            key, other = chance.randrange(8), chance.randrange(8)
+            long = "x" * chance.randrange(100)
+            text = chance.choice([
+                f"REPLACE INTO t.? VALUES ({key}, 'v{number}', '[{number}, \"{long}\"]')",
+                f"INSERT IGNORE INTO t.? VALUES ({key}, 'i', NULL)",
+                f"UPDATE t.? SET doc = JSON_SET(doc, '$[0]', {number}) WHERE id <= {key}",
+                f"UPDATE IGNORE t.? SET id = {other}, v = 'moved' WHERE id = {key}",
+                f"DELETE FROM t.? WHERE id = {key}",
+            ])  # fmt: skip
+            made += [text.replace("?", name) for name in ("h", "c")]
+        made.append("ROLLBACK" if chance.random() < 0.2 else "COMMIT")
+    return made
+
+
+def loaded(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def test_every_version_that_triggers_saw(shared_server: Server, tmp_path: Path) -> None:
+    server, chance = shared_server, random.Random(11)
+    begin(server)
+    tables = [{"match": "t.h", "mode": "history"}, {"match": "t.c", "mode": "changelog"}]
+    with Following(server, tmp_path, tables=tables) as following:
+        server.query(*load(chance, 60))
+        following.catch_up()
+        server.query(*load(chance, 60))
+        following.catch_up()
+        verified = following.verify()
+    shown = last_shown(tmp_path / "lake")
+    noted = server.query("SELECT was, id, v, doc FROM t.audit ORDER BY seq")
+    begun = [(row[1], row[2], loaded(row[3])) for row in noted if row[1] is not None]
+    found = sorted(shown["t.h"], key=lambda row: (row[5], row[6]))
+    assert [(*row[:2], loaded(row[2])) for row in found] == begun
+    there = server.query("SELECT id, v, doc FROM t.h ORDER BY id")
+    now = sorted((row for row in found if row[-1]), key=lambda row: row[0])
+    assert [(*row[:2], loaded(row[2])) for row in now] == [
+        (*row[:2], loaded(row[2])) for row in there
+    ]
+    assert len(found) - len(now) == sum(row[0] is not None for row in noted)
+    images = sorted(shown["t.c"], key=lambda row: row[-2:])
+    after = [row for row in images if row[-3] in ("INSERT", "UPDATE_POSTIMAGE")]
+    assert [(*row[:2], loaded(row[2])) for row in after] == begun
+    gone = [row[0] for row in images if row[-3] in ("DELETE", "UPDATE_PREIMAGE")]
+    assert gone == [row[0] for row in noted if row[0] is not None]
+    assert verified.not_compared == {
+        "t.h": "its mode is history", "t.c": "its mode is changelog"
+    }  # fmt: skip
+    assert len(found) > 100
