@@ -243,9 +243,9 @@ def test_all_faults_of_rules_at_once(file: Path, capsys: Any) -> None:
 
 
 def test_what_is_not_done_yet_is_not_explained(file: Path, capsys: Any) -> None:
-    file.write_text('[[tables]]\nmatch = "shop.a"\nmode = "history"\n')
+    file.write_text('[[tables]]\nmatch = "shop.a"\nkey_prefix = "x"\n')
     assert main(["config", "explain", "shop.b", "--config", str(file)]) == 2
-    assert 'tables[1].mode = "history" is not supported' in capsys.readouterr().err
+    assert 'tables[1].key_prefix = "x" is not supported' in capsys.readouterr().err
 
 
 def test_what_is_no_table_is_not_explained(file: Path, capsys: Any) -> None:
