@@ -33,7 +33,23 @@ def gathered(rows: pa.Table) -> pa.Table:
 
 def joined(tables: list[pa.Table]) -> pa.Table:
     """The rows of all, of which some may have a large type where others don't; as ``gathered``."""
-    return gathered(pa.concat_tables(tables, promote_options="permissive"))
+    if any(table.schema != tables[0].schema for table in tables):
+        tables = _alike(tables)
+    return gathered(pa.concat_tables(tables))
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """The tables, with a large type in each where one of them has it; else they stay what they are:
+    where they differ otherwise they are not joined."""
+    large = {f.name for table in tables for f in table.schema if f.type in _LARGE.values()}
+    made = []
+    for table in tables:
+        fields = [
+            field.with_type(_LARGE.get(field.type, field.type)) if field.name in large else field
+            for field in table.schema
+        ]
+        made.append(table.cast(pa.schema(fields)))
+    return made
 
 
 def stays_large(array: pa.Array, kind: pa.DataType) -> bool:
