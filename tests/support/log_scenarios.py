@@ -199,7 +199,9 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_CHANGES}::test_minimal_metadata_gives_what_full_metadata_gives",
         f"{_DAMAGE}::test_cut_table_maps",
     )),
-    144: ("binlog_mysqlbinlog_signedness_metadata", (_VALUES,)),
+    144: ("binlog_mysqlbinlog_signedness_metadata", (
+        f"{_DAMAGE}::test_a_year_has_a_bit_of_signedness", _VALUES,
+    )),
     145: ("binlog_mysqlbinlog_source_gipk_info", (
         "A key that the source has generated is a column like others: nothing here asks for its"
         " mark in the TABLE_MAP.",

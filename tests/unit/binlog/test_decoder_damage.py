@@ -167,6 +167,15 @@ def test_cut_table_maps() -> None:
             continue
 
 
+def test_a_year_has_a_bit_of_signedness() -> None:
+    """Scenario 144: among the numbers' bits, highest first: INT, YEAR, INT."""
+    names = b"\x04\x07\x02id\x01y\x01n"
+    for bits, unsigned in ((0x40, [False, True, False]), (0x60, [False, True, True])):
+        body = struct.pack("<Q", 5) + b"\x01d\0\x01t\0" + bytes((3, 3, 13, 3, 0, 0)) + names
+        found = parse_table_map(body + bytes((1, 1, bits)))
+        assert [column.unsigned for column in found.columns] == unsigned
+
+
 def test_payload() -> None:
     events = b"x" * 1000
     packed = zstandard.compress(events)
