@@ -15,8 +15,6 @@ import pytest
 from spark_repl.decode import spans
 from spark_repl.errors import DecodeError, RowError
 from spark_repl.gtid import GtidSet
-from spark_repl.write import key_hits, key_index
-from spark_repl.write.key_index import hash_keys
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.extra_model import FIRST, T, begun
@@ -65,9 +63,6 @@ def test_equals_every_version_of_the_log(
     table, keys = (T, range(4)) if seed < 4 else (TEXT, ["a", "b", "B", "c"])
     log.ddl(table.create)
     model = VersionModel(log, table)
-    if table is TEXT:  # of which hashes may be equal
-        for module in (key_hits, key_index):
-            monkeypatch.setattr(module, "hash_keys", lambda keys: hash_keys(keys) & 1)
     if seed % 2:  # every transaction comes in windows
         monkeypatch.setattr(spans, "_SLICE_BYTES", 300)
     made: dict[str, Any] = {"vectors": seed != 3, "feed": seed == 2, **rule()}
