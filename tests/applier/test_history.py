@@ -208,6 +208,18 @@ def test_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
     assert "column v, of which a history" in str(error)
 
 
+def test_images_of_several_kinds_in_one_transaction(log: LogWriter, tmp_path: Path) -> None:
+    """They are read apart, and are in the log's order all the same."""
+    log.transaction(
+        update(T, (FIRST[0], (1, 2, "x"))), update(T, ((1, 2, "x"), {1: 3})),
+        update(T, ((1, 3, "x"), (1, 4, "x"))), update(T, ({0: 1}, (1, 5, "x"))), delete(T, {0: 1}),
+        insert(T, (1, 6, "x")),
+    )  # fmt: skip
+    assert run(log.folder, tmp_path / "lake", **rule())
+    found = [(row[1], row[-1]) for row in versions(tmp_path / "lake") if row[0] == 1]
+    assert found == [*((n, False) for n in range(1, 6)), (6, True)]
+
+
 def test_the_key_index_may_be_lost(log: LogWriter, tmp_path: Path) -> None:
     """One that is made anew has the current versions alone, too."""
     model, lake = VersionModel(log), tmp_path / "lake"
