@@ -15,8 +15,6 @@ import pytest
 from spark_repl.decode import spans
 from spark_repl.errors import DecodeError, RowError
 from spark_repl.gtid import GtidSet
-from spark_repl.write import key_hits, key_index
-from spark_repl.write.key_index import hash_keys
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.extra_model import FIRST, T, begun
@@ -65,9 +63,6 @@ def test_equals_every_version_of_the_log(
     table, keys = (T, range(4)) if seed < 4 else (TEXT, ["a", "b", "B", "c"])
     log.ddl(table.create)
     model = VersionModel(log, table)
-    if table is TEXT:  # of which hashes may be equal
-        for module in (key_hits, key_index):
-            monkeypatch.setattr(module, "hash_keys", lambda keys: hash_keys(keys) & 1)
     if seed % 2:  # every transaction comes in windows
         monkeypatch.setattr(spans, "_SLICE_BYTES", 300)
     made: dict[str, Any] = {"vectors": seed != 3, "feed": seed == 2, **rule()}
@@ -211,6 +206,18 @@ def test_images_without_all_columns(log: LogWriter, tmp_path: Path) -> None:
     error = stopped(log.folder, tmp_path / "lake", **rule())
     assert isinstance(error, DecodeError) and error.gtid == log.gtid(5)
     assert "column v, of which a history" in str(error)
+
+
+def test_images_of_several_kinds_in_one_transaction(log: LogWriter, tmp_path: Path) -> None:
+    """They are read apart, and are in the log's order all the same."""
+    log.transaction(
+        update(T, (FIRST[0], (1, 2, "x"))), update(T, ((1, 2, "x"), {1: 3})),
+        update(T, ((1, 3, "x"), (1, 4, "x"))), update(T, ({0: 1}, (1, 5, "x"))), delete(T, {0: 1}),
+        insert(T, (1, 6, "x")),
+    )  # fmt: skip
+    assert run(log.folder, tmp_path / "lake", **rule())
+    found = [(row[1], row[-1]) for row in versions(tmp_path / "lake") if row[0] == 1]
+    assert found == [*((n, False) for n in range(1, 6)), (6, True)]
 
 
 def test_the_key_index_may_be_lost(log: LogWriter, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from spark_repl.delta.reader import read
 from spark_repl.write import key_hits, key_index, keyless
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows, run
+from tests.support.version_model import VersionModel, versions
 
 TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 PAIR = Table("pair", (("k", "varchar(80)"), ("n", "int"), ("v", "varchar(20)")), (0, 1))
@@ -88,3 +89,21 @@ def test_equal_hashes_lose_nothing(tmp_path: Path, vectors: bool) -> None:
         shutil.rmtree(target / "_repl" / "keys")  # the index is a hint, and is made again
     for table, want in model.rows.items():
         assert rows(target, table) == sorted(want), table.name
+
+
+def test_versions_of_rows(tmp_path: Path) -> None:
+    """Of mode history: each key's own version ends."""
+    log, at = LogWriter(tmp_path / "log"), random.Random(5)
+    log.ddl(TEXT.create)
+    model = VersionModel(log, TEXT)
+    model.transaction(model.insert(*((f"k{n}", "first") for n in range(20))))
+    for number in range(12):
+        keys = at.sample(sorted(model.there), 3)
+        gone = model.delete(keys[0])
+        changes = [model.update(key, (key, f"v{number}")) for key in keys[1:]]
+        model.transaction(gone, *changes, model.insert((f"n{number}", "new")))
+    tables = [{"match": "%.text", "mode": "history"}]
+    for bound in (1, 100):
+        lake = tmp_path / str(bound)
+        assert run(log.folder, lake, group_max_transactions=bound, tables=tables)
+        assert versions(lake, table=f"{TEXT.database}.text") == model.rows
