@@ -19,10 +19,11 @@ from .altered_keys import altered_foreign_keys, altered_keys, without_inline_key
 from .altered_partitions import altered_partitions
 from .arrangement import Entry, arranged
 from .columns import finished, in_charset
-from .create_table import default_charset
+from .create_table import default_charset, is_text
 from .new_columns import is_nullable, with_timestamps
 from .origins import origins
 from .renamed import rename
+from .string_literals import in_column
 
 if TYPE_CHECKING:
     from .effect import Statement
@@ -82,6 +83,8 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
     )
     if alteration.renamed:
         after = rename(after, alteration.renamed)
+    if not is_text(after):
+        raise StatementError("the statement is not text in its client's character set")
     origin = origins(entries, keyed.columns, session)
     return Altered(after, origin, "; ".join(reasons), come, numbered, parted.gone)
 
@@ -124,5 +127,6 @@ def _columns(
             clause = replace(clause, charset=converted)
         # Where rows have made the table it is not known; a TABLE_MAP that has bytes there stops.
         default = charset or default_charset(session)
+        clause = entry.clause = in_column(clause, default)
         columns.append(finished(clause, default, session, nullable=is_nullable(clause)))
     return tuple(columns)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..binlog.charsets.charset import charset_of
 from ..errors import StatementError
 from .actions import (
     AddColumn,
@@ -15,6 +16,7 @@ from .actions import (
     SetDefault,
     SetVisible,
 )  # fmt: skip
+from .string_literals import default_in
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
@@ -120,8 +122,10 @@ def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: s
         if isinstance(action, SetVisible):
             entry.before = replace(column, visible=action.visible)
         else:
-            default = action.default.set_by_alter if action.default else None
-            entry.before, entry.new_default = replace(column, default=default), True
+            charset = charset_of(column.collation) if column.collation else ""
+            default = action.default and default_in(action.default, charset)
+            said = default.set_by_alter if default else None
+            entry.before, entry.new_default = replace(column, default=said), True
 
 
 def _once(entries: list[Entry], table: str) -> list[Entry]:

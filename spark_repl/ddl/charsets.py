@@ -18,6 +18,8 @@ _CHARSETS = {
     "utf8mb4": (255, 4), "utf8": (33, 3),
 }  # fmt: skip
 
+NAMES = frozenset(_CHARSETS)
+"""of all character sets"""
 # Collations by which a letter's other case is another one: their numbers have to be known.
 TURKISH = {
     "utf16_turkish_ci": 110, "ucs2_turkish_ci": 137, "utf32_turkish_ci": 169,

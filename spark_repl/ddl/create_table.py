@@ -81,13 +81,21 @@ def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
         for part in parts:
             _element(part, table)
         made = _finish(table, session, read.foreign_keys or ())
-        made.to_json().encode()
+        if not is_text(made):
+            reason = "the statement is not text in its client's character set"
+            return replace(read, foreign_keys=None, reason=reason)
         return replace(read, definition=made, reason=ROWS_FOLLOW if read.rows_follow else "")
-    except UnicodeEncodeError:
-        reason = "the statement is not text in its client's character set"
-        return replace(read, foreign_keys=None, reason=reason)
     except (StatementError, DecodeError) as error:
         return replace(read, reason=error.message)
+
+
+def is_text(made: TableDefinition) -> bool:
+    """Whether no byte of it was left over that is no letter."""
+    try:
+        made.to_json().encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _like(cursor: Cursor, session: Session) -> ReadDefinition:

@@ -19,12 +19,14 @@ _EMPTY = {"JSON_OBJECT": "'{}", "JSON_ARRAY": "'[]"}
 class Default:
     """``literal`` as ``Column.default`` has it, None for what is none; ``now``: CURRENT_TIMESTAMP;
     ``constant``: the literal that an expression comes to, None for all others; ``expression``: its
-    words, as ``Column.generated`` has them, '' for what is none."""
+    words, as ``Column.generated`` has them, '' for what is none; ``charset``: of the string that
+    the literal or constant is, where the server has it in another one than UTF-8."""
 
     literal: str | None = None
     now: bool = False
     constant: str | None = None
     expression: str = ""
+    charset: str = ""
 
     @property
     def set_by_alter(self) -> str | None:
@@ -44,12 +46,14 @@ def read_default(cursor: Cursor) -> Default:
     Raises StatementError for anything else."""
     if cursor.at_mark("("):
         inner = cursor.parentheses()
-        return Default(constant=constant(inner.again()), expression=words(inner))
+        charset = inner.charset()
+        return Default(constant=constant(inner.again()), expression=words(inner), charset=charset)
     if cursor.word(*_NOW):
         if cursor.at_mark("("):
             cursor.parentheses()
         return Default(now=True)
-    return Default(read_literal(cursor))
+    charset = cursor.charset()
+    return Default(read_literal(cursor), charset=charset)
 
 
 def read_literal(cursor: Cursor) -> str:

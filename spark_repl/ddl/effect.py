@@ -10,6 +10,7 @@ from .key_clause import index
 from .session import Session
 from .sql_tokens import Cursor, tokens
 from .statement import ROW_CHANGES, Effect, Statement
+from .string_literals import as_read
 
 __all__ = ("Effect", "Statement", "classify", "classify_in")
 
@@ -39,7 +40,7 @@ def classify_in(statement: str, session: Session) -> Statement:
     of a table's, explicit_defaults_for_timestamp says what TIMESTAMP means. Never raises."""
     verb = ""
     try:
-        cursor = Cursor(tokens(statement, session.sql_mode))
+        cursor = Cursor(as_read(tokens(statement, session.sql_mode), session))
         first = cursor.peek()
         verb = first.text if first else ""
         result = _classify(cursor, session)

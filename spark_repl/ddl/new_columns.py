@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..binlog.definition import Column, ColumnType
 from .columns import finished
 from .default_clause import NOT_KNOWN, Default
+from .string_literals import in_column
 
 if TYPE_CHECKING:
     from .column_clause import ColumnClause
@@ -23,7 +24,7 @@ def new_columns(
 ) -> tuple[Column, ...]:
     """The columns of a new table; ``primary``: names of its key's columns in lower case. Raises
     StatementError."""
-    written = with_timestamps(clauses, session)
+    written = [in_column(one, charset) for one in with_timestamps(clauses, session)]
     return tuple(
         finished(
             clause,

@@ -10,12 +10,14 @@ from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
 from .columns import same_type, zero_of
 from .default_clause import NOT_KNOWN, constant
 from .expressions.resolution import inputs_of, resolved
-from .sql_tokens import NAME, WORD, Cursor, tokens
+from .sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
     from .arrangement import Entry
     from .session import Session
+
+_TWICE = "what a backslash in it becomes under NO_BACKSLASH_ESCAPES depends on the server"
 
 
 def origins(
@@ -59,25 +61,42 @@ class _Origins:
             return Unknown(
                 f"the numbers that column {column.name} gives to the rows that are there"
             )
-        if default is not None and default.expression and default.constant is None:
+        if default is not None and default.expression:
             said = f"the default of column {column.name} is an expression"
-            return self._computed(i, default.expression, said)
+            if self._is_escaped_twice(default.expression, i):
+                return Unknown(f"{said}: {_TWICE}")
+            if default.constant is None:
+                return self._computed(i, default.expression, said)
         return _of_default(entry, column)
 
     def _generated(self, i: int) -> Origin:
         entry, column = self._entries[i], self._columns[i]
-        before, inner = entry.before, _inner(column.generated)
+        before, inner = entry.before, _inner(column.generated, self._mode(i))
         kept = before is not None and before.generated and same_type(before, column)
-        if before is not None and kept and _inner(before.generated) == inner:
+        if before is not None and kept and _inner(before.generated, 0) == inner:
             names = {word for kind, word in inner if kind == NAME}
             if all(self._is_stable(name, defaults="default" in names) for name in names):
                 return KeptColumn(entry.number, entry.clause is not None)
-        cursor = _expression(column.generated)
-        if (value := constant(cursor)) is not None:
-            return Filled(value)
+        cursor = _expression(column.generated, self._mode(i))
         expression, _, _ = column.generated.rpartition(" ")
         said = f"the values of the generated column {column.name}"
+        if self._is_escaped_twice(expression, i):
+            return Unknown(f"{said}: {_TWICE}")
+        if (value := constant(cursor)) is not None:
+            return Filled(value)
         return self._computed(i, expression, said)
+
+    def _mode(self, i: int) -> int:
+        """The sql_mode that the column's expression was written in: the server writes as 0 does."""
+        return self._session.sql_mode if self._entries[i].clause is not None else 0
+
+    def _is_escaped_twice(self, expression: str, i: int) -> bool:
+        """Whether the server writes the expression down with escapes, and reads it without them (so
+        9.7.4)."""
+        mode = self._mode(i)
+        return bool(mode & NO_BACKSLASH_ESCAPES) and any(
+            token.kind == STRING and "\\" in token.text for token in tokens(expression, mode)
+        )
 
     def _computed(self, i: int, expression: str, said: str) -> Origin:
         column, session = self._columns[i], self._session
@@ -129,8 +148,8 @@ def _of_default(entry: Entry, column: Column) -> Origin:
     return Filled(value)
 
 
-def _expression(generated: str) -> Cursor:
-    inner = Cursor(tokens(generated)).parentheses()
+def _expression(generated: str, sql_mode: int) -> Cursor:
+    inner = Cursor(tokens(generated, sql_mode)).parentheses()
     while inner.at_mark("("):
         rest = inner.again()
         within = rest.parentheses()
@@ -140,9 +159,9 @@ def _expression(generated: str) -> Cursor:
     return inner
 
 
-def _inner(generated: str) -> list[tuple[str, str]]:
+def _inner(generated: str, sql_mode: int) -> list[tuple[str, str]]:
     """The words of a generated column's expression, as they are compared."""
-    cursor, words = _expression(generated), []
+    cursor, words = _expression(generated, sql_mode), []
     while not cursor.done():
         token = cursor.next()
         plain = token.kind in (NAME, WORD)

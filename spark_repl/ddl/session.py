@@ -18,6 +18,7 @@ class Session:
     ``explicit_timestamps``: explicit_defaults_for_timestamp, None where it does not say.
     ``inline_keys``: whether its server makes foreign keys of REFERENCES among a column's attributes
     (9.0 and later); ``quotients``: whether it rounds those of exact numbers as 9.7 does.
+    ``client``, ``connection``: the character sets of these names, '' for UTF-8.
     """
 
     database: str = ""
@@ -29,11 +30,13 @@ class Session:
     utf8mb4_collation: int = 0
     inline_keys: bool = True
     quotients: bool = True
+    client: str = ""
+    connection: str = ""
 
     @classmethod
     def of(cls, query: Query, system_time_zone: str = "") -> Session:
         """The session of a logged statement, on a server whose SYSTEM zone is known, or not."""
-        zone = query.time_zone
+        zone, (client, connection) = query.time_zone, query.character_sets
         return cls(
             query.database,
             query.sql_mode,
@@ -42,6 +45,8 @@ class Session:
             query.collation,
             query.explicit_timestamps,
             query.utf8mb4_collation,
+            client=client,
+            connection=connection,
         )
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..binlog.charsets.charset import LETTER_BACKSLASH
 from ..binlog.table_name import table_name
 from ..errors import StatementError
 
@@ -38,11 +39,13 @@ _NO_VERSION = 99_999
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``text`` is upper case for words, without quotes for names and strings."""
+    """``text`` is upper case for words, without quotes for names and strings. ``charset``: of a
+    string that the server has in another character set than UTF-8."""
 
     kind: str
     text: str
     raw: str
+    charset: str = ""
 
 
 def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
@@ -63,7 +66,7 @@ def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
             at, inside = at + 2, False
         else:
             token, at = _token(statement, at, sql_mode)
-            out.append(token)
+            out.append(_lettered(token, sql_mode) if LETTER_BACKSLASH in token.raw else token)
     if inside:
         raise StatementError("a comment in the statement has no end")
     return out
@@ -101,6 +104,13 @@ def _token(statement: str, at: int, sql_mode: int) -> tuple[Token, int]:
     return Token(MARK, mark, mark), at + 1
 
 
+def _lettered(token: Token, sql_mode: int) -> Token:
+    """The token with backslashes for letters that are one: to be read again it has two."""
+    escaped = token.kind == STRING and not sql_mode & NO_BACKSLASH_ESCAPES
+    raw = token.raw.replace(LETTER_BACKSLASH, "\\\\" if escaped else "\\")
+    return Token(token.kind, token.text.replace(LETTER_BACKSLASH, "\\"), raw)
+
+
 def _unescape(match: re.Match[str]) -> str:
     char = match[1]
     return "\\" + char if char in "%_" else _ESCAPED.get(char, char)
@@ -131,6 +141,10 @@ class Cursor:
             raise StatementError("the statement ends too early")
         self._at += 1
         return token
+
+    def charset(self) -> str:
+        """That of the next string."""
+        return next((t.charset for t in self._items[self._at :] if t.kind == STRING), "")
 
     def done(self) -> bool:
         return self._at >= len(self._items)

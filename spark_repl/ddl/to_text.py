@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.one_byte import NONE, one_byte_table
+from ..binlog.charsets.written import BASIC, WHOLE, letters
 from ..binlog.definition import Column, ColumnType
 from ..errors import DecodeError
 from .type_change import (
@@ -30,11 +31,7 @@ from .type_change import (
 )
 
 _T = ColumnType
-_WHOLE = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
-_BASIC = frozenset(("utf8mb3", "ucs2"))
 _CODECS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
-# What the server reads in these sets and never writes: it becomes a ?.
-_ONLY_READ = {"greek": "ͺ€₯", "cp1256": "ٹڈڑکںھہے"}
 # Written by the server as a byte that is no character.
 _DAMAGED = {"tis620": "\ufffd"}
 # Bytes of a surrogate, and what begins one: Python takes no such character, the server may.
@@ -98,7 +95,7 @@ def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
     charset = charset_of(change.after.collation)
     before = change.before
     from_charset = charset_of(before.collation) if before.collation else ""
-    if charset in _WHOLE or charset == from_charset:
+    if charset in WHOLE or charset == from_charset:
         return texts, None
     if pc.all(pc.string_is_ascii(texts)).as_py() not in (False,) and charset != "swe7":
         return texts, None
@@ -115,10 +112,10 @@ def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
 
 def keeps_characters(before: str, after: str) -> bool:
     """Whether each text in the character set ``before`` exists in ``after``."""
-    if before == after or after in _WHOLE:
+    if before == after or after in WHOLE:
         return True
-    if after in _BASIC:
-        return before not in _WHOLE
+    if after in BASIC:
+        return before not in WHOLE
     table = one_byte_table(after)
     return before == "ascii" and (table is None or table[:128] == bytes(range(128)).decode())
 
@@ -126,14 +123,10 @@ def keeps_characters(before: str, after: str) -> bool:
 @lru_cache
 def _outside(charset: str) -> str:
     """A regular expression for a character outside of the set; '' where the set isn't known."""
-    if charset in _BASIC:
+    if charset in BASIC:
         return r"[^\x{0}-\x{FFFF}]"
-    if charset == "ascii":
-        return r"[^\x{0}-\x{7F}]"
-    table = one_byte_table(charset)
-    if table is None:
+    if (written := letters(charset)) is None:
         return ""
-    written = set(table) - {NONE} - set(_ONLY_READ.get(charset, ""))
     return "[^" + "".join(f"\\x{{{ord(c):X}}}" for c in sorted(written)) + "]"
 
 

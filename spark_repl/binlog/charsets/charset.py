@@ -10,6 +10,8 @@ from ...errors import DecodeError
 from .one_byte import NONE, one_byte_table
 from .wide_text import decode_wide
 
+LETTER_BACKSLASH = "\udc5c"
+"""in a statement's text: a backslash of two bytes, which the server's parser takes for a letter"""
 UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
 
 _COLLATIONS = {
@@ -109,14 +111,15 @@ def number_of(name: str, utf8mb4: int) -> int:
     return _NUMBERS.get(name) or _DEFAULTS.get(name, 0)
 
 
-def to_text(value: bytes, charset: str) -> str:
-    """One value in ``charset`` as text; DecodeError for bytes that are not of the set."""
+def to_text(value: bytes, charset: str, *, backslash: str = "\\") -> str:
+    """One value in ``charset`` as text; DecodeError for bytes that are not of the set.
+    ``backslash``: what the one of two bytes becomes that sjis and ujis have besides their own."""
     try:
         if charset in UTF8:
             return value.decode("utf-8")
         table = one_byte_table(charset)
         if table is None:
-            return decode_wide(value, charset)
+            return decode_wide(value, charset, backslash=backslash)
     except (UnicodeDecodeError, KeyError) as error:
         raise _undecodable(value, charset) from error
     text = value.decode("latin-1").translate(dict(enumerate(table)))

@@ -24,12 +24,11 @@ _CODECS = {
     "utf32": "utf_32_be",
 }
 _MENDED = {
-    "sjis": str.maketrans("＼", "\\"),
-    "ujis": str.maketrans("＼", "\\"),
     # MySQL follows GB 18030-2005, Python the edition of 2000.
     "gb18030": str.maketrans("\u1e3f\ue7c7", "\ue7c7\u1e3f"),
     "eucjpms": str.maketrans("〜‖−¢£¬¦", "～∥－￠￡￢￤"),
 }
+_TWO_BACKSLASHES = ("sjis", "ujis")
 _BIG5_ETEN = dict(zip(range(0xF9D6, 0xF9DD), "碁銹裏墻恒粧嫺", strict=True))
 # From 8ff3f3 to 8ff3fe and from 8ff4a1 on.
 _EUCJPMS_IBM = (
@@ -41,12 +40,15 @@ _EUCJPMS_IBM = (
 _ROW = 94
 
 
-def decode_wide(value: bytes, charset: str) -> str:
-    """Text of ``value``; UnicodeDecodeError for bytes, KeyError for a set that are not known."""
+def decode_wide(value: bytes, charset: str, *, backslash: str = "\\") -> str:
+    """Text of ``value``; UnicodeDecodeError for bytes, KeyError for a set that are not known.
+    ``backslash``: what the one of two bytes becomes that sjis and ujis have besides their own."""
     if charset == "eucjpms":
         # Python reads both this and 7e as a tilde; here it is the full-width one.
         value = value.replace(b"\x8f\xa2\xb7", b"\xa1\xc1")
     text = codecs.decode(value, _CODECS[charset], _HANDLERS.get(charset, "strict"))
+    if charset in _TWO_BACKSLASHES:
+        return text.replace("＼", backslash)
     return text.translate(_MENDED[charset]) if charset in _MENDED else text
 
 

@@ -142,14 +142,18 @@ class Query:
         return query_status.statement_text(self.statement, self.status)
 
     @property
+    def character_sets(self) -> tuple[str, str]:
+        """character_set_client and character_set_connection; '' where the event does not say."""
+        return query_status.character_sets(self.status)
+
+    @property
     def sql_mode(self) -> int:
         """What quotes and backslashes mean in ``text`` depends on it."""
         return query_status.sql_mode(self.status)
 
     @property
     def made_nothing(self) -> bool:
-        """Whether a CREATE TABLE IF NOT EXISTS of a transactional engine found the table there;
-        False from a server before 8.0, where nobody can tell."""
+        """Whether CREATE TABLE IF NOT EXISTS found the table there; False before 8.0."""
         return query_status.made_nothing(self.status)
 
 

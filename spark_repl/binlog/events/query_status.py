@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import DecodeError
-from ..charsets.charset import charset_of, to_text
+from ..charsets.charset import LETTER_BACKSLASH, charset_of, to_text
 
 _CATALOG_WITH_END, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12
 _SQL_MODE, _CHARSET, _XID, _UTF8MB4 = 1, 4, 17, 18
@@ -23,15 +23,30 @@ def sql_mode(status: bytes) -> int:
 
 def statement_text(statement: bytes, status: bytes) -> str:
     """``statement`` in the client's character set; as UTF-8, whose faulty bytes become surrogates,
-    when that is not known or the bytes are none of it (literals may be binary)."""
+    when that is not known or the bytes are none of it (literals may be binary). A backslash that is
+    one of two bytes is LETTER_BACKSLASH."""
     collation = int.from_bytes(_variables(status).get(_CHARSET, b"")[:2], "little")
     try:
         charset = charset_of(collation) if collation else "binary"
         if charset != "binary":
-            return to_text(statement, charset)
+            return to_text(statement, charset, backslash=LETTER_BACKSLASH)
     except DecodeError:
         pass
     return statement.decode("utf-8", "surrogateescape")
+
+
+def character_sets(status: bytes) -> tuple[str, str]:
+    """character_set_client and character_set_connection; '' where the event does not say, or one
+    that is not known."""
+    numbers = _variables(status).get(_CHARSET, b"")
+    return _set_of(numbers[:2]), _set_of(numbers[2:4])
+
+
+def _set_of(number: bytes) -> str:
+    try:
+        return charset_of(int.from_bytes(number, "little")) if any(number) else ""
+    except DecodeError:
+        return ""
 
 
 def utf8mb4_collation(status: bytes) -> int:

@@ -40,6 +40,21 @@ def test_text_in_the_clients_character_set(charset: str, collation: int, text: s
     assert (made.name, made.columns[1].literals) == (f"d.{name}", (text, "b"))
 
 
+@pytest.mark.parametrize(("collation", "backslash"), [(13, b"\x81\x5f"), (12, b"\xa1\xc0")])
+@pytest.mark.parametrize("mode", [0, NO_BACKSLASH_ESCAPES, ANSI_QUOTES])
+def test_a_backslash_of_two_bytes_escapes_nothing(
+    collation: int, backslash: bytes, mode: int
+) -> None:
+    """Recorded from 9.7: sjis and ujis have two backslashes; one is a letter to the parser."""
+    parts = b"CREATE TABLE `a@` (e ENUM('@n', 'b@') DEFAULT '@n', c INT COMMENT '@', g CHAR(2)"
+    parts += b" DEFAULT (concat('@', 'n')))"
+    found = query(parts.replace(b"@", backslash), collation, mode)
+    made = classify(found.text, "d", found.sql_mode).definition
+    assert made is not None
+    assert (made.table, [c.name for c in made.columns]) == ("a\\", ["e", "c", "g"])
+    assert (made.columns[0].literals, made.columns[0].default) == (("\\n", "b\\"), "'\\n")
+
+
 def test_text_that_is_none_makes_no_definition() -> None:
     """A client with SET NAMES binary; bytes that the set lacks."""
     for collation in (63, 255, 9999):

@@ -24,7 +24,7 @@ from spark_repl.errors import NotComputed, Unconvertible
 from spark_repl.write.altered_rows import AlteredRows
 
 STRICT, UNSIGNED_SUBTRACTION, PAD_CHAR = 1 << 21, 1 << 6, 1 << 31
-NO_BACKSLASH_ESCAPES, TRUNCATING = 1 << 20, 1 << 32
+TRUNCATING = 1 << 32
 SESSION = Session("d", 0, 1_700_000_000_000_000, "+00:00", 255, True)
 COLUMNS = (
     "n INT, u BIGINT UNSIGNED, d DECIMAL(10,2), s VARCHAR(20), k VARCHAR(20) COLLATE"
@@ -238,7 +238,6 @@ def test_the_sql_mode_decides() -> None:
     assert value("INT AS (n || 0)") == 1
     assert value("INT AS (NOT n BETWEEN -5 AND -1)") == 1
     assert value("INT AS (NOT n BETWEEN -5 AND -1)", HIGH_NOT_PRECEDENCE) == 0
-    assert value(r"VARCHAR(9) AS (CONCAT('\n', s))", NO_BACKSLASH_ESCAPES) == r"\naXb"
     assert value(r"VARCHAR(9) AS (CONCAT('\n', s))") == "\naXb"
     assert "NO_UNSIGNED_SUBTRACTION" in reason("INT AS (u - 1)", UNSIGNED_SUBTRACTION)
     assert "PAD_CHAR" in reason("INT AS (LENGTH(c))", PAD_CHAR)

@@ -1,0 +1,124 @@
+"""Strings of a statement, as the server reads them: the client's text in the character set of the
+connection, or the client's bytes in that of an introducer (``_latin1'...'``, ``N'...'``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.charsets.charset import UTF8, to_text
+from ..binlog.charsets.written import bytes_of, with_question_marks
+from ..binlog.definition import CHARACTER_TYPES
+from ..errors import DecodeError, StatementError
+from .charsets import NAMES
+from .sql_tokens import NO_BACKSLASH_ESCAPES, STRING, WORD, Token
+
+if TYPE_CHECKING:
+    from .column_clause import ColumnClause
+    from .default_clause import Default
+    from .session import Session
+
+_BINARY, _NOT_KNOWN = "binary", "?"
+_SAME_BYTES = {"utf8mb4", "utf8mb3", _BINARY}
+
+
+def as_read(items: list[Token], session: Session) -> list[Token]:
+    """The tokens of a statement in the client's character set, strings as the server has them.
+    Raises StatementError where that is not known."""
+    if all(token.kind != STRING or token.text.isascii() for token in items):
+        return items
+    read, introducer = list[Token](), ""
+    for token in items:
+        if token.kind != STRING:
+            introducer = _introducer(token)
+            read.append(token)
+        else:
+            read.append(token if token.text.isascii() else _string(token, introducer, session))
+    return read
+
+
+def _introducer(token: Token) -> str:
+    """The character set that the token says of a string behind it; '' for none."""
+    name = token.text.lower() if token.kind == WORD else ""
+    name = "_utf8mb3" if name in ("n", "_utf8") else name
+    return name[1:] if name[:1] == "_" and name[1:] in NAMES else ""
+
+
+def _string(token: Token, introducer: str, session: Session) -> Token:
+    client, connection = session.client or "utf8mb4", session.connection or "utf8mb4"
+    charset, text = introducer or connection, token.text
+    known = client in UTF8 or client == _BINARY
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        # Bytes that are no text: a binary column takes them.
+        taken = known and (charset in UTF8 or charset == _BINARY)
+        return replace(token, charset=_BINARY if taken else _NOT_KNOWN)
+    if introducer or client == _BINARY:
+        text = _taken(text, client, charset)
+    elif client != charset and charset != _BINARY:
+        text = _sent(text, charset)
+    elif charset == _BINARY:
+        text = _taken(text, client, _BINARY)
+    raw = token.raw if text == token.text else _quoted(text, session)
+    return Token(STRING, text, raw, "" if charset in UTF8 else charset)
+
+
+def _taken(text: str, client: str, charset: str) -> str:
+    """The client's bytes, in another character set."""
+    if client == charset or {client, charset} <= _SAME_BYTES:
+        return text
+    raw = _bytes(text, client)
+    if charset == _BINARY:
+        return raw.decode("utf-8", "surrogateescape")
+    try:
+        return to_text(raw, charset)
+    except DecodeError as error:
+        raise StatementError(error.message) from error
+
+
+def _sent(text: str, charset: str) -> str:
+    """The client's text, with a ? for each letter that the connection's character set lacks."""
+    try:
+        return with_question_marks(text, charset)
+    except DecodeError as error:
+        raise StatementError(error.message) from error
+
+
+def _bytes(text: str, charset: str) -> bytes:
+    if charset in UTF8 or charset == _BINARY:
+        return text.encode("utf-8", "surrogateescape")
+    if charset == _NOT_KNOWN:
+        raise StatementError("the statement is not text in its client's character set")
+    try:
+        return bytes_of(text, charset)
+    except DecodeError as error:
+        raise StatementError(error.message) from error
+
+
+def _quoted(text: str, session: Session) -> str:
+    plain = bool(session.sql_mode & NO_BACKSLASH_ESCAPES)
+    text = text if plain else text.replace("\\", "\\\\")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
+    """The column of a table of this character set or collation, with its default as it has it.
+    Raises StatementError."""
+    if clause.type.code not in CHARACTER_TYPES or not (clause.default and clause.default.charset):
+        return clause
+    name = (clause.charset or charset).lower().partition("_")[0]
+    return replace(clause, default=default_in(clause.default, name))
+
+
+def default_in(default: Default, charset: str) -> Default:
+    """The default of a column of this character set, '' for what has none. Raises
+    StatementError."""
+    text = default.constant if default.literal is None else default.literal
+    if not (charset and default.charset) or text is None or text.isascii():
+        return default
+    if charset == _BINARY:
+        text = f"0x{_bytes(text.removeprefix(chr(39)), default.charset).hex()}"
+    elif default.charset == _BINARY and charset not in UTF8:
+        text = f"'{_taken(text.removeprefix(chr(39)), 'utf8mb4', charset)}"
+    if default.literal is None:
+        return replace(default, constant=text)
+    return replace(default, literal=text)

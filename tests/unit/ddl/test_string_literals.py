@@ -1,0 +1,155 @@
+"""Strings as the server reads them: in the connection's character set, or an introducer's. What is
+said here of 9.7 was compared with it; ``live/test_string_literals.py`` compares some again."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_repl.binlog.definition import Column, TableDefinition
+from spark_repl.ddl.alteration import Computed, Filled, KeptColumn, Unknown
+from spark_repl.ddl.altered import alter
+from spark_repl.ddl.effect import classify_in
+from spark_repl.ddl.session import Session
+from spark_repl.ddl.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from spark_repl.errors import StatementError
+
+
+def made(column: str, session: Session) -> Column:
+    """Of CREATE TABLE, as of ALTER TABLE ... ADD."""
+    (found,) = _table(f"CREATE TABLE d.t ({column})", session).columns
+    before = _table("CREATE TABLE d.t (id INT)", Session())
+    statement = classify_in(f"ALTER TABLE d.t ADD {column}", session)
+    assert alter(before, statement, session).definition.columns[1] == found
+    return found
+
+
+def _table(text: str, session: Session) -> TableDefinition:
+    found = classify_in(text, session)
+    assert found.definition is not None, found.reason
+    return found.definition
+
+
+def refused(column: str, session: Session) -> str:
+    """Why CREATE TABLE is not understood, nor ALTER TABLE ... ADD."""
+    found = classify_in(f"CREATE TABLE d.t ({column})", session)
+    assert found.definition is None
+    statement = classify_in(f"ALTER TABLE d.t ADD {column}", session)
+    said = statement.reason
+    if statement.alteration is not None:
+        with pytest.raises(StatementError) as raised:
+            alter(_table("CREATE TABLE d.t (id INT)", Session()), statement, session)
+        said = raised.value.message
+    assert said == found.reason
+    return said
+
+
+@pytest.mark.parametrize(
+    ("client", "connection", "said", "default"),
+    [
+        ("utf8mb4", "utf8mb4", "_latin1'ä'", "'Ã¤"),
+        ("utf8mb4", "utf8mb4", "_sjis'表'", "'陦ｨ"),
+        ("utf8mb4", "utf8mb4", "_latin1'ä''\\\\'", "'Ã¤'\\"),
+        ("utf8mb4", "utf8mb4", "_utf8mb4'ä'", "'ä"),
+        ("utf8mb4", "utf8mb4", "_utf8'ä'", "'ä"),
+        ("utf8mb4", "utf8mb4", "N'ä'", "'ä"),
+        ("latin1", "latin1", "_utf8mb4'Ã¤'", "'ä"),
+        ("latin1", "latin1", "'Ã¤'", "'Ã¤"),
+        ("latin1", "utf8mb4", "'ä'", "'ä"),
+        ("sjis", "utf8mb4", "'表'", "'表"),
+        ("utf8mb4", "latin1", "'漢ä'", "'?ä"),
+        ("utf8mb4", "utf8mb3", "'ä😀'", "'ä?"),
+        ("utf8mb4", "utf16", "'ä😀'", "'ä😀"),
+        ("binary", "latin1", "'ä'", "'Ã¤"),
+        ("binary", "binary", "'ä'", "'ä"),
+        ("", "", "'ä'", "'ä"),
+    ],
+)  # fmt: skip
+def test_text(client: str, connection: str, said: str, default: str) -> None:
+    session = Session("d", client=client, connection=connection)
+    column = made(f"c VARCHAR(20) CHARACTER SET utf8mb4 DEFAULT {said}", session)
+    assert column.default == default
+
+
+@pytest.mark.parametrize(
+    ("client", "connection", "said", "default"),
+    [
+        ("latin1", "latin1", "'ÿÿ'", "0xffff"),
+        ("latin1", "latin1", "_binary'ÿÿ'", "0xffff"),
+        ("utf8mb4", "latin1", "'ä'", "0xe4"),
+        ("utf8mb4", "utf8mb4", "'ä'", "'ä"),
+        ("utf8mb4", "utf8mb4", "'\udcff\udcff'", "0xffff"),
+        ("utf8mb4", "utf8mb4", "_binary'ä\udcff'", "0xc3a4ff"),
+        ("binary", "binary", "'ä\udcff'", "0xc3a4ff"),
+    ],
+)  # fmt: skip
+def test_bytes(client: str, connection: str, said: str, default: str) -> None:
+    session = Session("d", client=client, connection=connection)
+    assert made(f"c VARBINARY(20) DEFAULT {said}", session).default == default
+    assert made(f"c VARCHAR(9) CHARACTER SET binary DEFAULT {said}", session).default == default
+
+
+def test_the_default_that_alter_column_sets() -> None:
+    session = Session("d", client="latin1", connection="latin1")
+    table = _table("CREATE TABLE d.t (b VARBINARY(9), c VARCHAR(9), e ENUM('ä', 'b'))", Session())
+    for name, default in (("b", "0xe4"), ("c", "'ä"), ("e", "'ä")):
+        statement = classify_in(f"ALTER TABLE d.t ALTER {name} SET DEFAULT 'ä'", session)
+        (column,) = (
+            c for c in alter(table, statement, session).definition.columns if c.name == name
+        )
+        assert column.default == default
+
+
+def test_a_binary_connection_means_the_columns_character_set() -> None:
+    session = Session("d", client="binary", connection="binary")
+    assert made("c CHAR(9) CHARACTER SET latin1 DEFAULT 'ä'", session).default == "'Ã¤"
+
+
+def test_members() -> None:
+    """The server itself has the ? then (seen on 9.7.4)."""
+    session = Session("d", client="utf8mb4", connection="latin1")
+    assert made("c ENUM('漢', 'ä')", session).literals == ("?", "ä")
+
+
+@pytest.mark.parametrize("mode", [0, NO_BACKSLASH_ESCAPES])
+def test_expressions_keep_what_was_read(mode: int) -> None:
+    session = Session("d", mode, client="utf8mb4", connection="latin1")
+    text = "'漢\\'" if mode else "'漢\\\\'"
+    column = made(f"c VARCHAR(20) AS (concat({text}, 'it''s ä 漢')) STORED", session)
+    assert column.generated == f"(concat ( {text.replace('漢', '?')} , 'it''s ä ?' )) STORED"
+
+
+@pytest.mark.parametrize(
+    ("client", "connection", "column", "why"),
+    [
+        ("sjis", "sjis", "c VARBINARY(9) DEFAULT 'ソ'", "bytes of a string in character set sjis"),
+        ("sjis", "sjis", "c VARCHAR(9) DEFAULT _latin1'ソ'", "bytes of a string in character set"),
+        ("utf8mb4", "sjis", "c VARCHAR(9) DEFAULT 'ソ'", "which letters of a string character set"),
+        ("utf8mb4", "utf8mb4", "c VARCHAR(9) DEFAULT _sjis'ઠ'", "not text in character set sjis"),
+        ("utf8mb4", "utf8mb4", "c VARCHAR(9) DEFAULT '\udcff'", "not text in its client's"),
+        ("sjis", "sjis", "c VARBINARY(9) DEFAULT '\udcff'", "not text in its client's"),
+        ("utf8mb4", "utf8mb4", "e ENUM('\udcff')", "not text in its client's"),
+    ],
+)  # fmt: skip
+def test_what_is_not_known(client: str, connection: str, column: str, why: str) -> None:
+    assert why in refused(column, Session("d", client=client, connection=connection))
+
+
+def test_a_backslash_in_an_expression_is_not_known_without_escapes() -> None:
+    """9.7.4 writes the expression down with escapes, and reads it in the session's sql_mode."""
+    table = _table("CREATE TABLE d.t (id INT, v VARCHAR(9) AS ('a') STORED)", Session())
+    for column in ("AS ('a\\n') STORED", "AS (concat('a\\n')) STORED", "DEFAULT ('a\\n')"):
+        for mode, kind in ((0, (Filled, Computed)), (NO_BACKSLASH_ESCAPES, Unknown)):
+            session = Session("d", mode)
+            statement = classify_in(f"ALTER TABLE d.t ADD c VARCHAR(9) {column}", session)
+            before, virtual, origin = alter(table, statement, session).origins
+            assert isinstance(origin, kind), (column, mode, origin)
+            assert isinstance(before, KeptColumn) and isinstance(virtual, KeptColumn)
+    plain = classify_in("ALTER TABLE d.t ADD c VARCHAR(9) DEFAULT 'a\\n'", session)
+    assert alter(table, plain, session).origins[-1] == Filled("'a\\n")
+
+
+def test_a_constant_is_read_in_the_sessions_mode() -> None:
+    session = Session("d", ANSI_QUOTES)
+    table = _table("CREATE TABLE d.t (v VARCHAR(9))", Session())
+    statement = classify_in("""ALTER TABLE d.t ADD c VARCHAR(9) AS ("v") VIRTUAL""", session)
+    assert isinstance(alter(table, statement, session).origins[1], Computed)
