@@ -1,7 +1,7 @@
 """Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order.
 
 ``Replica`` applies a log to a target; ``cut`` reads all tables of a target at one source GTID set,
-``wait_for`` waits until one holds a GTID set;
+``joint_cut`` those of several channels, ``wait_for`` waits until a cut holds a GTID set;
 ``MySQLRelaySource`` is the streaming source of transactions; ``read_changes`` gives a log's row
 changes as Arrow batches, without Spark. They are imported when first used, so that
 ``spark_repl.binlog`` and ``read_changes`` need no Spark.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .config import Config
     from .control.cut_reader import cut
     from .control.cut_wait import wait_for
+    from .control.joint_cut import joint_cut
     from .decode.read_changes import read_changes
     from .runtime.session import build_session
 
@@ -28,6 +29,7 @@ __all__ = [
     "Replica",
     "build_session",
     "cut",
+    "joint_cut",
     "read_changes",
     "wait_for",
 ]
@@ -38,6 +40,7 @@ _HOME = {
     "Replica": ".apply.replica",
     "build_session": ".runtime.session",
     "cut": ".control.cut_reader",
+    "joint_cut": ".control.joint_cut",
     "read_changes": ".decode.read_changes",
     "wait_for": ".control.cut_wait",
 }
