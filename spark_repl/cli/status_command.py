@@ -49,9 +49,11 @@ def _watch(options: argparse.Namespace, target: str, config: Config | None) -> N
 
 
 def _look(options: argparse.Namespace, target: str, config: Config | None) -> str:
-    found = _channels(options, target, config)
     relay = config.relay.path if config else None
-    looks = {at.name or Config.channel: status(target, relay, at=at) for at in found}
+    looks = {
+        at.name or Config.channel: status(target, relay, at=at)
+        for at in _channels(options, target, config)
+    }
     if len(looks) == 1:
         (fields,) = looks.values()
         if options.metrics:

@@ -70,12 +70,12 @@ def joint_cut(
     says of each: a time, or a name by which every channel has a cut pinned. Raises TargetError and
     ConfigError as ``cut`` does."""
     make_readable(spark, target)
-    found = channels(target) or [channel_at(target)]
+    of_target = channels(target) or [channel_at(target)]
     return JointCut(
         {
             one.name: CutReader(
                 spark, one.layout, find_cut(one.control, at), quarantined=quarantined
             )
-            for one in found
+            for one in of_target
         }
     )
