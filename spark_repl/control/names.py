@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ..ddl.lower_names import fold
-from ..errors import TargetError
+from ..errors import OtherChannelError
 from .control import SHARED_FORMAT, Control
 from .layout import Layout
 from .noted_names import KIND, fed, first_channel, noted_names
@@ -50,7 +50,7 @@ class Names:
             self.take(own)
 
     def take(self, names: Iterable[str]) -> None:
-        """Notes names as this channel's, all or none. Raises TargetError for one that is another
+        """Notes names as this channel's, all or none. Raises OtherChannelError for one that is another
         channel's, and what ``Control.write`` raises."""
         with self._lock:
             wanted = {fold(name): name for name in names}
@@ -80,7 +80,7 @@ class Names:
         return partial(self.check, list(names))
 
     def check(self, names: Iterable[str]) -> None:
-        """Raises TargetError for names that are another channel's."""
+        """Raises OtherChannelError for names that are another channel's."""
         holders = noted_names(self._shared)
         if not self._is_first:
             first = first_channel(self._shared)
@@ -97,13 +97,12 @@ class Names:
         there = noted_names(self._shared)
         return any(fold(name) not in there for name in names)
 
-    def _refused(self, taken: dict[str, str]) -> TargetError:
+    def _refused(self, taken: dict[str, str]) -> OtherChannelError:
         own, (table, holder) = self._control.channel, min(taken.items())
         listed = ", ".join(sorted(taken)[:_LISTED]) + (", ..." if len(taken) > _LISTED else "")
-        return TargetError(
-            f'the channel "{holder}" has {listed} of this target: "{own}" can not feed it, too',
+        return OtherChannelError(
+            f'the channel "{holder}" has {listed} of {self._target}: "{own}" can not feed it, too',
             table=table,
-            file=self._target,
             hint="give it another name (to of [[tables]], or filters.rewrite_db), leave it out by"
             f' [filters], or take another target; channel = "{holder}" goes on with that channel',
         )

@@ -68,6 +68,6 @@ def test_a_target_of_before_has_no_name_for_it(log, target):
 
 def test_another_name_for_it_is_refused(log, target):
     apply(log, target, "eu")
-    with pytest.raises(TargetError, match=r'"eu" has t\.a of this target: "us" can not feed it'):
+    with pytest.raises(TargetError, match=r'"eu" has t\.a of .*/lake: "us" can not feed it'):
         apply(log, target, "us")
     assert channels(status(str(target))) == {"eu"}
