@@ -14,10 +14,11 @@ from spark_repl.control.channels import channel_at, channels
 from spark_repl.control.cut_reader import cut
 from spark_repl.control.cut_wait import wait_for
 from spark_repl.control.joint_cut import JointCut, joint_cut
+from spark_repl.control.layout import Layout
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
-from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
     applier,
     apply_without_stream,
@@ -27,6 +28,7 @@ from tests.support.local_delta import (
     run,
     stopped,
 )
+from tests.support.tended import age, hurry, tended
 
 A, B, U = Table("a"), Table("b"), Table("a", database="u")
 US = "99999999-2222-3333-4444-555555555555"
@@ -207,9 +209,10 @@ def test_readers(
     run(log.folder, target)
     assert run(us.folder, target, channel="us")
     at = ["--target", str(target)]
-    for command in (["cut", "list"], ["cut", "show"], ["cut", "export"], ["wait", "--gtid", f"{US}:1"],
-                    ["xa", "list"], ["quarantine", "list"], ["report", "--out", "x.html"],
-                    ["skip", "--gtid", f"{US}:99"], ["status", "--metrics"]):  # fmt: skip
+    wait, skip = ["wait", "--gtid", f"{US}:1"], ["skip", "--gtid", f"{US}:99"]
+    lists = [[name, "list"] for name in ("cut", "xa", "quarantine")]
+    others = [["cut", "show"], ["cut", "export"], ["report", "--out", "x"], ["status", "--metrics"]]
+    for command in (wait, skip, *lists, *others):
         assert main([*command, *at]) == 2, command
         said = capsys.readouterr().err
         assert "default, us" in said and "--channel NAME" in said, said
@@ -268,8 +271,48 @@ def test_a_cut_of_all(log: LogWriter, us: LogWriter, target: Path) -> None:
     assert now.manifest()["us"]["tables"]["u.a"]["files"]
     now.table("u.a")
     assert spark.read.format().option().load.call_args.args == (str(target / "u" / "a"),)
-    with pytest.raises(ConfigError, match="no table 'x.y'"):
+    with pytest.raises(ConfigError, match=r"no table 'x\.y'"):
         now.table("x.y")
     twice = {"a": now.cuts["us"], "b": now.cuts["us"]}
     with pytest.raises(TargetError, match='"a" and "b" both show it'):
         JointCut(twice)
+
+
+def lying(*folders: Path) -> dict[Path, int]:
+    """Each file with its size."""
+    paths = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return {path: path.stat().st_size for path in paths}
+
+
+@pytest.mark.parametrize("tidies", ["default", "us"])
+def test_what_another_promises_stays(
+    log: LogWriter, us: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, tidies: str
+) -> None:
+    """Compaction, VACUUM, clean-up of logs, pruned cuts and removed tables are each channel's
+    own."""
+    for writer, table in ((log, A), (us, U)):
+        for key in range(6):
+            writer.transaction(insert(table, (key, "x")), insert(table, (key + 100, "x")))
+            writer.transaction(update(table, ((key, "x"), (key, "y"))))
+            writer.transaction(delete(table, (key + 100, "x")))
+    log.ddl("DROP TABLE t.b")
+    assert run(log.folder, target, group_max_transactions=1)
+    assert run(us.folder, target, channel="us", group_max_transactions=1)
+    keeps, table, own = ("us", U, log) if tidies == "default" else ("default", A, us)
+    shown = [at_cut(target, cut) for cut in cuts(target, keeps)]
+    home = Layout(str(target), home=Layout.home_of("us") if keeps == "us" else "")
+    kept = [target / table.database, Path(home.xa), Path(home.quarantine)]
+    before = lying(*kept)
+    hurry(monkeypatch)
+    tended(own.folder, target, tidies)
+    age(target)
+    tended(own.folder, target, tidies)
+    assert len(cuts(target, tidies)) == 1
+    assert not (target / "t" / "b").exists() or tidies == "us"
+    assert lying(*kept) == before
+    assert len(shown) > 15 and [at_cut(target, cut) for cut in cuts(target, keeps)] == shown
+    for writer, names in ((log, '"us" has u.A'), (us, '"default" has t.A')):  # notes are kept, too
+        database = names[-3]
+        writer.ddl(f"CREATE TABLE {database}.A (id INT)", database)
+        channel = "default" if writer is log else "us"
+        assert names in refused(writer, target, channel).message
