@@ -50,8 +50,8 @@ class Names:
             self.take(own)
 
     def take(self, names: Iterable[str]) -> None:
-        """Notes names as this channel's, all or none. Raises OtherChannelError for one that is another
-        channel's, and what ``Control.write`` raises."""
+        """Notes names as this channel's, all or none. Raises OtherChannelError for another's, and
+        what ``Control.write`` raises."""
         with self._lock:
             wanted = {fold(name): name for name in names}
             new = {key: wanted[key] for key in sorted(wanted.keys() - self._held)}

@@ -61,9 +61,9 @@ def test_each_goes_its_way(log: LogWriter, us: LogWriter, target: Path) -> None:
     assert rows(target, U) == [(key, "us") for key in range(5)]
     assert {name for cut in cuts(target) for name in cut.tables} == {"t.a", "t.b"}
     assert {name for cut in cuts(target, "us") for name in cut.tables} == {"u.a"}
-    for cut in cuts(target, "us"):
-        if cut.tables:
-            (shown,) = at_cut(target, cut).values()
+    for one in cuts(target, "us"):
+        if one.tables:
+            (shown,) = at_cut(target, one).values()
             assert shown == [(key, "us") for key in range(len(shown))]
     assert cuts(target, "us")[-1].gtid_executed == f"{US}:1-7"
     for name, tables in (("default", {"t.a", "t.b"}), ("us", {"u.a"})):
@@ -100,9 +100,9 @@ def test_crashes_by_turns(
     assert rows(target, A) == rows(target, B) == [(n, "eu") for n in range(key)]
     assert rows(target, U) == [(n, "us") for n in range(key)]
     for channel, tables in (("default", ["t.a", "t.b"]), ("us", ["u.a"])):
-        for cut in cuts(target, channel):
-            assert set(cut.tables) <= set(tables)
-            shown = at_cut(target, cut)
+        for one in cuts(target, channel):
+            assert set(one.tables) <= set(tables)
+            shown = at_cut(target, one)
             assert len({len(found) for found in shown.values()}) < 2
 
 
