@@ -74,12 +74,11 @@ def channels(target: str, state_path: str = "") -> list[Channel]:
 def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
     """The channel of that name; "": the only one there is. Raises TargetError where nothing has
     been applied, ConfigError where there is no such channel, or several and none is named."""
-    found = channels(target, state_path)
-    if not found:
+    known = {one.name or Config.channel: one for one in channels(target, state_path)}
+    if not known:
         Control.existing(target)  # which raises
-    if not name and len(found) == 1:
-        return found[0]
-    known = {one.name or Config.channel: one for one in found}
+    if not name and len(known) == 1:
+        return next(iter(known.values()))
     if name in known:
         return known[name]
     if not name:

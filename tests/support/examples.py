@@ -42,6 +42,7 @@ NOT_RUN = {
     "README.md text 1": "a drawing",
     "docs/architecture.md text 1": "a drawing",
     "docs/clusters.md text 1": "a master and a worker that stay",
+    "docs/channels.md bash 1": "they follow two servers, until they are stopped",
 }
 
 
