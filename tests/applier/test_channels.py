@@ -15,9 +15,12 @@ from spark_repl.control.cut_reader import cut
 from spark_repl.control.cut_wait import wait_for
 from spark_repl.control.joint_cut import JointCut, joint_cut
 from spark_repl.control.layout import Layout
+from spark_repl.control.names import Names
+from spark_repl.control.table_paths import announce
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
+from spark_repl.write import new_tables
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
     applier,
@@ -177,6 +180,62 @@ def test_rename_into_a_name(log: LogWriter, us: LogWriter, target: Path, channel
     assert f'"{channel}" has x.y' in refused(theirs, target, other).message
     assert run(ours.folder, target, channel=channel)
     assert "x.y" in cuts(target, channel)[-1].tables
+
+
+@pytest.mark.parametrize("channel", ["default", "us"])
+def test_both_make_it_at_one_moment(
+    log: LogWriter, us: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, channel: str
+) -> None:
+    """The one is just going to announce its table, as the other one comes."""
+    run(log.folder, target)
+    assert run(us.folder, target, channel="us")
+    writer, other = (log, "us") if channel == "default" else (us, "default")
+    rival = Names(channel_at(str(target), other).control, str(target))
+    rival._control.claim()
+    fault: list[str] = []
+
+    def comes_first(*given: Any) -> None:
+        try:
+            rival.take(["t.c"])
+        except OtherChannelError as error:
+            fault.append(error.message)
+        announce(*given)
+
+    monkeypatch.setattr(new_tables, "announce", comes_first)
+    writer.ddl(Table("c").create)
+    if channel == "default":  # its announcement is its note
+        assert '"us" has t.c' in refused(log, target, channel).message
+    else:
+        assert run(us.folder, target, channel="us")
+        assert '"us" has t.c' in fault[0]
+
+
+def test_a_note_that_was_lost(
+    us: LogWriter, log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the power: a start writes it once more, before anything else comes."""
+    run(log.folder, target)
+    with monkeypatch.context() as lost:
+        lost.setattr(Names, "take", lambda *_: None)
+        assert run(us.folder, target, channel="us")
+    assert names_of(target) == ["default"]
+    assert run(us.folder, target, channel="us")
+    assert names_of(target) == ["default", "us"]
+    log.ddl(U.create, "u")
+    assert '"us" has u.a' in refused(log, target, "default").message
+
+
+def test_a_dropped_table_that_is_kept_under_another_name(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
+    odd = Table("`a@dropped`")
+    run(log.folder, target)
+    us.ddl(odd.create)
+    assert run(us.folder, target, channel="us")
+    log.ddl("DROP TABLE t.a")
+    log.ddl(A.create)
+    error = refused(log, target, "default", ddl={"policy": ["t.a: ignore_drop"]})
+    assert error.table == "t.a@dropped"
 
 
 def test_after_drop(log: LogWriter, us: LogWriter, target: Path) -> None:

@@ -14,11 +14,15 @@ from deltalake import write_deltalake
 from spark_repl.config import Config
 from spark_repl.control.channels import channel_at, channels, control_of, layout_of, opened
 from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy
+from spark_repl.control.cut import Cut
 from spark_repl.control.held_rows import HeldRows
 from spark_repl.control.names import Names
 from spark_repl.control.noted_names import KIND, channels_beside, noted_names
 from spark_repl.control.table_paths import announce
+from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import ConfigError, FencedError, FormatError, OtherChannelError, TargetError
+from spark_repl.gtid import GtidSet
 
 
 def config(target: Path, channel: str, **more: Any) -> Config:
@@ -152,6 +156,27 @@ def test_a_note_that_was_lost_is_written_again(tmp_path: Path) -> None:
     with pytest.raises(OtherChannelError, match=r'"eu" has u\.b'):
         others.load()
     names.load()
+
+
+@pytest.mark.parametrize("copies", ["eu", "us"])
+def test_copies(tmp_path: Path, copies: str) -> None:
+    """A copy whose tables another channel has is not begun; one that is notes its own."""
+    started = {channel: begun(tmp_path, channel) for channel in ("eu", "us")}
+    control, _ = started[copies]
+    (other,) = started.keys() - {copies}
+    control.publish(Cut(5, "", "log", {}, {}))
+    started[other][1].take(["t.a"])
+
+    def plan(config: Config, control: Control, only: tuple[str, ...], behind: Any) -> Copy:
+        return Copy(GtidSet(), dict.fromkeys(only, ()), dict.fromkeys(only, "x/y"), behind=behind)
+
+    of = config(tmp_path, copies, **{"relay.path": str(tmp_path / "relay")})
+    with pytest.raises(OtherChannelError, match=rf'"{other}" has t\.a'):
+        plan_again(of, control, ("t.a", "t.b"), asks=plan)
+    assert not control.rows("copy")
+    plan_again(of, control, ("t.b",), asks=plan)
+    with pytest.raises(OtherChannelError, match=rf'"{copies}" has t\.b'):
+        started[other][1].take(["t.b"])
 
 
 def test_where_each_has_its_own(tmp_path: Path) -> None:
