@@ -1,8 +1,8 @@
 """Spark-native MySQL replication applier: binary log in, Delta tables out, in commit order.
 
 ``Replica`` applies a log to a target; ``cut`` reads all tables of a target at one source GTID set,
-``wait_for`` waits until one holds a GTID set; ``history_at`` reads a table of mode history as it
-was, ``history_condition`` says how in SQL;
+``joint_cut`` those of several channels; ``wait_for`` waits until a cut holds a GTID set;
+``history_at`` reads a table of mode history as it was, ``history_condition`` says how in SQL;
 ``MySQLRelaySource`` is the streaming source of transactions; ``read_changes`` gives a log's row
 changes as Arrow batches, without Spark. They are imported when first used, so that
 ``spark_repl.binlog`` and ``read_changes`` need no Spark.
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .control.cut_reader import cut
     from .control.cut_wait import wait_for
     from .control.history_reader import history_at, history_condition
+    from .control.joint_cut import joint_cut
     from .decode.read_changes import read_changes
     from .runtime.session import build_session
 
@@ -32,6 +33,7 @@ __all__ = [
     "cut",
     "history_at",
     "history_condition",
+    "joint_cut",
     "read_changes",
     "wait_for",
 ]
@@ -44,6 +46,7 @@ _HOME = {
     "cut": ".control.cut_reader",
     "history_at": ".control.history_reader",
     "history_condition": ".control.history_reader",
+    "joint_cut": ".control.joint_cut",
     "read_changes": ".decode.read_changes",
     "wait_for": ".control.cut_wait",
 }

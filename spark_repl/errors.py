@@ -143,6 +143,10 @@ class ChangedTableError(TargetError):
     """A statement has changed a table while it was copied: what was begun is another table."""
 
 
+class OtherChannelError(TargetError):
+    """Another channel of the target feeds a table of that name."""
+
+
 class GivenUpError(TargetError):
     """A temporary error that came once more than it is tried again; its number is that error's."""
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import GivenUpError, LogError, RowError, StatementError, TargetError
+from ..errors import (
+    GivenUpError,
+    LogError,
+    OtherChannelError,
+    RowError,
+    StatementError,
+    TargetError,
+)
 from ..relay.record import gtid_name, holding
 from .commit_order import turned_away
 
@@ -20,6 +27,8 @@ if TYPE_CHECKING:
     from ..schedule.group import Group
     from .applied_log import AppliedLog
     from .low_water_mark import LowWaterMark
+
+_PLACED = (RowError, LogError, StatementError, OtherChannelError)
 
 
 class Failures:
@@ -36,7 +45,7 @@ class Failures:
         single = len(group.records) == 1 or error.position is not None
         if isinstance(error, GivenUpError):
             workers = self._given_up(error, group)
-        elif isinstance(error, (RowError, LogError, StatementError)) and single:
+        elif isinstance(error, _PLACED) and single:
             at = holding(group.records, error.position)
             self._applied.placed(error, group.records[at])
             workers = [int(group.worker[at])]

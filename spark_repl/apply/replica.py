@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from ..control.channels import Channel, layout_of
 from ..control.copies import CatchUp
-from ..control.layout import Layout
 from ..control.owner import succeed
 from ..ddl.row_filters import check_row_filters
 from ..delta.public_log import open_table_log
@@ -92,7 +92,7 @@ class Replica:
         self._take_over, self._until, self._serves = take_over, until, serves
         self._notes: dict[str, Note] = {}
         self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
-        self._layout = Layout.of(config.target)
+        self._layout = layout_of(config)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
         self._opened: Opened | None = None
@@ -137,7 +137,8 @@ class Replica:
             self._open(control)
         registered.result()
         if self._endpoint is not None:
-            self._endpoint.serve(looks(self.config, self._relay_path, self._control))
+            at = Channel(self.config.channel, self._layout, control)
+            self._endpoint.serve(looks(self.config, self._relay_path, at))
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""

@@ -125,6 +125,11 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
             "metavar": "DIR",
             "help": "where the tables are, a folder or s3://bucket/prefix",
         },
+        "--channel": {
+            "metavar": "NAME",
+            "default": "",
+            "help": "which one, where the target has several",
+        },
         "--config": {
             "metavar": "FILE",
             "help": "TOML file; docs/configuration.md says what may stand in it",
@@ -192,7 +197,7 @@ def _relay(commands: Commands) -> None:
         command = actions.add(name, text)
         command.add_argument("dir", metavar="DIR", help="folder of log files, or one file")
         if name == "purge":
-            _options(command, ("--target", "--config"))
+            _options(command, ("--target", "--config", "--channel"))
 
 
 def _live(commands: Commands) -> None:
@@ -219,7 +224,7 @@ def _live(commands: Commands) -> None:
 
 def _status(commands: Commands) -> None:
     status = commands.add("status")
-    _options(status, ("--target", "--config"))
+    _options(status, ("--target", "--config", "--channel"))
     status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
     status.add_argument(
         "--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
@@ -230,7 +235,7 @@ def _status(commands: Commands) -> None:
 def _report(commands: Commands) -> None:
     report = commands.add("report")
     report.add_argument("--out", required=True, metavar="FILE", help="the file to write")
-    _options(report, ("--target", "--config"))
+    _options(report, ("--target", "--config", "--channel"))
 
 
 def _seconds(text: str) -> float:
@@ -243,6 +248,7 @@ def _skip(commands: Commands) -> None:
     skip = commands.add("skip")
     skip.add_argument("--gtid", required=True, metavar="GTID", help="one transaction, or a set")
     _options(skip, ("--target",), required=True)
+    _options(skip, ("--channel",))
 
 
 def _xa(commands: Commands) -> None:
@@ -254,6 +260,7 @@ def _xa(commands: Commands) -> None:
     ):
         command = branches.add(name, text)
         _options(command, ("--target",), required=True)
+        _options(command, ("--channel",))
         if name != "list":
             command.add_argument(
                 "--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]",

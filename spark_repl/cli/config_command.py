@@ -10,10 +10,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
 from ..config import Config, Source, load, read_values, toml
+from ..config.side_by_side import side_by_side
 from ..config.tables import TableRule, read_tables
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
@@ -43,18 +44,25 @@ def flags(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Says every fault that can be found without a run; exit code 2 for one of the configuration,
-    1 for one of the source."""
-    config, findings = checked(options.config)
+    """Says every fault that can be found without a run, of one file, or of several whose channels
+    run side by side; exit code 2 for one of the configuration, 1 for one of the source."""
+    looked = {file: checked(file) for file in dict.fromkeys(options.config)}
+    configs = {file: config for file, (config, _) in looked.items() if config is not None}
+    findings = [
+        replace(one, what=f"{file}: {one.what}") if len(looked) > 1 else one
+        for file, (_, of_file) in looked.items()
+        for one in of_file
+    ]
+    findings += [Finding(ERROR, fault) for fault in side_by_side(configs)]
     wrong_here = any(finding.level == ERROR for finding in findings)
-    if options.source and config is not None:
-        findings += surveyed(config)
+    if options.source:
+        findings += [finding for config in configs.values() for finding in surveyed(config)]
     errors, warnings = ([f for f in findings if f.level == level] for level in (ERROR, WARNING))
     tell(findings)
     if options.json:
         emit({"errors": [*map(asdict, errors)], "warnings": [*map(asdict, warnings)]}, True)
     elif not errors:
-        print(f"{options.config}: no errors, {len(warnings)} warnings")
+        print(f"{', '.join(looked)}: no errors, {len(warnings)} warnings")
     return 2 if wrong_here else 1 if errors else 0
 
 

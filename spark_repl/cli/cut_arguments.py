@@ -22,17 +22,17 @@ def add(commands: Commands, options: Options) -> None:
         "--timeout", type=float, default=60.0, metavar="SECONDS",
         help="exit code 1 after so long (default: 60)",
     )  # fmt: skip
-    options(wait, ("--target", "--config"))
+    options(wait, ("--target", "--config", "--channel"))
 
 
 def _cut(commands: Commands, options: Options) -> None:
     actions = commands.below("cut")
-    options(actions.add("list", "all cuts, oldest first"), ("--target", "--config"))
+    options(actions.add("list", "all cuts, oldest first"), ("--target", "--config", "--channel"))
     show = actions.add("show", "one cut: the version of every table")
     export = actions.add("export", "one cut's places, schemas and files, for other engines")
     pin = actions.add("pin", "keep a cut until it is unpinned")
     for command in (show, export, pin):
-        options(command, ("--target", "--config"))
+        options(command, ("--target", "--config", "--channel"))
         command.add_argument(
             "--at", default="latest", metavar="GTID_SET|TIME|NAME|latest",
             help="the first cut that holds these transactions, the last one that was published by"
@@ -44,6 +44,6 @@ def _cut(commands: Commands, options: Options) -> None:
     )
     export.add_argument("--pin", metavar="NAME", help="keep the cut until NAME is unpinned")
     unpin = actions.add("unpin", "let a cut go as any other of its age")
-    options(unpin, ("--target", "--config"))
+    options(unpin, ("--target", "--config", "--channel"))
     for command in (pin, unpin):
         command.add_argument("--name", required=True, help="letters, digits, _ . and -")

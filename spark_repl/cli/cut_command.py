@@ -11,25 +11,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..control.control import Control
 from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
-from ..control.layout import Layout
 from ..control.pins import pin, pins, unpin
 from ..control.retention import recorded
 from ..errors import ConfigError
 from ..observe.status import position_text
-from .inspect import emit, print_table, target_of
+from .inspect import channel_of, emit, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..control.control import Control
     from ..control.cut import Cut
 
 
 def list_cuts(options: argparse.Namespace) -> int:
     """Every cut that is kept, and until when it is promised."""
-    control = Control.existing(target_of(options))
+    control = channel_of(options).control
     find_cut(control, "latest")
     kept = list(_kept(control))
     if options.json:
@@ -60,7 +59,7 @@ def _kept(control: Control) -> Iterator[tuple[Cut, str]]:
 
 
 def show_cut(options: argparse.Namespace) -> int:
-    cut = find_cut(Control.existing(target_of(options)), options.at)
+    cut = find_cut(channel_of(options).control, options.at)
     if options.json:
         print(json.dumps(cut_json(cut), default=str))
         return 0
@@ -80,8 +79,8 @@ def show_cut(options: argparse.Namespace) -> int:
 
 def export_cut(options: argparse.Namespace) -> int:
     """Prints a manifest of the cut, or writes it to a file in one step."""
-    layout = Layout(target_of(options))
-    control = Control.existing(layout.target)
+    at = channel_of(options)
+    layout, control = at.layout, at.control
     cut = find_cut(control, options.at)
     if options.pin:  # first, so that nothing of what is listed can go
         pin(control, cut, options.pin)
@@ -105,7 +104,7 @@ def export_cut(options: argparse.Namespace) -> int:
 
 def pin_cut(options: argparse.Namespace) -> int:
     """Keeps a cut until it is unpinned, also beside a running applier."""
-    control = Control.existing(target_of(options))
+    control = channel_of(options).control
     cut = find_cut(control, options.at)
     pin(control, cut, options.name)
     emit({"pinned": options.name, "gtid_executed": cut.gtid_executed}, options.json)
@@ -113,7 +112,7 @@ def pin_cut(options: argparse.Namespace) -> int:
 
 
 def unpin_cut(options: argparse.Namespace) -> int:
-    unpin(Control.existing(target_of(options)), options.name)
+    unpin(channel_of(options).control, options.name)
     emit({"unpinned": options.name}, options.json)
     return 0
 

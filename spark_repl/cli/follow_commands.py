@@ -59,12 +59,12 @@ def receive(options: argparse.Namespace) -> int:
 
 
 def purge(options: argparse.Namespace) -> int:
-    from ..control.control import Control
+    from ..control.settle import Settle
 
     config = load(options.config) if options.config else Config()
-    target = inspect.target_of(options)
-    Control.existing(target)
-    purged = purge_applied(config.override({"relay.path": options.dir, "target.path": target}))
+    at = inspect.channel_of(options)
+    given = {"relay.path": options.dir, "target.path": at.layout.target}
+    purged = purge_applied(config.override(given), at.control, Settle(at.control, at.layout))
     if purged.warning:
         print(f"warning: {purged.warning}", file=sys.stderr)
     fields = {"files": list(purged.files), "bytes": purged.bytes}

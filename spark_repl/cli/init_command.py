@@ -28,7 +28,7 @@ _PASSWORD_WAYS = ("password_env", "password_file", "password_command")
 _SERVER_IDS = range(100_000, 2**32)
 # key -> (what the file says of it, what is asked on a terminal)
 _KEYS = {
-    "channel": ("part of each commit's appId; a target belongs to one", ""),
+    "channel": ("part of each commit's appId; a target may have several", ""),
     "source.host": ("the server to follow", "The MySQL server's host"),
     "source.port": ("", "Its port"),
     "source.socket": ("path of a Unix socket, instead of host and port", ""),

@@ -10,7 +10,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..config import load
-from ..errors import ConfigError
+from ..control.channels import channel_at, opened
+from ..errors import ConfigError, TargetError
 from ..observe.screen import columns
 from ..relay.index import TransactionIndex, build_index
 from ..relay.lease import Lease
@@ -19,6 +20,7 @@ from ..relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from ..runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:
+    from ..control.channels import Channel
     from ..observe.applier_status import Result  # Spark, which these commands do without
     from ..relay.log import RelayLog
 
@@ -38,6 +40,24 @@ def target_of(options: argparse.Namespace) -> str:
     if options.config:
         return load(options.config).target.path
     raise ConfigError("--target is missing", hint="give it, or --config FILE")
+
+
+def channel_of(options: argparse.Namespace, *, begun: bool = True) -> Channel:
+    """The channel that a command is about: that of its configuration, or the target's only one,
+    unless it is named. Raises TargetError where it has applied nothing yet, unless not ``begun``,
+    and ConfigError where there are several and none is named."""
+    file = getattr(options, "config", None)
+    if not file:
+        return channel_at(target_of(options), options.channel)
+    given = {"target.path": options.target, "channel": options.channel}
+    at = opened(load(file).override({key: text for key, text in given.items() if text}))
+    if begun and not at.control.exists():
+        raise TargetError(
+            f'the channel "{at.name}" has applied nothing to this target yet',
+            file=at.layout.target,
+            hint="start it: spark-repl run, or apply; or is target.path another one?",
+        )
+    return at
 
 
 def print_result(result: Result, as_json: bool) -> None:

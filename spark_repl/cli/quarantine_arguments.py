@@ -22,6 +22,7 @@ def add(commands: Commands, options: Options) -> None:
     ):
         command = actions.add(name, text)
         options(command, ("--target",), required=True)
+        options(command, ("--channel",))
         if name != "list":
             command.add_argument("--table", required=True, metavar="DB.TABLE", help="of this table")
         if name == "show":

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..control.by_hand import decide
-from ..control.control import Control
-from ..control.layout import Layout
 from ..control.quarantine import DROP, KIND, REPLAY, named, open_quarantines
 from ..control.quarantine_store import QuarantineStore
-from .inspect import emit, print_table
+from .inspect import channel_of, emit, print_table
 
 if TYPE_CHECKING:
+    from ..control.control import Control
+    from ..control.layout import Layout
     from ..control.quarantine import Quarantine
 
 _SHOWN = ("table", "since", "begun", "transactions", "bytes", "asked", "reason")
@@ -31,15 +31,16 @@ class _Found:
     tables: dict[str, Quarantine]
 
     @classmethod
-    def of(cls, target: str) -> _Found:
-        control, layout = Control.existing(target), Layout(target)
+    def of(cls, options: argparse.Namespace) -> _Found:
+        at = channel_of(options)
+        control, layout = at.control, at.layout
         store = QuarantineStore(layout.quarantine, layout.target)
         return cls(layout, control, store, open_quarantines(control))
 
 
 def show_list(options: argparse.Namespace) -> int:
     """Each table, why it stands still, and how much is kept of it."""
-    quarantined = _Found.of(options.target)
+    quarantined = _Found.of(options)
     lines = [_line(quarantined, one) for one in quarantined.tables.values()]
     if options.json:
         emit({"quarantined": lines}, True)
@@ -65,7 +66,7 @@ def show(options: argparse.Namespace) -> int:
     What can't be decoded is said in its place."""
     from ..observe.quarantine_rows import kept_rows  # and pandas with it, through pyarrow
 
-    quarantined = _Found.of(options.target)
+    quarantined = _Found.of(options)
     one = named(quarantined.tables, options.table)
     count = 0
     for change in kept_rows(quarantined.layout, quarantined.control, quarantined.store, one):
@@ -81,7 +82,7 @@ def show(options: argparse.Namespace) -> int:
 def _ask(options: argparse.Namespace, action: str) -> int:
     """Records the decision, who took it and when, as the target's owner: its applier must be
     stopped, and carries it out when it starts next. Raises ConfigError, FencedError."""
-    quarantined = _Found.of(options.target)
+    quarantined = _Found.of(options)
     one = named(quarantined.tables, options.table)
     decide(quarantined.control, KIND, {"id": one.id, "name": one.name, "action": action})
     emit({"table": one.name, "action": action, "when": "at the applier's next start"}, options.json)

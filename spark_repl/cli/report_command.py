@@ -7,13 +7,12 @@ import os
 from pathlib import Path
 
 from ..config import load
-from ..control.control import Control
 from ..errors import ConfigError
 from ..observe.moments import moments
 from ..observe.page import page
 from ..observe.status import status
 from ..runtime.private_files import opener
-from .inspect import emit, target_of
+from .inspect import channel_of, emit, target_of
 
 
 def report(options: argparse.Namespace) -> int:
@@ -21,10 +20,8 @@ def report(options: argparse.Namespace) -> int:
     read it. Raises TargetError, and ConfigError for a file that can't be written."""
     config, target = load(options.config) if options.config else None, target_of(options)
     relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
-    control = Control.existing(target)
-    text = page(
-        status(target, relay, state_path, control=control), moments(control), live=False
-    )  # fmt: skip
+    at = channel_of(options)
+    text = page(status(target, relay, state_path, at=at), moments(at.control), live=False)
     work = Path(f"{options.out}.{os.getpid()}")
     try:
         with open(work, "w", encoding="utf-8", opener=opener) as file:

@@ -49,7 +49,10 @@ def add(commands: Commands, options: Options) -> None:
 def _config(commands: Commands, options: Options) -> None:
     actions = commands.below("config")
     check = actions.add("check", "all faults at once")
-    options(check, ("--config",), required=True)
+    options(
+        check, ("--config",), required=True, action="append",
+        help="TOML file; again for channels that run side by side on this host",
+    )  # fmt: skip
     check.add_argument("--source", action="store_true", help="look at the source too")
     explain = actions.add("explain", "which rules decide about a table")
     explain.add_argument("table", metavar="DB.TABLE", help="as the source logs its name")

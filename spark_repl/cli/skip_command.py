@@ -6,12 +6,10 @@ import argparse
 from functools import partial
 
 from ..control.by_hand import SKIP, decide, skipped
-from ..control.control import Control
-from ..control.layout import Layout
 from ..control.skips import check_absent
 from ..errors import ConfigError
 from ..gtid import GtidSet
-from .inspect import emit
+from .inspect import channel_of, emit
 
 
 def skip(options: argparse.Namespace) -> int:
@@ -20,8 +18,9 @@ def skip(options: argparse.Namespace) -> int:
     gtids = GtidSet.parse(options.gtid)
     if not gtids:
         raise ConfigError("--gtid is empty", hint="give one GTID, or a set")
-    control = Control.existing(options.target)
-    check = partial(check_absent, control, Layout(options.target), gtids)
+    at = channel_of(options)
+    control = at.control
+    check = partial(check_absent, control, at.layout, gtids)
     decide(control, SKIP, {}, check=check, gtid_executed=str(gtids))
     emit({"skipped": str(skipped(control))}, options.json)
     return 0

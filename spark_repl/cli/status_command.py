@@ -7,17 +7,15 @@ import json
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from ..config import load
+from ..config import Config, load
+from ..control.channels import Channel, channels
 from ..errors import ConfigError
 from ..observe.metrics import metrics
 from ..observe.screen import screen
 from ..observe.status import status
-from .inspect import target_of
-
-if TYPE_CHECKING:
-    from ..config import Config
+from ..receiver.report import read_report
+from .inspect import channel_of, target_of
 
 # The cursor goes home, each line ends by clearing its rest, what is below goes: nothing flickers.
 _HOME, _REST, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -51,8 +49,29 @@ def _watch(options: argparse.Namespace, target: str, config: Config | None) -> N
 
 
 def _look(options: argparse.Namespace, target: str, config: Config | None) -> str:
-    relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
-    fields = status(target, relay, state_path)
+    relay = config.relay.path if config else None
+    looks = {
+        at.name or Config.channel: status(target, relay, at=at)
+        for at in _channels(options, target, config)
+    }
+    if len(looks) == 1:
+        (fields,) = looks.values()
+        if options.metrics:
+            return metrics(fields)
+        return json.dumps(fields, default=str) + "\n" if options.json else screen(fields)
     if options.metrics:
-        return metrics(fields)
-    return json.dumps(fields, default=str) + "\n" if options.json else screen(fields)
+        raise ConfigError(
+            f"--metrics is of one channel: the target has {', '.join(looks)}",
+            hint="name one: --channel NAME; or ask each applier's own page",
+        )
+    if options.json:
+        return json.dumps({"channels": looks}, default=str) + "\n"
+    return "\n".join(f"channel:  {name}\n{screen(fields)}" for name, fields in looks.items())
+
+
+def _channels(options: argparse.Namespace, target: str, config: Config | None) -> list[Channel]:
+    """The channel of the configuration, or that is named; else all that the target has."""
+    if config or options.channel:
+        received = config is not None and read_report(config.relay.path) is not None
+        return [channel_of(options, begun=not received)]
+    return channels(target) or [channel_of(options)]

@@ -6,16 +6,15 @@ import argparse
 
 from ..binlog.events.xid import Xid
 from ..control.by_hand import XA, decide, xa_decisions
-from ..control.control import Control
 from ..errors import ConfigError, TargetError
 from ..observe.status import prepared_branches
-from .inspect import emit, print_table
+from .inspect import channel_of, emit, print_table
 
 _UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}
 
 
 def show(options: argparse.Namespace) -> int:
-    control = Control.existing(options.target)
+    control = channel_of(options).control
     decided = {
         one.position: {
             "by_hand": one.action,
@@ -47,7 +46,7 @@ def end_by_hand(options: argparse.Namespace) -> int:
             f"--xid {options.xid} is not GTRID[,BQUAL[,FORMAT_ID]] in hex",
             hint="spark-repl xa list shows the branches",
         ) from error
-    control = Control.existing(options.target)
+    control = channel_of(options).control
     branches = prepared_branches(control.last_cut())
     position = next((at for at, branch in branches if Xid.of_json(branch) == xid), None)
     if position is None:

@@ -27,7 +27,7 @@ from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .cut import Cut
-from .fence import Fence, check_free, marks_of, taken_over
+from .fence import Fence, check_free, marks_of, other_channel, taken_over
 from .held_rows import HeldRows
 from .layout import Layout
 from .owner import Owner, who
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from .retention import Retention
     from .settle import Settle
 
-_FORMAT = 1
-"""the number of the format of the rows' ``detail``"""
-_PRUNE_EVERY = 100
-_BESIDE_MOST = 100
+_FORMAT, SHARED_FORMAT = 1, 2
+"""the number of the format of the rows' ``detail``; that of rows which a version that takes a
+target for one channel's must not pass over"""
+_PRUNE_EVERY, _BESIDE_MOST = 100, 100
 _READ, _WRITE = "read the control table", "write the control table"
 _HINT = "give the folder that apply or run was given as its target"
 
@@ -107,7 +107,9 @@ class Control:
             table = self._open()
         except TableNotFoundError:
             return HeldRows()
-        self._read = held = HeldRows.of(table.version(), self._rows_of(table), _FORMAT, self.path)
+        self._read = held = HeldRows.of(
+            table.version(), self._rows_of(table), SHARED_FORMAT, self.path
+        )
         return held
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
@@ -161,23 +163,17 @@ class Control:
         # Each commit since it was pruned last is a file: a start alone is no reason to prune.
         self._pruned = self._handle.version() - len(self._handle.file_uris())
         owner = self.owner()
+        recorded = owner[1].channel if owner else ""
+        if self.channel and recorded not in ("", self.channel):
+            raise other_channel(self.path, recorded, self.channel)
         if not take_over:
             check_free(self.path, owner[1] if owner else None)
-        self._take_channel(owner[1].channel if owner else "")
+        self.channel = self.channel or recorded
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.behind(owner[0] if owner else 0)
         self._times.follow(self._held())
         self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel))))
         return self.epoch
-
-    def _take_channel(self, recorded: str) -> None:
-        if self.channel and recorded not in ("", self.channel):
-            raise TargetError(
-                f'the target belongs to the channel "{recorded}", not "{self.channel}"',
-                file=self.path,
-                hint=f'write channel = "{recorded}", or give each channel a target of its own',
-            )
-        self.channel = self.channel or recorded
 
     def check_owner(self) -> None:
         """Raises FencedError when another one has taken over since ``claim``."""
@@ -200,16 +196,23 @@ class Control:
         self._handle = None
 
     def write(
-        self, kind: str, *, position: int = 0, gtid_executed: str = "", detail: str = "{}"
+        self,
+        kind: str,
+        *,
+        position: int = 0,
+        gtid_executed: str = "",
+        detail: str = "{}",
+        check: Callable[[], object] = bool,
     ) -> None:
         """Appends one row as the owner; called again after an error, not a second time.
 
-        Raises FencedError when another one took over, OSError and ConcurrentChangeError for what
-        may pass, TargetError for what storage said otherwise.
+        ``check`` is asked of the version behind which the row lands. Raises what that raises,
+        FencedError when another one took over, OSError and ConcurrentChangeError for what may pass,
+        TargetError for what storage said otherwise.
         """
         row = self._row(kind, position, gtid_executed, detail)
         with self._lock:
-            self._append([*self._held_back, (row, detail)])
+            self._append([*self._held_back, (row, detail)], check)
 
     def write_held_back(self) -> None:
         """Appends the rows that were held back, in one commit. Raises as ``write``."""
@@ -217,11 +220,15 @@ class Control:
             if self._held_back:
                 self._append(list(self._held_back))
 
-    def _append(self, rows: list[tuple[dict[str, Any], str]]) -> None:
+    def _append(
+        self, rows: list[tuple[dict[str, Any], str]], check: Callable[[], object] = bool
+    ) -> None:
         """Appends rows, those that were held back first, in one commit. The lock is held."""
-        read, table = self._read, rows_table([row for row, _ in rows])
+        table = rows_table([row for row, _ in rows])
         content = "".join(said(row, detail) for row, detail in rows)
         for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
+            check()
+            read = self._read
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
                 self._commit(table, content, "append")
                 break
@@ -231,10 +238,12 @@ class Control:
         assert self._handle is not None
         checkpoint_if_due(self._handle)
 
-    def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> dict[str, Any]:
+    def _row(
+        self, kind: str, position: int, gtid_executed: str, detail: str, number: int = _FORMAT
+    ) -> dict[str, Any]:
         at = self._times.of(kind, position, self._held)
         row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
-        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
+        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, number)}
 
     def prune(
         self,
@@ -302,22 +311,26 @@ class Control:
         return error
 
     def write_beside(
-        self, kind: str, check: Callable[[], bool], *, position: int = 0, detail: str = "{}"
+        self,
+        kind: str,
+        check: Callable[[], bool],
+        *,
+        position: int = 0,
+        detail: str = "{}",
+        number: int = _FORMAT,
     ) -> None:
-        """Appends one row beside a running applier, if ``check`` says that it is needed: by what
-        the table holds on the version behind which it lands. Raises what that raises, OSError and
-        TargetError."""
+        """Appends one row beside a running applier, if ``check`` says that it is needed, by what
+        the table holds on the version behind which it lands. Raises as that, TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
             version = seen.version()
             if not check():
                 return None
-            rows = rows_table([self._row(kind, position, "", detail)])
-            once = CommitProperties(max_commit_retries=0)
-            named: dict[str, Any] = {"commit_properties": once}
-            named["post_commithook_properties"] = NO_HOOK
+            rows = rows_table([self._row(kind, position, "", detail, number)])
+            once: dict[str, Any] = {"commit_properties": CommitProperties(max_commit_retries=0)}
+            once["post_commithook_properties"] = NO_HOOK
             try:
-                return self._write_rows(seen, rows, mode="append", **named)
+                return self._write_rows(seen, rows, mode="append", **once)
             except (DeltaError, OSError) as error:
                 # Else somebody came first; or it has landed, which ``check`` sees.
                 if self._open().version() == version:

@@ -12,7 +12,7 @@ follows already, by their own positions. Until a cut shows the copied tables, th
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -127,10 +127,10 @@ def last_copy(control: Control) -> Copy | None:
     return Copy.of(rows[-1]) if rows else None
 
 
-def record_copy(control: Control, copy: Copy) -> None:
+def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool) -> None:
     """Writes the copy's row; the caller owns the target. Raises FencedError when another took it
-    over."""
-    control.write(KIND, detail=copy.to_detail())
+    over, and what ``check`` raises, as ``Control.write`` has it."""
+    control.write(KIND, detail=copy.to_detail(), check=check)
 
 
 @dataclass(frozen=True)

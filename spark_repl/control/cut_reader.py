@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 from ..delta.columns import quoted
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
-from ..runtime.object_store import is_remote
-from .control import Control
+from ..runtime.object_store import canonical, is_remote
+from .channels import channel_at
 from .cut import Cut
 from .cut_export import manifest
-from .layout import Layout
 from .pins import pins
 from .shards import Shards
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from .control import Control
+    from .layout import Layout
 
 
 # No server's UUID, and no pinned name, begins like a date.
@@ -42,6 +44,11 @@ class CutReader:
     @property
     def tables(self) -> Sequence[str]:
         return list(self._cut.tables)
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """Tables that the cut does not show until they are copied."""
+        return list(self._cut.waiting)
 
     @property
     def gtid_executed(self) -> str:
@@ -183,16 +190,29 @@ def _published_by(rows: Sequence[Mapping[str, Any]], at: str, control: Control) 
 
 
 def cut(
-    spark: SparkSession, target: str, at: str = "latest", *, quarantined: bool = False
+    spark: SparkSession,
+    target: str,
+    at: str = "latest",
+    *,
+    quarantined: bool = False,
+    channel: str = "",
 ) -> CutReader:
-    """All tables below ``target`` at one point: the newest, one that was pinned by a name, the last
-    one that was published by a time, or the first that holds a GTID set. ``quarantined``: whether
-    its tables in quarantine may be read, too, as they were before."""
+    """All tables of a ``channel`` below ``target`` at one point: the newest, one that was pinned by
+    a name, the last one that was published by a time, or the first that holds a GTID set.
+    ``quarantined``: whether its tables in quarantine may be read, too, as they were before.
+
+    Raises TargetError where there is no such cut, ConfigError where there are several channels and
+    none is named: ``joint_cut`` reads the tables of all.
+    """
+    make_readable(spark, target)
+    one = channel_at(target, channel)
+    return CutReader(spark, one.layout, find_cut(one.control, at), quarantined=quarantined)
+
+
+def make_readable(spark: SparkSession, target: str) -> None:
+    """Has the session read tables below ``target``. Raises ConfigError where it can't."""
     from ..delta import log_store, s3a  # and py4j with them, which looking at cuts does without
 
-    layout = Layout(target)
-    if is_remote(layout.target):
+    if is_remote(canonical(target)):
         s3a.check(spark._jvm)
     log_store.install(spark)
-    chosen = find_cut(Control(layout.control), at)
-    return CutReader(spark, layout, chosen, quarantined=quarantined)

@@ -10,25 +10,31 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
-from .control import Control
+from .channels import channel_at
 
 if TYPE_CHECKING:
+    from .control import Control
     from .cut import Cut
 
 _FIRST_PAUSE_S, _PAUSE_MAX_S, _SLOWER = 0.02, 0.5, 1.5
 
 
-def wait_for(target: str, gtid_set: str, timeout_s: float = 60.0) -> Cut:
+def wait_for(target: str, gtid_set: str, timeout_s: float = 60.0, channel: str = "") -> Cut:
     """The newest cut, once it holds all of a GTID set; needs neither Spark nor the applier's
-    process, and asks twice a second at most.
+    process, and asks twice a second at most. ``channel``: whose, where the target has several.
 
     Raises TargetError when ``timeout_s`` seconds went by before, ConfigError for what is no GTID
-    set and no time.
+    set, no time and no channel.
     """
+    return wait_at(channel_at(target, channel).control, target, gtid_set, timeout_s)
+
+
+def wait_at(control: Control, target: str, gtid_set: str, timeout_s: float) -> Cut:
+    """The same of the channel whose control table is ``control``."""
     wanted = GtidSet.parse(gtid_set)
     if not timeout_s >= 0:  # no NaN either
         raise ConfigError(f"a timeout of {timeout_s} seconds", hint="give 0 or more")
-    control, until, pause = Control.existing(target), time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    until, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         newest = control.last_cut()
         shown = GtidSet.parse(newest.gtid_executed) if newest else GtidSet()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from deltalake import CommitProperties, Transaction
 
-from ..errors import FencedError
+from ..errors import FencedError, TargetError
 from .owner import Owner, who
 
 if TYPE_CHECKING:
@@ -73,6 +73,15 @@ def check_free(path: str, owner: Owner | None) -> None:
             file=path,
             hint="stop it first; if that host is gone for good, use --take-over",
         )
+
+
+def other_channel(path: str, recorded: str, channel: str) -> TargetError:
+    """Two channels came to an empty target at one moment: ``recorded`` was first."""
+    return TargetError(
+        f'the target belongs to the channel "{recorded}", not "{channel}"',
+        file=path,
+        hint=f'start it again: it goes beside; or write channel = "{recorded}", to go on with that',
+    )
 
 
 def taken_over(path: str, owner: tuple[int, Owner] | None) -> FencedError:

@@ -45,24 +45,37 @@ def encode(name: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Absolute paths, or URIs, of one target. Raises ConfigError for what can't be one."""
+    """Absolute paths, or URIs, of one channel of a target. Raises ConfigError for what can't be
+    one."""
 
     target: str
     state: str = ""
     """folder of the working state"""
+    home: str = ""
+    """folder below ``_repl``, and below the working state, of all that is this channel's alone; "":
+    none between, where the channel is that had the target first"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target", canonical(self.target))
-        object.__setattr__(self, "state", os.path.abspath(self.state or self._usual_state()))
+        state = os.path.join(self.state or self._usual_state(), self.home)
+        object.__setattr__(self, "state", os.path.abspath(state))
 
     @classmethod
-    def of(cls, target: Target) -> Layout:
-        return cls(target.path, target.state_path)
+    def of(cls, target: Target, home: str = "") -> Layout:
+        return cls(target.path, target.state_path, home)
+
+    @staticmethod
+    def home_of(channel: str) -> str:
+        """The ``home`` of a channel that came when another one had the target."""
+        return f"channels/{encode(channel)}"
 
     def _usual_state(self) -> str:
         if is_remote(self.target):
             return str(cache_folder() / "state" / key_of(self.target))
         return os.path.join(self.target, "_repl")
+
+    def _own(self, name: str) -> str:
+        return os.path.join(self.target, "_repl", self.home, name)
 
     def table(self, path: str) -> str:
         return os.path.join(self.target, path)
@@ -83,7 +96,7 @@ class Layout:
 
     @property
     def control(self) -> str:
-        return os.path.join(self.target, "_repl", "control")
+        return self._own("control")
 
     @property
     def index(self) -> str:
@@ -101,12 +114,12 @@ class Layout:
     @property
     def xa(self) -> str:
         """Folder of the prepared XA branches' bytes."""
-        return os.path.join(self.target, "_repl", "xa")
+        return self._own("xa")
 
     @property
     def quarantine(self) -> str:
         """Folder of the transactions whose changes of some tables are kept and not applied."""
-        return os.path.join(self.target, "_repl", "quarantine")
+        return self._own("quarantine")
 
     @property
     def xa_here(self) -> str:

@@ -16,6 +16,7 @@ from .copies import KIND as COPY
 from .copies import Copy, standing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from .control import Control
@@ -37,10 +38,18 @@ class Announced:
     at: datetime
 
 
-def announce(control: Control, name: str, path: str, position: int, made_by: str) -> None:
-    """Records that the table is going to be made; the caller owns the target."""
+def announce(
+    control: Control,
+    name: str,
+    path: str,
+    position: int,
+    made_by: str,
+    check: Callable[[], object] = bool,
+) -> None:
+    """Records that the table is going to be made; the caller owns the target. ``check``: as
+    ``Control.write`` has it."""
     detail = {"name": name, "path": path, "made_by": made_by}
-    control.write(_KIND, position=position, detail=json.dumps(detail))
+    control.write(_KIND, position=position, detail=json.dumps(detail), check=check)
 
 
 def _announced(control: Control) -> list[Announced]:
@@ -49,6 +58,11 @@ def _announced(control: Control) -> list[Announced]:
         Announced(d["name"], d["path"], row["position"], d.get("made_by", MADE_BY_ROWS), row["at"])
         for row, d in rows
     ]
+
+
+def announced_names(control: Control) -> set[str]:
+    """The names of all tables that were announced, as far as their rows are kept."""
+    return {row.name for row in _announced(control)}
 
 
 def made_behind(control: Control, cut: Cut | None) -> list[Announced]:

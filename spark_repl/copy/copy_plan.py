@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..control import filter_rules, name_case, system_time_zone
+from ..control.channels import control_of
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
+from ..control.names import Names
 from ..control.table_paths import used_paths
 from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
@@ -48,7 +50,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     Raises TargetError for a target that has been written to, SourceError for a source that can't
     be followed, NoTableError when one of ``only`` is not there.
     """
-    control = Control(Layout(config.target.path).control, config.channel)
+    control = control_of(config)
     before = last_copy(control)
     if before is not None and not (anew or _is_useless(control)):
         return before
@@ -62,7 +64,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     copy = _patient_plan(config, control, only)
     control.claim()
     try:
-        _record(control, copy, ReplicationFilters.of(config))
+        _record(config, control, copy)
     finally:
         control.release()
     return copy
@@ -89,11 +91,13 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
             log.warning("%s: the copy is planned anew", error)
 
 
-def _record(control: Control, copy: Copy, filters: ReplicationFilters) -> None:
-    filter_rules.record(control, filters)
+def _record(config: Config, control: Control, copy: Copy) -> None:
+    """Raises TargetError for tables that another channel of the target has."""
+    check = Names(control, config.target.path).before_making(copy.paths)
+    filter_rules.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)
-    record_copy(control, copy)
+    record_copy(control, copy, check)
 
 
 def _check_kept(only: tuple[str, ...], filters: ReplicationFilters) -> None:
@@ -126,6 +130,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         for unmet in unmet_on(connection.rows, config):
             log.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
+        Names(control, config.target.path).check(t.definition.name for t in tables)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
         views = _views(config, tables, server.variables)
@@ -195,5 +200,5 @@ def plan_again(
             copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
             if waits and (gone := set(only) - set(newest.waiting)):
                 raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
-        _record(control, copy, ReplicationFilters.of(config))
+        _record(config, control, copy)
     return copy

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from ..control.channels import layout_of
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy
-from ..control.layout import Layout
 from ..ddl.filters import ReplicationFilters
 from ..delta.log_replay import last_user_metadata
 from ..delta.public_log import open_table_log
@@ -102,7 +102,7 @@ class FirstCopy:
         self._lenient, self._unfinished = lenient, dict[str, str]()
         self.config, self._run, self._told = config, run, told
         self._stop, self._ending = stop or threading.Event(), threading.Event()
-        self.layout = Layout.of(config.target)
+        self.layout = layout_of(config)
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config)

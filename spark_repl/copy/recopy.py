@@ -21,9 +21,8 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from .. import formats
-from ..control.control import Control
+from ..control.channels import control_of, layout_of
 from ..control.copies import Copy, last_copy, record_copy, standing
-from ..control.layout import Layout
 from ..errors import (
     ConcurrentChangeError,
     FencedError,
@@ -49,6 +48,7 @@ from .wanted import Queue, Wanted
 if TYPE_CHECKING:
     from ..apply.replica import Replica
     from ..config import Config
+    from ..control.control import Control
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ _TOLD_S = 10.0
 def ask(config: Config, tables: tuple[str, ...]) -> str:
     """Leaves a request for the applier that owns the target, whose ``on_foreign_change`` may leave
     one too. Returns the request's name."""
-    folder = Path(Layout.of(config.target).requests)
+    folder = Path(layout_of(config).requests)
     make_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}.json"
     request = formats.stamp(json.dumps({"tables": list(tables)}), _FORMAT)
@@ -74,7 +74,7 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
     """Asks the applier for a copy, and waits until a cut shows it. Raises TargetError when the
     applier gave it up, or has ended."""
     began = time.perf_counter()
-    control = Control(Layout(config.target.path).control, config.channel)
+    control = control_of(config)
     asked = ask(config, tables)
     while True:
         time.sleep(_POLL_S)
@@ -98,7 +98,7 @@ def copy_stopped(
 ) -> CopyResult:
     """Copies in this process, while no applier runs; the next one applies what follows. A copy that
     was begun before goes on first."""
-    control = Control(Layout(config.target.path).control, config.channel)
+    control = control_of(config)
     control.claim(take_over=take_over)
     try:
         before = standing(control).copy
@@ -148,7 +148,7 @@ class Recopier(Companion):
         super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
         self._plan, self._copy = plan, copy
         self.spark, self.config, self.applier = spark, config, applier
-        self._queue = Queue(Path(Layout.of(config.target).requests))
+        self._queue = Queue(Path(layout_of(config).requests))
         self._repairer = Repairer(spark, config, applier, self.stop)
         self._more = True  # a run before this one may have left something to do
 

@@ -14,14 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .. import formats
-from ..control.layout import Layout
 from ..errors import FormatError
 from ..relay.file_list import replace_file
 from ..runtime.private_files import make_folder
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..config import Config
 
 _FORMAT = 1
 """the number of a request's format"""
@@ -73,9 +71,8 @@ def key_types(definition: TableDefinition) -> tuple[str, ...]:
     return tuple(f"{field.name} {field.type}" for field in fields)
 
 
-def leave(config: Config, request: RepairRequest) -> str:
-    """Leaves the request where the target's owner looks; returns its name."""
-    folder = Path(Layout.of(config.target).requests)
+def leave(folder: Path, request: RepairRequest) -> str:
+    """Leaves the request in the folder where the target's owner looks; returns its name."""
     make_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}{_SUFFIX}"
     replace_file(folder / name, request.to_bytes())

@@ -15,7 +15,7 @@ from .status import status
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..control.control import Control
+    from ..control.channels import Channel
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -32,21 +32,23 @@ class Look:
     text: Callable[[], str]
 
 
-def looks(config: Config, relay: str, control: Control) -> dict[str, Look]:
+def looks(config: Config, relay: str, at: Channel) -> dict[str, Look]:
     """The page, what `status --json` has, and what `status --metrics` has; but for the tables' own
     logs, which are asked for nothing. They share a look; the endpoint takes one at a time."""
     target = config.target
     last = [(-_KEPT_S, dict[str, Any]())]
 
     def fields() -> dict[str, Any]:
-        at, seen = last[0]
-        if time.monotonic() - at > _KEPT_S:
-            seen = status(target.path, relay, target.state_path, control=control, each_table=False)
+        looked, seen = last[0]
+        if time.monotonic() - looked > _KEPT_S:
+            seen = status(target.path, relay, target.state_path, at=at, each_table=False)
             last[0] = time.monotonic(), seen
         return seen
 
     return {
-        "/": Look("text/html; charset=utf-8", lambda: page(fields(), moments(control), live=True)),
+        "/": Look(
+            "text/html; charset=utf-8", lambda: page(fields(), moments(at.control), live=True)
+        ),
         "/metrics": Look(TEXT, lambda: metrics(fields())),
         "/status.json": Look("application/json", lambda: json.dumps(fields(), default=str) + "\n"),
     }

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..config import Apply, Config
+from ..control.channels import Channel, channel_at, channels
 from ..control.control import Control
 from ..control.copies import Copy, last_copy
 from ..control.definitions import shown_by_rows
@@ -38,22 +39,23 @@ def status(
     relay: str | None = None,
     state_path: str = "",
     *,
-    control: Control | None = None,
+    at: Channel | None = None,
     each_table: bool = True,
 ) -> dict[str, Any]:
     """One key per replication table of performance_schema, and ``tables``. Raises TargetError
-    where there is neither an applier's target nor a receiver's log.
+    where there is neither an applier's target nor a receiver's log, ConfigError where there are
+    several channels and it isn't said which.
 
     ``relay``: the receiver's folder, for its part; ``state_path``: as in the configuration.
-    ``control``: one that has read the control table before; ``each_table``: whether each table's
-    own log is looked at, too.
+    ``at``: which channel, that has read the control table before, perhaps; ``each_table``: whether
+    each table's own log is looked at, too.
     """
     receiver = read_report(relay) if relay else None
-    control = control or _control(target, received=receiver is not None)
-    last = control.last_cut()
-    held = control.owner()
+    at = at or _channel_at(target, state_path, received=receiver is not None)
+    control, layout = at.control, at.layout
+    last, held = control.last_cut(), control.owner()
     running = held is not None and not held[1].is_dead
-    live = _live(Layout(target, state_path), held[0] if held and running else 0)
+    live = _live(layout, held[0] if held and running else 0)
     channel = _channel(held and held[1], live, receiver)
     pid = held[1].pid if held and running else None
     rated = live.get("rates", {})
@@ -75,11 +77,11 @@ def status(
         "ahead": live.get("ahead", {}),
         "waiting": _waiting(control, last),
         "quarantined": _quarantined(control, last),
-        "verify": verify_status.read(Layout(target, state_path).verified),
+        "verify": verify_status.read(layout.verified),
         "tables": {},
     }
     if last:
-        stands = _positions(Layout(target), last, channel, each_table)
+        stands = _positions(layout, last, channel, each_table)
         fields["tables"] = _tables(last, stands, shown_by_rows(control), rated, running=running)
     return {**fields, "problems": [asdict(problem) for problem in problems(fields)]}
 
@@ -98,9 +100,12 @@ def _lag(
     }
 
 
-def _control(target: str, *, received: bool) -> Control:
-    """The control table; raises TargetError where there is none, nor a receiver's log."""
-    return Control(Layout(target).control) if received else Control.existing(target)
+def _channel_at(target: str, state_path: str, *, received: bool) -> Channel:
+    """The only channel; raises TargetError where there is none, nor a receiver's log."""
+    if received and not channels(target):
+        layout = Layout(target, state_path)
+        return Channel("", layout, Control(layout.control))
+    return channel_at(target, "", state_path)
 
 
 def _live(layout: Layout, epoch: int) -> dict[str, Any]:

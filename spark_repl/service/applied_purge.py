@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.control import Control
+from ..control.channels import control_of, layout_of
 from ..control.copies import standing
 from ..control.history import recorded
-from ..control.layout import Layout
 from ..control.settle import Settle
 from ..errors import ConfigError, LogError
 from ..position import OFFSET_BITS
@@ -24,6 +23,7 @@ from ..runtime.retry import until_stopped
 if TYPE_CHECKING:
     from ..apply.replica import Replica
     from ..config import Config
+    from ..control.control import Control
     from ..relay.log import RelayLog
     from ..runtime.retry import Wait
     from .supervisor import Supervisor
@@ -60,10 +60,10 @@ def purge_applied(
     the tables have. Both are the applier's, which has read the control table's rows already; None:
     of this call's own. Raises ConfigError where no receiver writes, OSError when a table can't be
     made durable: then nothing is removed."""
-    control = control or Control(Layout(config.target.path).control, config.channel)
+    control = control or control_of(config)
     folder = Path(config.relay.path)
     if settle is None:
-        settle = Settle(control, Layout(config.target.path))
+        settle = Settle(control, layout_of(config))
     with deciding(folder):
         relay, keep_from = look(config.relay.path, partial(applied_file, control))
         if relay.files[0].number < keep_from:

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..control.control import Control
+from ..control.channels import control_of
 from ..control.copies import last_copy, standing
-from ..control.layout import Layout
 from ..errors import PurgedError, SourceError, Stopped
 from ..observe.endpoint import check_free
 from ..receiver.purge import clear
@@ -49,13 +48,13 @@ _COPIES = 4
 
 def executed_of(config: Config) -> GtidSet | None:
     """The GTID set that the target has: a new relay log begins behind it. None: no target yet."""
-    return standing(Control(Layout(config.target.path).control, config.channel)).executed
+    return standing(control_of(config)).executed
 
 
 def place_of(config: Config) -> tuple[str, int] | None:
     """The file and position of the source up to which the target has everything: a new relay log of
     a receiver without auto_position begins there. None: no target yet, or it does not say it."""
-    cut = standing(Control(Layout(config.target.path).control, config.channel)).needed
+    cut = standing(control_of(config)).needed
     place = SourcePlace.of(cut.source) if cut else None
     return (place.file, place.position) if place else None
 
@@ -100,7 +99,7 @@ def snapshot(
             master=master or f"local[{config.apply.workers}]", target=config.target.path
         )
 
-    control = Control(Layout(config.target.path).control, config.channel)
+    control = control_of(config)
     if only and standing(control).cut is not None:
         from ..copy.recopy import ask_and_wait, copy_stopped
 
@@ -119,7 +118,7 @@ def _first_copy(
     Raises SourceError when they do so each time."""
     from ..copy.copy_plan import plan_copy
 
-    control = Control(Layout(config.target.path).control, config.channel)
+    control = control_of(config)
     for attempt in range(_COPIES):
         done = _copy(spark, config, take_over=take_over, lenient=True)
         copy = standing(control).copy
@@ -157,7 +156,7 @@ def _copy(
 def _is_new(config: Config) -> bool:
     """Whether target and relay log are empty, or hold no more than a first copy that isn't
     finished."""
-    control = Control(Layout(config.target.path).control, config.channel)
+    control = control_of(config)
     copy = last_copy(control)
     if copy is not None and not copy.error:  # one that was given up was beside a running applier
         return copy.behind is None and not copy.is_done
@@ -260,7 +259,7 @@ def _follow(
 def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event) -> None:
     """Waits until the relay log holds all that a finished copy may hold: the applier looks there
     for statements that make it useless."""
-    copy = standing(Control(Layout(config.target.path).control, config.channel)).copy
+    copy = standing(control_of(config)).copy
     if copy is None or copy.until is None:
         return
     while receiver.error is None and not has_received(config.relay.path, copy.until):

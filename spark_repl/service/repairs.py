@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..apply.replica import Replica
-from ..control.control import Control
-from ..control.layout import Layout
+from ..control.channels import control_of, layout_of
 from ..control.repairs import last_repair
 from ..copy.repair_request import leave
 from ..copy.repair_rows import read
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..apply.read_rows import RowsToRepair
     from ..config import Config
+    from ..control.control import Control
     from ..control.repairs import Repair
     from ..copy.repair_request import RepairRequest
 
@@ -61,9 +61,10 @@ def carry_out(
 def repair(config: Config, request: RepairRequest, session: Callable[[], SparkSession]) -> Repair:
     """Has a request carried out by the applier that owns the target, or here where none runs.
     Raises TargetError when the applier ended before, SourceError, FencedError."""
-    control = Control(Layout(config.target.path).control, config.channel)
-    name = leave(config, request)
-    path = Path(Layout.of(config.target).requests) / name
+    control = control_of(config)
+    folder = Path(layout_of(config).requests)
+    name = leave(folder, request)
+    path = folder / name
     owner = control.owner()
     if owner is None or owner[1].is_dead:
         try:

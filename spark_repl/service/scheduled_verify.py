@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.layout import Layout
+from ..control.channels import layout_of
 from ..observe.verify_status import read
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
@@ -40,7 +40,7 @@ class ScheduledVerify:
     def __init__(
         self, config: Config, config_file: str, failed: Callable[[SparkReplError], None]
     ) -> None:
-        layout = Layout.of(config.target)
+        layout = layout_of(config)
         observe = config.observe
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
         self._file, self._result = config_file, layout.verified

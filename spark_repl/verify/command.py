@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from ..control.channels import layout_of
 from ..control.control import Control
 from ..control.cut_reader import find_cut
-from ..control.layout import Layout
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
 from .between import Between, totals
@@ -40,7 +40,7 @@ def verify(
     """What was found, as JSON has it. ``repair``: repairs tables, and says what a result has of it;
     ``limits.repairs`` then. Raises SourceError, TargetError, NoTableError."""
     began = time.perf_counter()
-    layout = Layout.of(config.target)
+    layout = layout_of(config)
     Control.existing(config.target.path)
     files = partial(files_of, _log())
     workers = _workers(config, master, limits.connections)
@@ -63,7 +63,7 @@ def between(
     """What two cuts, named as ``cut show --at`` takes them, have differently. Raises ConfigError
     and TargetError for one that there is not, and TargetError when a table is gone."""
     began = time.perf_counter()
-    layout = Layout.of(config.target)
+    layout = layout_of(config)
     Control.existing(config.target.path)
     control = Control(layout.control, config.channel)
     left, right = (find_cut(control, at) for at in cuts)

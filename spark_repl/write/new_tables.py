@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from ..control.control import Control
     from ..control.layout import Layout
     from ..control.name_case import NameCase
+    from ..control.names import Names
     from ..delta.stamp import Stamp
     from ..delta.table_log import NewTable, TableLog
     from .table_options import TableOptions
 
 
 class NewTables:
-    """``names``: how the source compares names, which says whose the rules of columns are."""
+    """``names``: how the source compares names, which says whose the rules of columns are;
+    ``taken``: whose each name is among the target's channels."""
 
     def __init__(
         self,
@@ -29,9 +31,10 @@ class NewTables:
         delta: TableLog,
         options: TableOptions,
         names: NameCase,
+        taken: Names,
     ) -> None:
         self._layout, self._control, self._delta = layout, control, delta
-        self._options, self._names = options, names
+        self._options, self._names, self._taken = options, names, taken
         self._paths = NewPaths(control, layout)
 
     def load(self) -> None:
@@ -47,8 +50,9 @@ class NewTables:
 
     def make(self, shaped: TableDefinition, stamp: Stamp, made_by: str) -> str:
         """Makes a table at a new path, which is returned. Raises TargetError."""
+        check = self._taken.before_making([shaped.name])
         path = self._paths.new(shaped, self._delta)
-        announce(self._control, shaped.name, path, stamp.position, made_by)
+        announce(self._control, shaped.name, path, stamp.position, made_by, check)
         complete = str(made_by != MADE_BY_ROWS).lower()
         self._delta.create(self._layout.table(path), self._new(shaped, complete), stamp)
         return path

@@ -17,6 +17,7 @@ from ..control.definitions import Definitions
 from ..control.filter_rules import FilterRules
 from ..control.left_out import LeftOut
 from ..control.name_case import NameCase
+from ..control.names import Names
 from ..control.settle import Settle
 from ..control.table_paths import MADE_BY_ROWS, made_behind, shown_paths
 from ..ddl.lower_names import fold, folded_definition
@@ -70,7 +71,8 @@ class Tracking:
         self._begun: dict[tuple[str, str], Table] = {}
         """tables that statements behind the cut have made: by name and statement"""
         self._beyond = TablesAhead()
-        self._new = NewTables(layout, control, delta, options, self.names)
+        self.taken = Names(control, layout.target)
+        self._new = NewTables(layout, control, delta, options, self.names, self.taken)
         self._reader = TableReader(
             control, delta, self.definitions, self.names, self.app, direct=options.direct
         )
@@ -82,6 +84,7 @@ class Tracking:
         self.definitions.load()
         self.left.load(cut)
         self.names.load()
+        self.taken.load()
         self.filters.load()
         self._new.load()
         self._reader.load()
@@ -191,6 +194,7 @@ class Tracking:
             tables = dict(self.tables)
             names = itertools.chain([""], itertools.count(2))
             free = next(n for n in (f"{name}@dropped{i}" for i in names) if n not in tables)
+            self.taken.take([free])
             tables[free] = tables.pop(name)
             tables[free].rename(free)
             self.tables = tables
@@ -201,12 +205,16 @@ class Tracking:
         return dict.fromkeys([*self.left.tables, *self.waiting], LEFT_OUT)
 
     def wait(self, name: str, why: Waiting) -> None:
-        """Takes a table out of what the next cut shows until it is copied."""
+        """Takes a table out of what the next cut shows until it is copied. Raises TargetError for a
+        name that is another channel's."""
+        self.taken.take([name])
         self.waiting.add(name, why)
         self.tables = {other: table for other, table in self.tables.items() if other != name}
 
     def rename(self, before: str, after: str, position: int) -> None:
-        """Gives a table another name from the next cut on; others that refer to it follow."""
+        """Gives a table another name from the next cut on; others that refer to it follow. Raises
+        TargetError for a name that is another channel's."""
+        self.taken.take([after])
         self._set_aside(after)
         tables = dict(self.tables)
         table = tables.pop(before, None)

@@ -66,8 +66,8 @@ def test_a_target_of_before_has_no_name_for_it(log, target):
     assert channels(status(str(target))) == {"default"}
 
 
-def test_another_channel_is_refused(log, target):
+def test_another_name_for_it_is_refused(log, target):
     apply(log, target, "eu")
-    with pytest.raises(TargetError, match='belongs to the channel "eu", not "us"'):
+    with pytest.raises(TargetError, match=r'"eu" has t\.a of .*/lake: "us" can not feed it'):
         apply(log, target, "us")
     assert channels(status(str(target))) == {"eu"}

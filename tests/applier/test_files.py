@@ -3,36 +3,26 @@ crashes leaves, and what is bounded stays so round after round."""
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from spark_repl.control import control as control_module
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.control.retention import Retention
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
 from spark_repl.service.applied_purge import applied_file
-from spark_repl.write import tending
-from spark_repl.write.promised import files_of
-from spark_repl.write.upkeep import Upkeep
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.dump_stream import receive
-from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, rows, run
+from tests.support.local_delta import rows, run
+from tests.support.tended import KEYS, PARTS, age, hurry, tended
 
 PAGE = Path(__file__).parents[2] / "docs" / "files.md"
-KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
 A, OTHER = Table("a"), Table("c")
-LONG_AGO_S = 50 * 3600
 KEPT_FOR_A_TIME = ("_repl/control/*.parquet", "_repl/control/_delta_log/*", "T/_delta_log/*.json")
 CHECKPOINTS = "T/_delta_log/*.checkpoint.parquet"
 MOST = {"T/part-*.parquet": 12, "keys/T/*/*.npy": 12, "rows: owner": 4, CHECKPOINTS: 4}
@@ -67,30 +57,9 @@ def counted(folder: Path, *tables: dict[str, re.Pattern[str]], beside: str = "")
     return found
 
 
-def vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None:
-    """Delta's, without Spark: what the newest version does not name, if it is old."""
-    named = files_of(folder, [self.version(folder)]) | set(spared)
-    for path in Path(folder).glob("*.*"):
-        if path.name not in named and path.stat().st_mtime < time.time() - LONG_AGO_S / 2:
-            path.unlink()
-
-
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done every hundred commits, or five hundred, is done at each."""
-    monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
-    monkeypatch.setattr(tending, "_CLEAN_EVERY", 0)
-    monkeypatch.setattr(LocalDelta, "vacuum", vacuum, raising=False)
-
-
-class Hurried(Control):
-    """Nothing but the last cut is promised."""
-
-    def prune(self, retention: Retention, *args: Any) -> bool:
-        return super().prune(Retention(0, 0, 0), *args)
-
-
-PARTS = replace(HERE, control=Hurried)
+    hurry(monkeypatch)
 
 
 def history(log: LogWriter, number: int) -> None:
@@ -121,26 +90,6 @@ def kill_writers(target: Path, relay: Path) -> None:
     for name in names:
         name.parent.mkdir(exist_ok=True)
         name.touch()
-
-
-def age(*folders: Path) -> None:
-    """All that lies there was written two days ago."""
-    for path in (path for folder in folders for path in folder.rglob("*") if path.is_file()):
-        os.utime(path, (0, time.time() - LONG_AGO_S))
-
-
-def tended(relay: Path, target: Path) -> None:
-    """A run with all of the upkeep that is due behind it."""
-    with applier(relay, target, keys=KEYS, parts=PARTS) as found:
-        apply_without_stream(found)
-        workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
-        target_of = found.config.target
-        one = tending.Tending(found.tracking, workers, target_of, compaction=True)
-        upkeep = Upkeep(found.tracking, target_of, one.tend, one.forget)
-        for _ in range(2):
-            upkeep.look(names)
-            upkeep._pool.submit(int).result()
-        upkeep.close()
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.soak)])

@@ -19,6 +19,7 @@ import pytest
 from spark_repl import Config
 from spark_repl.apply.replica import Replica
 from spark_repl.cli.main import main
+from spark_repl.control.channels import opened
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.observe import looks, status
@@ -225,7 +226,7 @@ def test_however_many_ask_there_is_one_look_a_second(
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     config = Config().override({"target.path": str(target)})
-    found = looks.looks(config, str(log.folder), Control(Layout(str(target)).control))
+    found = looks.looks(config, str(log.folder), opened(config))
     before = found["/status.json"].text()
     Path(Layout(str(target)).status).unlink()
     assert all(look.text() for look in found.values())

@@ -28,6 +28,7 @@ from spark_repl import Config
 from spark_repl.apply import stager
 from spark_repl.apply.replica import OnGroup, Replica
 from spark_repl.apply.replica_parts import Parts
+from spark_repl.control.channels import channel_at
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
@@ -259,17 +260,18 @@ def applier(
     ddl: Mapping[str, Any] = {}, filters: Mapping[str, Any] = {},
     tables: Sequence[Mapping[str, Any]] = (), take_over: bool = False,
     until: Until | None = None, on_group: OnGroup | None = None, copies: bool = False,
-    parts: Parts | None = None, **apply: Any,
+    parts: Parts | None = None, channel: str = Config.channel, **apply: Any,
 ) -> Iterator[Replica]:  # fmt: skip
     """A started Replica without a stream; ``apply``, ``source``, ``ddl`` and ``filters`` are keys
     of these sections, ``tables`` those of each ``[[tables]]``, ``keys`` more of [target]; new
     tables have deletion ``vectors``, Delta's change data ``feed`` and partitions; ``copies``:
-    somebody copies the tables that wait for it; ``parts``: others than HERE."""
+    somebody copies the tables that wait for it; ``parts``: others than HERE, of a ``channel``."""
     # Compaction as often as it can be, to be met by everything else.
     aim = {"path": str(target), "column_mapping": False, "compact_files": 2}
     aim |= {"deletion_vectors": vectors, "change_data_feed": feed, "partition_by": partition_by}
     aim |= keys
     values = {"relay": {"path": str(log)}, "target": aim, "apply": apply, "source": source}
+    values |= {"channel": channel}
     values |= {"ddl": dict(ddl), "filters": dict(filters), "tables": list(tables)}
     config = Config.from_mapping(values)
     made = Replica(
@@ -323,7 +325,10 @@ def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple((value is not None, value) for value in row)
 
 
-def cuts(target: Path | str) -> list[Cut]:
+def cuts(target: Path | str, channel: str = "") -> list[Cut]:
+    """All of the channel that had the target first, or of the one that is named."""
+    if channel:
+        return channel_at(str(target), channel).control.cuts()
     return Control(Layout(str(target)).control).cuts()
 
 

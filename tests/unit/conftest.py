@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.relay_reader import T, receive_into
 
@@ -29,6 +30,6 @@ def relay(tmp_path: Path, source: LogWriter) -> Path:
 @pytest.fixture
 def control(tmp_path: Path) -> Control:
     """This process owns it."""
-    made = Control(str(tmp_path / "control"))
+    made = Control(Layout(str(tmp_path)).control)
     made.claim()
     return made

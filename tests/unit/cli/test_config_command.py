@@ -258,3 +258,33 @@ def test_names_in_any_case_of_a_source_that_folds_them(file: Path, capsys: Any) 
     file.write_text('[source]\nlower_case_table_names = 1\n[filters]\ndo_db = ["Shop"]\n')
     _, _, found = run(capsys, "config", "explain", "SHOP.Orders", "--config", str(file))
     assert found["table"] == "shop.orders" and found["applied"]
+
+
+def test_channels_side_by_side(tmp_path: Path, capsys: Any) -> None:
+    """Each fault of two files is said behind their names; what each has of its own is none."""
+    files = [tmp_path / "eu.toml", tmp_path / "us.toml"]
+    words = [word for file in files for word in ("--config", str(file))]
+
+    def faults_of(*texts: str) -> tuple[int, list[str]]:
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text)
+        code, _, said = run(capsys, "config", "check", *words)
+        return code, [one["what"] for one in said["errors"]]
+
+    one = (
+        '[source]\nserver_id = 5\n[relay]\npath = "a"\n[target]\npath = "lake"\nstate_path = "s"\n'
+    )
+    code, errors = faults_of(one, one.replace("lake", "other/../lake") + "[apply]\nworkers = 0\n")
+    assert code == 2 and len(errors) == 1 and errors[0].startswith(f"{files[1]}: ")
+    listen = '[observe]\nlisten = "127.0.0.1:9104"\n'
+    code, errors = faults_of(one + listen, one.replace("lake", "other/../lake") + listen)
+    assert code == 2 and all(e.startswith(f"{files[0]} and {files[1]}: ") for e in errors)
+    for part in ("relay.path", "channel and target.path", "observe.listen", "source.server_id"):
+        assert sum(part in error for error in errors) == 1, part
+    assert len(errors) == 4
+    code, errors = faults_of(
+        one, one.replace("lake", "sea").replace('"a"', '"b"').replace("5", "6")
+    )
+    assert code == 2 and len(errors) == 1 and "target.state_path" in errors[0]
+    other = 'channel = "us"\n' + one.replace('"a"', '"b"').replace("5", "6")
+    assert faults_of(one, other) == (0, [])

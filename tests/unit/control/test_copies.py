@@ -270,7 +270,9 @@ def test_a_copy_begins_behind_the_newest_cut(control: Control, tmp_path: Path) -
         cut(control, 7, a="t/a")
         return Copy(gtids(5), {"t.a": ()}, {"t.a": "t/a@2"}, behind=behind)
 
-    config = Config().override({"relay.path": str(tmp_path / "relay")})
+    config = Config().override(
+        {"relay.path": str(tmp_path / "relay"), "target.path": str(tmp_path)}
+    )
     copy = copy_plan.plan_again(config, control, ("t.a",), asks=plan)
     assert copy.behind and (copy.behind.position, copy.start) == (7, gtids(7))
     stands = standing(control)

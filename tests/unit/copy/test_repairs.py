@@ -48,6 +48,7 @@ class Owner:
 
     def __init__(self, target: Path, *answers: RowsRefused | None) -> None:
         self.config = Config().override({"target.path": str(target)})
+        self.folder = Path(Layout.of(self.config.target).requests)
         self.control = Control(Layout(str(target)).control, "default")
         self.control.claim()
         self.control.publish(Cut(7, "", "log", {}, {}))
@@ -87,8 +88,8 @@ def test_read_until_nothing_changed(tmp_path: Path) -> None:
     """A row that was changed, a table that a statement changes: read again. Each request is
     answered once, the oldest first, and leaves nothing behind."""
     owner = Owner(tmp_path, RowsOutdated("a row was changed"), None, RowsRefused("no"))
-    names = [leave(owner.config, REQUEST) for _ in range(2)]
-    folder = Path(Layout.of(owner.config.target).requests)
+    names = [leave(owner.folder, REQUEST) for _ in range(2)]
+    folder = owner.folder
     one = owner.repairer(
         RowsOutdated("a copy"), SchemaError("other columns"), SourceError("no column")
     )
@@ -106,7 +107,7 @@ def test_read_until_nothing_changed(tmp_path: Path) -> None:
 
 def test_changed_each_time(tmp_path: Path) -> None:
     owner = Owner(tmp_path, *[RowsOutdated("a row was changed")] * 8)
-    leave(owner.config, REQUEST)
+    leave(owner.folder, REQUEST)
     owner.repairer().carry_out()
     answer = last_repair(owner.control)
     assert answer and answer.refused == "a row was changed, at each of 8 attempts"
@@ -114,13 +115,13 @@ def test_changed_each_time(tmp_path: Path) -> None:
 
 def test_what_nobody_can_read(tmp_path: Path) -> None:
     owner = Owner(tmp_path)
-    folder = Path(Layout.of(owner.config.target).requests)
+    folder = owner.folder
     folder.mkdir(parents=True)
     (folder / "1.repair").write_bytes(b"x")
     owner.repairer().carry_out()
     answer = last_repair(owner.control)
     assert answer and answer.asked == "1.repair" and "asks for no rows" in answer.refused
-    leave(owner.config, REQUEST)
+    leave(owner.folder, REQUEST)
     owner.repairer().refuse("it failed")
     answer = last_repair(owner.control)
     assert answer and answer.refused == "it failed" and not left(folder)

@@ -1,0 +1,69 @@
+"""Faults of configurations of several channels that run side by side on one host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .settings import Config
+
+_RELAY = "relay.path is one folder: each channel needs a receiver's log of its own"
+_CHANNEL = "channel and target.path are the same: only one applier may work on a channel"
+_STATE = "target.state_path is one folder, of two targets: each needs its own"
+_LISTEN = "observe.listen is one address: only one of them is served there"
+_SERVER_ID = "source.server_id is the same, of one source: it would end the other's connection"
+_AUTO = ("", "auto")
+
+
+def side_by_side(configs: Mapping[str, Config]) -> list[str]:
+    """The faults, each behind the names of two files. ``configs``: file -> its configuration."""
+    return [
+        f"{left} and {right}: {fault}"
+        for left, right in combinations(configs, 2)
+        for fault, is_there in _FAULTS.items()
+        if is_there(configs[left], configs[right])
+    ]
+
+
+def _place(path: str) -> str:
+    """A folder or URI, as it is compared."""
+    return path.rstrip("/") if "://" in path else os.path.realpath(path)
+
+
+def _one_relay(left: Config, right: Config) -> bool:
+    return _place(left.relay.path) == _place(right.relay.path)
+
+
+def _one_target(left: Config, right: Config) -> bool:
+    return _place(left.target.path) == _place(right.target.path)
+
+
+def _one_channel(left: Config, right: Config) -> bool:
+    return left.channel == right.channel and _one_target(left, right)
+
+
+def _one_state(left: Config, right: Config) -> bool:
+    """Two channels of one target have folders of their own in it."""
+    states = left.target.state_path, right.target.state_path
+    return all(states) and _place(states[0]) == _place(states[1]) and not _one_target(left, right)
+
+
+def _one_address(left: Config, right: Config) -> bool:
+    return left.observe.listen == right.observe.listen and left.observe.listen not in _AUTO
+
+
+def _one_replica(left: Config, right: Config) -> bool:
+    places = [(one.source.host, one.source.port, one.source.socket) for one in (left, right)]
+    return places[0] == places[1] and left.source.server_id == right.source.server_id
+
+
+_FAULTS: dict[str, Callable[[Config, Config], bool]] = {
+    _RELAY: _one_relay,
+    _CHANNEL: _one_channel,
+    _STATE: _one_state,
+    _LISTEN: _one_address,
+    _SERVER_ID: _one_replica,
+}

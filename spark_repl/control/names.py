@@ -1,0 +1,108 @@
+"""Names: whose each table is, where several channels have one target.
+
+Invariant: no two channels feed tables of one name, whatever comes between and whoever is killed.
+A name is noted before the first thing is written under it, and all notes are rows of one control
+table, that of the channel which had the target first: each lands on the version that was asked
+whose the name is, or is asked again. What that channel's control table says of its tables is its
+note already; of the others, and of names that come by RENAME, there is a row of their own.
+
+Names are compared without regard to case: so do many sources, and Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from ..ddl.lower_names import fold
+from ..errors import OtherChannelError
+from .control import SHARED_FORMAT, Control
+from .layout import Layout
+from .noted_names import KIND, fed, first_channel, noted_names
+
+_LISTED = 5
+
+
+class Names:
+    """The names of the tables below ``target`` of the channel whose control table is ``control``.
+    Safe from any thread."""
+
+    def __init__(self, control: Control, target: str) -> None:
+        self._control, self._target = control, target
+        shared = Layout(target).control
+        self._is_first = control.path == shared
+        self._shared = control if self._is_first else Control(shared)
+        self._held: set[str] = set()
+        self._lock = threading.Lock()
+
+    def load(self) -> None:
+        """Takes what the channel has once more: a note may have been lost with the power. Raises as
+        ``take``."""
+        own, noted = fed(self._control), noted_names(self._shared)
+        if self._is_first:
+            self.check(own)
+            mine = {name for name, channel in noted.items() if channel == self._control.channel}
+            with self._lock:
+                self._held = mine.union(map(fold, own))
+        else:
+            self.take(own)
+
+    def take(self, names: Iterable[str]) -> None:
+        """Notes names as this channel's, all or none. Raises OtherChannelError for another's, and
+        what ``Control.write`` raises."""
+        with self._lock:
+            wanted = {fold(name): name for name in names}
+            new = {key: wanted[key] for key in sorted(wanted.keys() - self._held)}
+            if not new:
+                return
+            said = json.dumps({"channel": self._control.channel, "names": list(new.values())})
+            if self._is_first:
+                self._control.write(KIND, detail=said, check=self.checking(new.values()))
+            else:
+                lacks = partial(self._lacks, list(new.values()))
+                self._shared.write_beside(KIND, lacks, detail=said, number=SHARED_FORMAT)
+            self._held.update(new)
+
+    def before_making(self, names: Iterable[str]) -> Callable[[], None]:
+        """Notes names whose tables' own row is going to be written next: with the check that this
+        returns. Raises as ``take``."""
+        wanted = list(names)
+        if self._is_first:
+            self.check(wanted)
+        else:
+            self.take(wanted)
+        return self.checking(wanted)
+
+    def checking(self, names: Iterable[str]) -> Callable[[], None]:
+        """``check`` of these names, of the version that is the newest when it is called."""
+        return partial(self.check, list(names))
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raises OtherChannelError for names that are another channel's."""
+        holders = noted_names(self._shared)
+        if not self._is_first:
+            first = first_channel(self._shared)
+            holders = {**dict.fromkeys(map(fold, fed(self._shared)), first), **holders}
+        own = self._control.channel
+        taken = {name: holders.get(fold(name), own) for name in names}
+        taken = {name: holder for name, holder in taken.items() if holder != own}
+        if taken:
+            raise self._refused(taken)
+
+    def _lacks(self, names: list[str]) -> bool:
+        """Whether any name is not noted yet. Raises as ``check``."""
+        self.check(names)
+        there = noted_names(self._shared)
+        return any(fold(name) not in there for name in names)
+
+    def _refused(self, taken: dict[str, str]) -> OtherChannelError:
+        own, (table, holder) = self._control.channel, min(taken.items())
+        listed = ", ".join(sorted(taken)[:_LISTED]) + (", ..." if len(taken) > _LISTED else "")
+        return OtherChannelError(
+            f'the channel "{holder}" has {listed} of {self._target}: "{own}" can not feed it, too',
+            table=table,
+            hint="give it another name (to of [[tables]], or filters.rewrite_db), leave it out by"
+            f' [filters], or take another target; channel = "{holder}" goes on with that channel',
+        )

@@ -1,0 +1,44 @@
+"""Noted names: what control tables say of whose a target's tables are; ``names`` writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ..config import Config
+from ..ddl.lower_names import fold
+from .copies import KIND as COPY
+from .copies import Copy
+from .table_paths import announced_names
+
+if TYPE_CHECKING:
+    from .control import Control
+
+KIND = "channel_names"
+
+
+def channels_beside(first: Control) -> list[str]:
+    """The channels that have tables, or had, beside the one that had the target first, whose
+    control table is ``first``; in the order in which they came."""
+    names = dict.fromkeys(json.loads(row["detail"])["channel"] for row in first.rows(KIND))
+    return [name for name in names if name != first_channel(first)]
+
+
+def fed(control: Control) -> set[str]:
+    """The tables that a channel's own control table knows: of the newest cut, and all that were
+    made, or are to be, whose folder is there."""
+    cut = control.last_cut()
+    shown = {*cut.tables, *cut.waiting} if cut else set()
+    copied = {name for row in control.rows(COPY) for name in Copy.of(row).paths}
+    return shown | copied | announced_names(control)
+
+
+def noted_names(shared: Control) -> dict[str, str]:
+    """Folded name -> the channel that has noted it."""
+    rows = [json.loads(row["detail"]) for row in shared.rows(KIND)]
+    return {fold(name): row["channel"] for row in rows for name in row["names"]}
+
+
+def first_channel(first: Control) -> str:
+    owner = first.owner()
+    return (owner and owner[1].channel) or Config.channel

@@ -1,0 +1,69 @@
+"""Runs with all of the upkeep that is due behind them, and files that are old enough for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl import Config
+from spark_repl.control import control as control_module
+from spark_repl.control.control import Control
+from spark_repl.control.retention import Retention
+from spark_repl.write import tending
+from spark_repl.write.promised import files_of
+from spark_repl.write.upkeep import Upkeep
+from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream
+
+KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
+_LONG_AGO_S = 50 * 3600
+
+
+def _vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None:
+    """Delta's, without Spark: what the newest version does not name, if it is old."""
+    named = files_of(folder, [self.version(folder)]) | set(spared)
+    for path in Path(folder).glob("*.*"):
+        if path.name not in named and path.stat().st_mtime < time.time() - _LONG_AGO_S / 2:
+            path.unlink()
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done every hundred commits, or five hundred, is done at each."""
+    monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
+    monkeypatch.setattr(tending, "_CLEAN_EVERY", 0)
+    monkeypatch.setattr(LocalDelta, "vacuum", _vacuum, raising=False)
+
+
+class _Hurried(Control):
+    """Nothing but the last cut is promised."""
+
+    def prune(self, retention: Retention, *args: Any) -> bool:
+        return super().prune(Retention(0, 0, 0), *args)
+
+
+PARTS = replace(HERE, control=_Hurried)
+
+
+def age(*folders: Path) -> None:
+    """All that lies there was written two days ago."""
+    for path in (path for folder in folders for path in folder.rglob("*") if path.is_file()):
+        os.utime(path, (0, time.time() - _LONG_AGO_S))
+
+
+def tended(relay: Path, target: Path, channel: str = Config.channel) -> None:
+    """A run with all of the upkeep that is due behind it."""
+    with applier(relay, target, keys=KEYS, parts=PARTS, channel=channel) as found:
+        apply_without_stream(found)
+        workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
+        target_of = found.config.target
+        one = tending.Tending(found.tracking, workers, target_of, compaction=True)
+        upkeep = Upkeep(found.tracking, target_of, one.tend, one.forget)
+        for _ in range(2):
+            upkeep.look(names)
+            upkeep._pool.submit(int).result()
+        upkeep.close()

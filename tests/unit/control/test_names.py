@@ -1,0 +1,254 @@
+"""Names of tables: noted by one channel of a target at most, whatever comes at the same moment."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+
+from spark_repl.config import Config
+from spark_repl.control.channels import channel_at, channels, control_of, layout_of, opened
+from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy
+from spark_repl.control.cut import Cut
+from spark_repl.control.held_rows import HeldRows
+from spark_repl.control.names import Names
+from spark_repl.control.noted_names import KIND, channels_beside, noted_names
+from spark_repl.control.table_paths import announce
+from spark_repl.copy.copy_plan import plan_again
+from spark_repl.errors import ConfigError, FencedError, FormatError, OtherChannelError, TargetError
+from spark_repl.gtid import GtidSet
+
+
+def config(target: Path, channel: str, **more: Any) -> Config:
+    return Config().override({"target.path": str(target), "channel": channel, **more})
+
+
+def begun(target: Path, channel: str, append: Any = write_deltalake) -> tuple[Control, Names]:
+    """A channel whose owner this process is; ``append`` writes to its own control table."""
+    place = opened(config(target, channel))
+    control = Control(place.layout.control, channel, append=append)
+    control.claim()
+    return control, Names(control, str(target))
+
+
+def make(control: Control, names: Names, name: str) -> None:
+    check = names.before_making([name])
+    announce(control, name, name.replace(".", "/"), 1, "x:1", check)
+
+
+class Before:
+    """Appends; ``then`` comes just before the next append."""
+
+    def __init__(self) -> None:
+        self.then: Callable[[], None] | None = None
+
+    def __call__(self, *given: Any, **more: Any) -> None:
+        then, self.then = self.then, None
+        if then:
+            then()
+        write_deltalake(*given, **more)
+
+
+def test_the_first_makes_what_another_takes_at_that_moment(tmp_path: Path) -> None:
+    append = Before()
+    first, names = begun(tmp_path, "eu", append)
+    _, others = begun(tmp_path, "us")
+    append.then = lambda: others.take(["t.a"])
+    with pytest.raises(OtherChannelError, match=r'"us" has t\.a of .*: "eu" can not'):
+        make(first, names, "t.a")
+    assert not first.rows("table") and noted_names(first) == {"t.a": "us"}
+    make(first, names, "t.b")
+
+
+def test_the_first_renames_to_what_another_takes_at_that_moment(tmp_path: Path) -> None:
+    append = Before()
+    first, names = begun(tmp_path, "eu", append)
+    _, others = begun(tmp_path, "us")
+    append.then = lambda: others.take(["t.a"])
+    with pytest.raises(OtherChannelError):
+        names.take(["t.a", "t.b"])
+    assert noted_names(first) == {"t.a": "us"}
+
+
+@pytest.mark.parametrize("way", ["makes", "renames"])
+def test_another_takes_what_the_first_makes_at_that_moment(tmp_path: Path, way: str) -> None:
+    first, names = begun(tmp_path, "eu")
+    _, others = begun(tmp_path, "us")
+    append = others._shared._write_rows = Before()
+    makes = (lambda: make(first, names, "t.a")) if way == "makes" else (lambda: names.take(["t.a"]))
+    append.then = makes
+    with pytest.raises(OtherChannelError, match=r'"eu" has t\.a of .*: "us" can not'):
+        others.take(["t.a", "t.b"])
+    others.take(["t.b"])
+    assert noted_names(first) == {"t.b": "us"} | ({"t.a": "eu"} if way == "renames" else {})
+
+
+def test_two_beside_it_take_one_name_at_that_moment(tmp_path: Path) -> None:
+    first, _ = begun(tmp_path, "eu")
+    _, names = begun(tmp_path, "us")
+    _, others = begun(tmp_path, "asia")
+    append = others._shared._write_rows = Before()
+    append.then = lambda: names.take(["t.a"])
+    with pytest.raises(OtherChannelError, match='"us" has'):
+        others.take(["t.a"])
+    assert noted_names(first) == {"t.a": "us"}
+
+
+def test_many_at_once(tmp_path: Path) -> None:
+    """Each name becomes one channel's, and each that asked for it hears whose."""
+    started = {channel: begun(tmp_path, channel) for channel in ("eu", "us", "asia")}
+    wanted = [f"t.n{number}" for number in range(6)]
+    got: dict[str, list[str]] = {name: [] for name in wanted}
+    refused: list[str] = []
+    together = threading.Barrier(len(started))
+
+    def take(channel: str) -> None:
+        control, names = started[channel]
+        for name in wanted:
+            together.wait()
+            try:
+                make(control, names, name)
+            except OtherChannelError:
+                refused.append(channel)
+            else:
+                got[name].append(channel)
+
+    threads = [threading.Thread(target=take, args=[channel]) for channel in started]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(channels) for channels in got.values()] == [1] * len(wanted), got
+    assert len(refused) == 2 * len(wanted)
+
+
+def test_a_killed_one_keeps_what_it_noted(tmp_path: Path) -> None:
+    """Between its note and its table; also under another spelling, and from copies."""
+    first, names = begun(tmp_path, "eu")
+    us, others = begun(tmp_path, "us")
+    others.take(["t.a"])
+    us.release()
+    with pytest.raises(OtherChannelError):
+        make(first, names, "T.A")
+    us, others = begun(tmp_path, "us")
+    others.load()
+    make(us, others, "t.a")
+    assert [row["detail"] for row in first.rows(KIND)] == [
+        json.dumps({"channel": "us", "names": ["t.a"]})
+    ]
+
+
+def test_a_note_that_was_lost_is_written_again(tmp_path: Path) -> None:
+    """The other's control table may have reached the disk, the note not."""
+    first, names = begun(tmp_path, "eu")
+    us, others = begun(tmp_path, "us")
+    announce(us, "t.a", "t/a", 1, "x:1")
+    others.load()
+    assert noted_names(first) == {"t.a": "us"}
+    announce(first, "u.b", "u/b", 1, "x:1")
+    announce(us, "u.b", "u/b", 1, "x:1")
+    with pytest.raises(OtherChannelError, match=r'"eu" has u\.b'):
+        others.load()
+    names.load()
+
+
+@pytest.mark.parametrize("copies", ["eu", "us"])
+def test_copies(tmp_path: Path, copies: str) -> None:
+    """A copy whose tables another channel has is not begun; one that is notes its own."""
+    started = {channel: begun(tmp_path, channel) for channel in ("eu", "us")}
+    control, _ = started[copies]
+    (other,) = started.keys() - {copies}
+    control.publish(Cut(5, "", "log", {}, {}))
+    started[other][1].take(["t.a"])
+
+    def plan(config: Config, control: Control, only: tuple[str, ...], behind: Any) -> Copy:
+        return Copy(GtidSet(), dict.fromkeys(only, ()), dict.fromkeys(only, "x/y"), behind=behind)
+
+    of = config(tmp_path, copies, **{"relay.path": str(tmp_path / "relay")})
+    with pytest.raises(OtherChannelError, match=rf'"{other}" has t\.a'):
+        plan_again(of, control, ("t.a", "t.b"), asks=plan)
+    assert not control.rows("copy")
+    plan_again(of, control, ("t.b",), asks=plan)
+    with pytest.raises(OtherChannelError, match=rf'"{copies}" has t\.b'):
+        started[other][1].take(["t.b"])
+
+
+def test_where_each_has_its_own(tmp_path: Path) -> None:
+    eu, us = (
+        config(tmp_path, name, **{"target.state_path": str(tmp_path / "state")})
+        for name in ("eu", "us")
+    )
+    first, _ = begun(tmp_path, "eu")
+    home = tmp_path / "_repl" / "channels" / "us"
+    assert layout_of(eu).control == str(tmp_path / "_repl" / "control")
+    layout = layout_of(us)
+    assert [layout.control, layout.xa, layout.quarantine] == [
+        str(home / name) for name in ("control", "xa", "quarantine")
+    ]
+    assert layout.state == str(tmp_path / "state" / "channels" / "us")
+    assert layout_of(config(tmp_path, "us")).state == str(home)
+    assert layout.table("t/a") == layout_of(eu).table("t/a")
+    assert control_of(us).owner() is None and channels_beside(first) == []
+    assert [one.name for one in channels(str(tmp_path))] == ["eu"]
+
+
+def test_readers_name_one(tmp_path: Path) -> None:
+    begun(tmp_path, "eu")
+    assert channel_at(str(tmp_path)).name == "eu"
+    begun(tmp_path, "us")[1].take(["t.a"])
+    with pytest.raises(ConfigError, match="several channels: eu, us") as error:
+        channel_at(str(tmp_path))
+    assert error.value.hint == "name one: --channel NAME"
+    assert channel_at(str(tmp_path), "us").layout == layout_of(config(tmp_path, "us"))
+    with pytest.raises(ConfigError, match=r"no table of a channel 'uss': 'us'\?"):
+        channel_at(str(tmp_path), "uss")
+    with pytest.raises(TargetError, match="nothing has been applied"):
+        channel_at(str(tmp_path / "other"), "us")
+
+
+def test_both_come_to_an_empty_target(tmp_path: Path) -> None:
+    """Whoever is second is told, and goes beside when it starts again."""
+    place = opened(config(tmp_path, "us"))
+    eu, _ = begun(tmp_path, "eu")
+    for take_over in (False, True):
+        with pytest.raises(TargetError, match='belongs to the channel "eu", not "us"') as error:
+            place.control.claim(take_over=take_over)
+        assert error.value.hint and error.value.hint.startswith("start it again: it goes beside")
+    eu.check_owner()
+    begun(tmp_path, "us")
+
+
+def test_the_first_ones_control_table_is_gone(tmp_path: Path) -> None:
+    begun(tmp_path, "eu")
+    begun(tmp_path, "us")
+    (tmp_path / "_repl" / "control").rename(tmp_path / "away")
+    with pytest.raises(TargetError, match='"us" came beside another one, which is gone'):
+        opened(config(tmp_path, "us"))
+
+
+def test_a_version_that_knows_one_channel_refuses_the_target(tmp_path: Path) -> None:
+    """It would not look whose a name is."""
+    first, names = begun(tmp_path, "eu")
+    names.take(["t.a"])
+
+    def read_as_before() -> HeldRows:
+        table = first._open()
+        return HeldRows.of(table.version(), first._rows_of(table), 1, first.path)
+
+    read_as_before()
+    begun(tmp_path, "us")[1].take(["t.b"])
+    with pytest.raises(FormatError):
+        read_as_before()
+
+
+def test_each_is_fenced_by_itself(tmp_path: Path) -> None:
+    begun(tmp_path, "eu")
+    begun(tmp_path, "us")
+    with pytest.raises(FencedError):
+        begun(tmp_path, "us")
