@@ -319,8 +319,8 @@ class Control:
         detail: str = "{}",
         number: int = _FORMAT,
     ) -> None:
-        """Appends one row beside a running applier, if ``check`` says that it is needed, by what
-        the table holds on the version behind which it lands. Raises as that, TargetError."""
+        """Appends one row beside a running applier, if ``check`` says so, by what the table holds
+        on the version behind which it lands. Raises as that, OSError and TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
             version = seen.version()

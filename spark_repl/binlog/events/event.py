@@ -334,9 +334,8 @@ def _parse_tagged(body: bytes) -> Gtid:
         elif field <= last_required:
             raise LogError(
                 "Unrecognized event format. The event appears to originate from a future server"
-                " version",
-                hint="a newer version of spark_repl may know it",
-            )
+                " version", hint="a newer version of spark_repl may know it",
+            )  # fmt: skip
         else:
             break
     gno, last_committed, sequence_number = (_zigzag(values.get(i, 0)) for i in (2, 4, 5))
