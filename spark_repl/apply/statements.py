@@ -58,7 +58,7 @@ _WHY = {
     Kind.STATEMENT: "the transaction changes rows by statements (binlog_format is not ROW)",
     Kind.INCIDENT: "the incident LOST_EVENTS occurred on the source",
 }
-_HINT = "copy the tables anew behind this transaction, into an empty target"
+_HINT = "spark-repl skip --gtid GTID, then snapshot --table of each table that it may have changed"
 _ENDS = (Effect.TRUNCATE_TABLE, Effect.DROP_TABLE, Effect.DROP_DATABASE)
 _CATCHING_UP = "wait with it until the copy is shown, or copy the table again behind this statement"
 

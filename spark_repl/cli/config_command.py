@@ -24,6 +24,7 @@ from ..ddl.policy import Policies
 from ..ddl.row_filters import check_row_filters, names_of
 from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, SchemaError, SparkReplError
+from ..runtime.object_store import is_remote
 from ..source.account import mask_key, password_of, tls_of
 from .inspect import emit
 
@@ -102,7 +103,8 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
         lambda: check_row_filters(config.tables),
         lambda: Layout.of(config.target),
     )
-    return config, [*findings, *_files(config.source), *_unwise(config, values, file)]
+    findings += [*_files(config.source), *_unwise(config, values, file), *_folders(config)]
+    return config, findings
 
 
 def _failing(*tests: Callable[[], object]) -> list[Finding]:
@@ -115,6 +117,24 @@ def _failing(*tests: Callable[[], object]) -> list[Finding]:
             faults = error.faults or (str(error),)
             findings += [Finding(ERROR, fault, error.hint or "") for fault in faults]
     return findings
+
+
+def _folders(config: Config) -> Iterator[Finding]:
+    """What can't be written here: on the machine that is to run it, it can't there."""
+    target = config.target
+    for key, path in (("target.path", target.path), ("target.state_path", target.state_path)):
+        if not path or is_remote(path):
+            continue
+        there = os.path.abspath(path)
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there):
+            yield Finding(WARNING, f'{key} = "{path}": {there} is no folder', "give another path")
+        elif not os.access(there, os.W_OK | os.X_OK):
+            yield Finding(
+                WARNING, f'{key} = "{path}": {there} can\'t be written by this account',
+                "its mode or owner, how it is mounted, or another path",
+            )  # fmt: skip
 
 
 def _files(source: Source) -> Iterator[Finding]:

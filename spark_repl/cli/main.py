@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -57,6 +58,15 @@ _RUN = {
     "bench apply": "bench_commands.apply",
 }
 _PLACE = ("file", "position", "gtid", "table")
+_CURES = {
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        "this account has to write there: its mode or owner, how it is mounted, or another path",
+    ),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a folder is needed there: give another path"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room, and start again"),
+}
+"""what to do, by what the system says"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,6 +96,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        report(_refused(error))
+        logging.getLogger(__name__).info("raised here", exc_info=True)
+        return 1
+
+
+def _refused(error: OSError) -> SparkReplError:
+    """What the system refuses, with the path that it names."""
+    path = error.filename
+    return SparkReplError(
+        error.strerror or str(error) or type(error).__name__,
+        file=os.fsdecode(path) if isinstance(path, str | bytes) else None,
+        hint=_CURES.get(error.errno or 0),
+    )
 
 
 def report(error: SparkReplError) -> None:

@@ -35,13 +35,12 @@ class Report:
     server: Server | None = None
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
-    error: dict[str, Any] = field(
-        default_factory=lambda: _error_columns(SparkReplError(""), "", 0.0)
-    )
+    error: dict[str, Any] = field(default_factory=lambda: _no_error())
     _counted: int = 0
 
     def connected(self, server: Server) -> None:
-        self.server, self._counted = server, 0
+        """The source has answered: as on a replica of MySQL, the error before is no more."""
+        self.server, self._counted, self.error = server, 0, _no_error()
 
     def heartbeats(self, intake: Intake) -> None:
         self.received_heartbeats += intake.heartbeats - self._counted
@@ -75,6 +74,10 @@ class Report:
         with open(part, "w", encoding="utf-8", opener=opener) as file:
             file.write(formats.stamp(json.dumps(columns), _FORMAT))
         part.replace(self.folder / NAME)
+
+
+def _no_error() -> dict[str, Any]:
+    return _error_columns(SparkReplError(""), "", 0.0)
 
 
 def _error_columns(error: SparkReplError, kind: str, at: float) -> dict[str, Any]:

@@ -69,7 +69,11 @@ _ADVICE = (
     ),
     ("crc check", "the source's binary log is damaged: use a replica of it, or make a new copy"),
     ("bogus data", "the source's binary log is damaged: use a replica of it, or make a new copy"),
-    ("could not find next log", "the source's index of binary logs was changed by hand: repair it"),
+    (
+        "could not find next log",
+        "the source was RESET: point to the server that has its old logs, or take a new target"
+        " and relay folder; or its index of binary logs was changed by hand: repair it there",
+    ),
 )
 
 

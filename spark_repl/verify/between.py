@@ -13,10 +13,11 @@ import numpy as np
 
 from ..control.definitions import Definitions
 from ..gtid import GtidSet
+from ..runtime.retry import first_line
 from ..write.own_metadata import created
 from .compare import differing
 from .differences import shown
-from .target_files import FileSet, digest_files
+from .target_files import FileSet, digest_files, lacking
 from .work_folder import TablePlan
 
 if TYPE_CHECKING:
@@ -89,6 +90,23 @@ class Between:
             comparison.not_compared[name] = reason
             return
         (old, definition), (new, _) = (side for side in sides if side)
+        try:
+            self._rows(name, (old, new), definition, comparison, work, most)
+        except Exception as error:
+            if lacking(error, {"first": old, "second": new}) is None:
+                raise
+            comparison.not_compared[name] = f"a data file is gone: {first_line(error)}"
+
+    def _rows(
+        self,
+        name: str,
+        both: tuple[FileSet, FileSet],
+        definition: TableDefinition,
+        comparison: FoundBetween,
+        work: WorkFolder,
+        most: int,
+    ) -> None:
+        old, new = both
         folder, _ = work.of(definition, TablePlan())
         compared = _Pair(
             definition, folder, *(_apart(old, new) if definition.primary_key else (old, new))

@@ -18,6 +18,7 @@ from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
 from ..delta.digests import Digests, digests, mix
 from ..delta.statistics import row_count
+from ..delta.storage import is_gone
 from .saved_digests import load, save
 
 if TYPE_CHECKING:
@@ -125,6 +126,11 @@ def digest_files(tasks: Sequence[FileTask]) -> int:
         rows += made.shape[1]
         save(task.out, made)
     return rows
+
+
+def lacking(error: BaseException, sets: Mapping[str, FileSet]) -> str | None:
+    """Which of the tables lacks a file, by an error of reading them; None: the error is another."""
+    return next((name for name, one in sets.items() if is_gone(error, one.folder)), None)
 
 
 def _whole(task: FileTask) -> Digests:

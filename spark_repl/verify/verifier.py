@@ -26,6 +26,7 @@ from ..ddl.table_modes import appends
 from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
 from ..gtid import GtidSet
+from ..runtime.retry import first_line
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .differences import differences
@@ -33,7 +34,7 @@ from .repairs import repairs_of
 from .sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
-from .target_files import FileSet, digest_files
+from .target_files import FileSet, digest_files, lacking
 from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ log = logging.getLogger(__name__)
 
 _LOOKS_MAX, _BEGUN_MAX = 12, 4
 _POLL_S = 0.2
+_START_RETRIES = 3
+"""before anything was compared: a source that is down then is better said than waited for"""
 _CHANGED = (1054, 1146, 1049, 1412)  # a column or table is not there, or another now
 Files = Callable[[str, int], FileSet]
 
@@ -171,7 +174,8 @@ class Verifier:
             finally:
                 connection.close()
 
-        return patiently(self.config.source, ask)
+        retries = None if self.comparison.looks else _START_RETRIES
+        return patiently(self.config.source, ask, retries=retries)
 
     def _executed(self) -> GtidSet:
         executed: GtidSet = self._asked(lambda source: source.server().executed)
@@ -193,7 +197,7 @@ class Verifier:
                 )  # fmt: skip
             time.sleep(_POLL_S)
 
-    def _look(self, checks: Mapping[str, TableCheck]) -> Cut:
+    def _look(self, checks: dict[str, TableCheck]) -> Cut:
         read = self._read(checks)
         executed = self._executed()
         newest = [find_cut(self._control, "latest")]
@@ -206,19 +210,47 @@ class Verifier:
         cut = newest[0]
         self.comparison.gtid_executed = cut.gtid_executed
         sets = {n: at for n, check in checks.items() if (at := self._files_of(check, cut))}
-        tasks = [
-            task
-            for name, at in sets.items()
-            for task in at.tasks(
-                checks[name].work, checks[name].definition.arrow_schema(),
-                checks[name].definition.primary_key, checks[name].sample,
-            )
-        ]  # fmt: skip
-        self._workers.run(digest_files, self._shares(tasks))
-        for name, at in sets.items():
-            if not checks[name].changed:
-                checks[name].look(read.get(name, []), at)
+        self._digest(checks, sets)
+        for name, at in list(sets.items()):
+            try:
+                if not checks[name].changed:
+                    checks[name].look(read.get(name, []), at)
+            except Exception as error:
+                if not self._lost(checks, sets, error):
+                    raise
         return cut
+
+    def _digest(self, checks: dict[str, TableCheck], sets: dict[str, FileSet]) -> None:
+        """Digests the files of the sets; goes on without a table that lacks one."""
+        while True:
+            tasks = [
+                task
+                for name, at in sets.items()
+                for task in at.tasks(
+                    checks[name].work, checks[name].definition.arrow_schema(),
+                    checks[name].definition.primary_key, checks[name].sample,
+                )
+            ]  # fmt: skip
+            try:
+                self._workers.run(digest_files, self._shares(tasks))
+            except Exception as error:
+                if not self._lost(checks, sets, error):
+                    raise
+            else:
+                return
+
+    def _lost(
+        self, checks: dict[str, TableCheck], sets: dict[str, FileSet], error: Exception
+    ) -> bool:
+        """Leaves out the table that lacks a file, by the error of reading it; False: by none."""
+        name = lacking(error, sets)
+        if name is None:
+            return False
+        del checks[name], sets[name]
+        self.comparison.not_compared[name] = f"a data file is gone: {first_line(error)}"
+        if self._limits.repairs:
+            self.comparison.repairs[name] = "a data file is gone"
+        return True
 
     def _shares(self, tasks: list[Any]) -> list[list[Any]]:
         count = min(len(tasks), self._limits.connections)

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+def gone_table(name: str, folder: str) -> TargetError:
+    """The error of a table that a cut names, and whose log is not there."""
+    return TargetError("the table is gone", table=name, file=folder, hint=_put_back(name))
+
+
+def _put_back(name: str) -> str:
+    return (
+        f"copy it anew: spark-repl snapshot --table {name}; or put its folder back, as it was when"
+        " the applier stopped"
+    )
+
+
 class Outcome(Enum):
     """What became of an attempt to commit. BEATEN: another commit has taken its version.
     UNKNOWN: it isn't there, and may still come."""
@@ -55,12 +67,14 @@ class TableCommits:
     ) -> None:
         """Looks at all commits behind ``version``, of which those up to the table's own are known
         by their position, up to ``snapshot``: None where there is no table any more."""
-        if snapshot is None or snapshot.metadata_id != metadata_id:
+        if snapshot is None:
+            raise gone_table(table.name, table.folder)
+        if snapshot.metadata_id != metadata_id:
             raise TargetError(
                 "the table has been replaced by another one",
                 table=table.name,
                 file=table.folder,
-                hint="start again with an empty target, or restore the table",
+                hint=_put_back(table.name),
             )
         if snapshot.version < version:
             raise TargetError(

@@ -22,14 +22,13 @@ from ..control.settle import Settle
 from ..control.table_paths import MADE_BY_ROWS, made_behind, shown_paths
 from ..ddl.lower_names import fold, folded_definition
 from ..delta.stamp import Stamp
-from ..errors import TargetError
 from .ahead import TablesAhead
 from .key_index import KeyIndex
 from .logged_shape import check_columns
 from .new_tables import NewTables
 from .own_metadata import user_metadata
 from .quarantined_tables import QuarantinedTables
-from .table_commits import TableCommits
+from .table_commits import TableCommits, gone_table
 from .table_reader import TableReader
 from .waiting_tables import WaitingTables
 
@@ -104,10 +103,7 @@ class Tracking:
                 at_cut = None  # the cut shows what was there before a copy, or another table
             if snapshot is None:
                 if at_cut is not None:
-                    raise TargetError(
-                        "the table is gone", table=name, file=self.layout.table(path),
-                        hint="restore it, or start again with an empty target",
-                    )  # fmt: skip
+                    raise gone_table(name, self.layout.table(path))
                 continue  # the applier died between the announcement and the creation
             table = self._reader.at(name, path, snapshot, cut)
             check_columns(table, self.column_rules)
@@ -120,9 +116,9 @@ class Tracking:
                 self.commits.check(table, at_cut.metadata_id, at_cut.version, snapshot)
             else:  # in no cut yet: from its creation on
                 self.commits.check(table, snapshot.metadata_id, 0, snapshot)
-        gone = self.filters.ended([*self.tables, *self.waiting])
-        self.waiting.drop(gone)
-        self.tables = {name: table for name, table in self.tables.items() if name not in gone}
+        ended = self.filters.ended([*self.tables, *self.waiting])
+        self.waiting.drop(ended)
+        self.tables = {name: table for name, table in self.tables.items() if name not in ended}
 
     @property
     def column_rules(self) -> ColumnRules:

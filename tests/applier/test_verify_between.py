@@ -75,3 +75,15 @@ def test_tables_that_one_cut_alone_has(lake: Path, capsys: pytest.CaptureFixture
     options = ["--config", str(lake.parent / "my.toml"), "--repair"]
     assert main(["verify", "--between", "latest", "latest", *options]) == 2
     assert "--between has no --repair" in capsys.readouterr().err
+
+
+def test_a_file_that_is_gone(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its table is named, and the others are compared."""
+    first = next(cut for cut in cuts(lake) if len(at_cut(lake, cut).get("t.bag", ())) == 50)
+    for file in (lake / "t" / "bag").glob("*.parquet"):
+        file.unlink()
+    found = compared(capsys, lake, first.gtid_executed, "latest", code=1)
+    assert sorted(found["by_table"]) == ["t.a", "t.b"]
+    (reason,) = found["not_compared"].values()
+    assert reason.startswith("a data file is gone: ")
+    assert str(lake / "t" / "bag") in reason

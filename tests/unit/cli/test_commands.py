@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from spark_repl.cli.main import _RUN
+from spark_repl.cli.main import _RUN, main
 
 
 @pytest.mark.parametrize("words", _RUN)
@@ -15,3 +16,14 @@ def test_each_command_has_its_function(words: str) -> None:
     module, _, name = _RUN[words].partition(".")
     function = getattr(import_module(f"spark_repl.cli.{module}"), name)
     assert [*inspect.signature(function).parameters] == ["options"]
+
+
+def test_what_the_system_refuses_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its path and what to do, and no traceback."""
+    (tmp_path / "taken").touch()
+    assert main(["relay", "ls", str(tmp_path / "taken" / "relay")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"Error: Not a directory\n  file:     {tmp_path}/taken/relay")
+    assert "Try: a folder is needed there" in said and "Traceback" not in said

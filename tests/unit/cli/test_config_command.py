@@ -78,6 +78,19 @@ def test_what_is_unwise_is_warned_of(file: Path, capsys: Any) -> None:
     assert wrong(capsys, file) == (0, [], [])
 
 
+def test_a_target_that_cannot_be_written(
+    file: Path, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    (tmp_path / "taken").touch()
+    file.write_text(f'[source]\nserver_id = 5\n[target]\npath = "{tmp_path}/taken/lake"\n')
+    code, errors, (warning,) = wrong(capsys, file)
+    assert (code, errors) == (0, []) and f"{tmp_path}/taken is no folder" in warning
+    file.write_text(f'[source]\nserver_id = 5\n[target]\npath = "{tmp_path}/new/lake"\n')
+    assert wrong(capsys, file) == (0, [], [])
+    monkeypatch.setattr("os.access", lambda path, _: path != str(tmp_path))
+    assert f"{tmp_path} can't be written" in wrong(capsys, file)[2][0]
+
+
 def test_a_source_that_is_not_there(file: Path, capsys: Any) -> None:
     file.write_text('[source]\nsocket = "none.sock"\nserver_id = 5\n')
     code, said, found = run(capsys, "config", "check", "--config", str(file), "--source")

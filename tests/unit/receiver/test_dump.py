@@ -61,6 +61,7 @@ def test_requests() -> None:
         ("Binary log is not open", SourceError, "log_bin"),
         ("Cannot replicate anonymous transaction when AUTO_POSITION = 1", SourceError, "gtid_mode"),
         ("event read from binlog did not pass crc check", SourceError, "damaged"),
+        ("could not find next log; the first event '' at 4", SourceError, "RESET"),
         ("something new", SourceError, "error log"),
     ],
 )  # fmt: skip

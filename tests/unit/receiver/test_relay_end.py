@@ -6,15 +6,16 @@ import json
 import os
 import zlib
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.errors import FormatError, LogError
+from spark_repl.errors import FormatError, LogError, SourceLostError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import clear, deciding, purge
 from spark_repl.receiver.recovery import numbers_in, recover
-from spark_repl.receiver.report import Report, has_received
+from spark_repl.receiver.report import Report, has_received, has_said, read_report
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay import file_list, published
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
@@ -120,3 +121,17 @@ def test_what_was_received_counts_once_it_is_published(tmp_path: Path) -> None:
         columns["RELAY_LOG_POS"] += 1  # read, and not published yet
         (folder / "receiver.json").write_text(json.dumps(columns), "utf-8")
         assert not has_received(folder, have)
+
+
+def test_an_error_is_said_until_the_source_answers(tmp_path: Path) -> None:
+    """One that is over must not be taken for what has stopped the receiver."""
+    report, error = Report(tmp_path, "default"), SourceLostError("can't connect", number=2003)
+    with RelayWriter(tmp_path, 9) as writer:
+        report.failed(error)
+        report.write("CONNECTING", writer)
+        assert has_said(tmp_path, error)
+        report.connected(MagicMock(uuid="u", host="h"))
+        report.write("OFF", writer)
+    said = read_report(tmp_path)
+    assert said is not None
+    assert (said["LAST_ERROR_NUMBER"], said["LAST_ERROR_MESSAGE"]) == (0, "")

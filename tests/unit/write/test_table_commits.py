@@ -197,8 +197,11 @@ def test_commits_that_the_table_is_known_by_are_ours(made):
 
 def test_a_table_that_is_another_one(made):
     newest = made.delta.snapshot(made.folder)
-    for identity, snapshot in (("other", newest), (newest.metadata_id, None)):
-        with pytest.raises(TargetError, match="replaced by another one"):
+    for identity, snapshot, said in (
+        ("other", newest, "replaced by another one"),
+        (newest.metadata_id, None, "the table is gone"),
+    ):
+        with pytest.raises(TargetError, match=said):
             made.commits.check(made.table, identity, 0, snapshot)
 
 
