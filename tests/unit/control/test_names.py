@@ -156,6 +156,10 @@ def test_a_note_that_was_lost_is_written_again(tmp_path: Path) -> None:
     with pytest.raises(OtherChannelError, match=r'"eu" has u\.b'):
         others.load()
     names.load()
+    others.take(["t.c"])
+    announce(first, "t.c", "t/c", 1, "x:1")  # by a version that did not ask
+    with pytest.raises(OtherChannelError, match=r'"us" has t\.c'):
+        names.load()
 
 
 @pytest.mark.parametrize("copies", ["eu", "us"])
@@ -177,6 +181,22 @@ def test_copies(tmp_path: Path, copies: str) -> None:
     plan_again(of, control, ("t.b",), asks=plan)
     with pytest.raises(OtherChannelError, match=rf'"{copies}" has t\.b'):
         started[other][1].take(["t.b"])
+
+
+def test_a_copy_begins_as_another_takes_its_table(tmp_path: Path) -> None:
+    append = Before()
+    first, _ = begun(tmp_path, "eu", append)
+    _, others = begun(tmp_path, "us")
+    first.publish(Cut(5, "", "log", {}, {}))
+
+    def plan(config: Config, control: Control, only: tuple[str, ...], behind: Any) -> Copy:
+        return Copy(GtidSet(), {"t.a": ()}, {"t.a": "t/a"}, behind=behind)
+
+    append.then = lambda: others.take(["t.a"])
+    of = config(tmp_path, "eu", **{"relay.path": str(tmp_path / "relay")})
+    with pytest.raises(OtherChannelError, match=r'"us" has t\.a'):
+        plan_again(of, first, ("t.a",), asks=plan)
+    assert not first.rows("copy")
 
 
 def test_where_each_has_its_own(tmp_path: Path) -> None:
