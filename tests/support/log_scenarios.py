@@ -146,7 +146,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_APPLIER}::test_an_incident_stops_it", f"{_DAMAGE}::test_an_incident_has_mysqls_number",
     )),
     128: ("binlog_compression_size_higher", (
-        f"{_MIXTURE}::test_every_mixture_gives_what_the_plain_log_gives",
+        f"{_MIXTURE}::test_a_damaged_one_among_many_is_named",
         f"{_LARGE}::test_compressed_and_plain_keep_their_order",
     )),
     129: ("rpl_nogtid_compression_slave_skip_counter", (
@@ -188,7 +188,9 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     140: ("rpl_row_jsondiff_binarydiff", (
         "How InnoDB changes the bytes of a stored document on a replica; here there are none.",
     )),
-    141: ("rpl_partial_event_type", (f"{_IMAGES}::test_diffs_are_used",)),
+    141: ("rpl_partial_event_type", (
+        f"{_DAMAGE}::test_which_document_is_a_diff", f"{_IMAGES}::test_diffs_are_used",
+    )),
     142: ("rpl_json", (
         f"{_JSON}::test_every_recorded_document_is_printed_as_the_server_did",
         f"{_JSON}::test_a_document_above_64_kib_has_wide_offsets",

@@ -176,6 +176,22 @@ def test_a_year_has_a_bit_of_signedness() -> None:
         assert [column.unsigned for column in found.columns] == unsigned
 
 
+def test_which_document_is_a_diff() -> None:
+    """Scenarios 138, 141: a bit for each JSON column of the table, in their order."""
+    table = struct.pack("<Q", 5) + b"\x01d\0\x01t\0" + bytes((3, 3, 245, 245, 2, 4, 4, 6))
+    table += b"\x04\x07\x02id\x01a\x01b" + b"\x08\x01\x00"
+    one, diff = bytes.fromhex("0201000700050100"), b"\0\x04$[0]\x03\x05\x07\x00"  # [1]; [0] is 7
+    sized = [len(data).to_bytes(4, "little") + data for data in (one, diff)]
+    before = b"\0" + (9).to_bytes(4, "little") + sized[0] * 2
+    head = (5).to_bytes(6, "little") + b"\0\0\x02\x00\x03\xff\xff"
+    for bits, want in ((1, ("[7]", "[1]")), (2, ("[1]", "[7]")), (3, ("[7]", "[7]"))):
+        documents = b"".join(sized[bits >> i & 1] for i in range(2))
+        after = bytes((1, bits)) + before[:5] + documents
+        (images,) = walk_events(event(19, table), event(39, head + before + after))
+        (row,) = images.decode(np.arange(len(images.flags))).to_pylist()
+        assert (row["a"], row["b"]) == want
+
+
 def test_payload() -> None:
     events = b"x" * 1000
     packed = zstandard.compress(events)

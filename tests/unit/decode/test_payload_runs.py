@@ -113,7 +113,7 @@ def test_every_mixture_gives_what_the_plain_log_gives(
     drawn: list[tuple[str, int]],
     slice_bytes: int,
 ) -> None:
-    """Scenarios 122, 128: slices so small that some transactions are larger than one."""
+    """Scenario 122: slices so small that some transactions are larger than one."""
     monkeypatch.setattr(spans, "_SLICE_BYTES", slice_bytes)
     kinds, sizes = (list(part) for part in zip(*drawn, strict=True))
     packed, loose = tmp_path_factory.mktemp("packed"), tmp_path_factory.mktemp("loose")
@@ -126,7 +126,7 @@ def test_every_mixture_gives_what_the_plain_log_gives(
 @pytest.mark.parametrize("others", OTHERS, ids=["alike", "mixed"])
 @pytest.mark.parametrize("kind", BAD)
 def test_a_damaged_one_among_many_is_named(tmp_path: Path, kind: str, others: list[str]) -> None:
-    # Scenario 125: a payload's events have its place.
+    # Scenarios 125, 128: a payload's events have its place; plain ones stand among them.
     kinds = [*others[:6], kind, *others[7:]]
     log = written(tmp_path, kinds, [2] * 9)
     name, start, end = log.spans[7]
