@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from .settle import Settle
 
 _FORMAT, SHARED_FORMAT = 1, 2
-"""the number of the format of the rows' ``detail``; that of rows which a version that takes a
-target for one channel's must not pass over"""
+"""the number of the format of the rows' ``detail``; that of those that say there are channels"""
 _PRUNE_EVERY, _BESIDE_MOST = 100, 100
 _READ, _WRITE = "read the control table", "write the control table"
 _HINT = "give the folder that apply or run was given as its target"
@@ -238,12 +237,10 @@ class Control:
         assert self._handle is not None
         checkpoint_if_due(self._handle)
 
-    def _row(
-        self, kind: str, position: int, gtid_executed: str, detail: str, number: int = _FORMAT
-    ) -> dict[str, Any]:
+    def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> dict[str, Any]:
         at = self._times.of(kind, position, self._held)
         row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
-        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, number)}
+        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
 
     def prune(
         self,
@@ -317,16 +314,18 @@ class Control:
         *,
         position: int = 0,
         detail: str = "{}",
-        number: int = _FORMAT,
+        number: int = 0,
     ) -> None:
         """Appends one row beside a running applier, if ``check`` says so, by what the table holds
-        on the version behind which it lands. Raises as that, OSError and TargetError."""
+        on the version behind which it lands. ``number``: its format, 0 for that of others. Raises
+        as that, OSError and TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
             version = seen.version()
             if not check():
                 return None
-            rows = rows_table([self._row(kind, position, "", detail, number)])
+            stamped = {"detail": formats.stamp(detail, number or _FORMAT)}
+            rows = rows_table([self._row(kind, position, "", detail) | stamped])
             once: dict[str, Any] = {"commit_properties": CommitProperties(max_commit_retries=0)}
             once["post_commithook_properties"] = NO_HOOK
             try:
