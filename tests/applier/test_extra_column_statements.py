@@ -161,7 +161,9 @@ def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> N
     assert last_shown(tmp_path / "other") == {}
 
 
-@pytest.mark.parametrize("kept", [{"extra_columns": ["deleted"]}, {"mode": "append"}])
+@pytest.mark.parametrize(
+    "kept", [{"extra_columns": ["deleted"]}, {"mode": "append"}, {"mode": "history"}]
+)
 def test_a_tool_s_copy_that_has_the_source_s_rows_alone(
     log: LogWriter, tmp_path: Path, kept: dict[str, Any]
 ) -> None:
