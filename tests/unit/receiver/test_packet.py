@@ -139,8 +139,7 @@ def test_each_flipped_byte_is_found(events: list[bytes]) -> None:
             sink = feed(bytes(bad), [])
         except SourceLostError:
             continue
-        assert bytes(sink.data) != want
-        assert not bytes(sink.data).startswith(want[: offset - at + 1])
+        assert len(sink.data) < len(want) and want.startswith(bytes(sink.data))
 
 
 def test_replies_and_broken_streams(events: list[bytes]) -> None:
