@@ -12,6 +12,7 @@ from .configuration import configuration
 def apply(options: argparse.Namespace) -> int:
     config = configuration(options)
     from ..apply.replica import Replica
+    from ..control.channels import check_unowned
     from ..observe.progress import Progress
     from ..relay.log import open_log
     from ..runtime.session import build_session
@@ -21,6 +22,7 @@ def apply(options: argparse.Namespace) -> int:
     relay = open_log(config.relay.path)  # a wrong folder is an error before Spark starts
     if until is not None:
         until.check(relay)
+    check_unowned(config, take_over=options.take_over)
     master = options.master or f"local[{config.apply.workers}]"
     spark = build_session(master=master, target=config.target.path)
     with Progress(config) as progress:

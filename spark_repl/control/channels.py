@@ -14,6 +14,7 @@ from ..config import Config
 from ..delta import storage
 from ..errors import ConfigError, TargetError
 from .control import Control
+from .fence import check_free
 from .layout import Layout
 from .noted_names import channels_beside
 
@@ -52,6 +53,15 @@ def layout_of(config: Config) -> Layout:
 def control_of(config: Config) -> Control:
     """The control table of a configuration's channel. Raises as ``opened``."""
     return opened(config).control
+
+
+def check_unowned(config: Config, *, take_over: bool) -> None:
+    """Says before Spark starts what ``Control.claim`` will say: raises FencedError, naming the
+    owner, when another one is or may be alive. Else as ``opened``."""
+    control = control_of(config)
+    owner = control.owner()
+    if owner is not None and not take_over:
+        check_free(control.path, owner[1])
 
 
 def channels(target: str, state_path: str = "") -> list[Channel]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..control.channels import control_of
+from ..control.channels import check_unowned, control_of
 from ..control.copies import last_copy, standing
 from ..errors import PurgedError, SourceError, Stopped
 from ..observe.endpoint import check_free
@@ -107,6 +107,7 @@ def snapshot(
         if owner and not owner[1].is_dead and not take_over:
             return ask_and_wait(config, only)
         return copy_stopped(config, only, session, take_over=take_over)
+    check_unowned(config, take_over=take_over)
     plan_copy(config, only)
     return _first_copy(session(), config, only, take_over=take_over)
 
@@ -171,8 +172,8 @@ def run(
     """Runs receiver and applier until SIGTERM, which finishes the group; None: stopped before any
     log.
 
-    Raises ConfigError where metrics can't be served, and what stopped either: with the receiver's
-    refusal, all that was received is applied first.
+    Raises FencedError where another one has the target, ConfigError where metrics can't be served,
+    and what stopped either: with the receiver's refusal, all that was received is applied first.
     """
     stop = threading.Event()
     replica: list[Replica] = []
@@ -184,6 +185,7 @@ def run(
 
     _at_signals(end)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until Reload hears it
+    check_unowned(config, take_over=take_over)
     check_free(config.observe)
     from ..copy.copy_plan import plan_copy
 

@@ -1,0 +1,54 @@
+"""Who comes to a target that another one has is told before a receiver, a copy or Java starts."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from spark_repl import Config
+from spark_repl.cli.main import main
+from spark_repl.control.channels import control_of
+from spark_repl.errors import FencedError, SourceError
+from spark_repl.service import following
+from tests.support.binlog_writer import LogWriter
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    LogWriter(tmp_path / "relay").ddl("CREATE DATABASE t")
+    return Config.from_mapping({
+        "source": {"port": 1, "connect_retry_count": 1},
+        "relay": {"path": str(tmp_path / "relay")},
+        "target": {"path": str(tmp_path / "lake")},
+        "observe": {"listen": ""},
+    })  # fmt: skip
+
+
+def by_hand(config, *more):
+    return main(["apply", "--relay", config.relay.path, "--target", config.target.path, *more])
+
+
+def test_run_and_snapshot(config, tmp_path):
+    control_of(config).claim()
+    before = sorted(tmp_path.rglob("*"))
+    for begin in (lambda: following.run(config, "none.toml"), lambda: following.snapshot(config)):
+        with pytest.raises(FencedError, match="another applier owns this target: pid"):
+            begin()
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(SourceError):  # nobody is asked who has it
+        following.snapshot(config, take_over=True)
+
+
+def test_apply(config, capsys):
+    control = control_of(config)
+    control.claim()
+    assert by_hand(config) == 1
+    assert "another applier owns this target: pid" in capsys.readouterr().err
+    assert by_hand(config, "--take-over") == 2
+    assert "Java is not installed" in capsys.readouterr().err
+    control.release()
+    assert by_hand(config) == 2
+    assert "Java is not installed" in capsys.readouterr().err
