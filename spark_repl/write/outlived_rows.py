@@ -1,0 +1,47 @@
+"""Rows that are there as the log had them (modes append, changelog and history), which the source
+has no more, or may not have: no ALTER TABLE makes others of their values in silence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..ddl.conversion import convert
+from ..ddl.extra_columns import numbers_of
+from ..ddl.table_modes import appends
+from ..errors import StatementError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..binlog.definition import TableDefinition
+    from ..ddl.type_change import TypeChange
+
+_STRICT_ALL_TABLES = 1 << 22
+
+
+def outlived(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
+    """Which of some rows, ``arrays`` [columns of the table], these are; None: none is."""
+    if not appends(definition):
+        return None
+    current = numbers_of(definition).get("current")
+    if current is None:
+        return pa.repeat(True, len(arrays[0]))
+    return pc.invert(pc.fill_null(arrays[current], False))
+
+
+def check_fit(values: pa.Array, gone: pa.Array | None, change: TypeChange) -> None:
+    """Raises StatementError where a value of the rows that are ``gone`` does not fit, also by a
+    session's sql_mode with which a server stores another in its place."""
+    if gone is None or change.session.is_strict:
+        return
+    mode = change.session.sql_mode | _STRICT_ALL_TABLES
+    strict = replace(change, session=replace(change.session, sql_mode=mode))
+    try:
+        convert(values.filter(gone), strict)
+    except StatementError as error:
+        error.message += ", in a row that the target keeps, and the source may have no more"
+        raise
