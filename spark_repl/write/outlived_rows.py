@@ -1,21 +1,21 @@
-"""Rows that are there as the log had them (modes append, changelog and history), which the source
-has no more, or may not have: no ALTER TABLE makes others of their values in silence."""
+"""Versions of rows that the source has no more (mode history): no ALTER TABLE makes others of their
+values in silence."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..ddl.conversion import convert
 from ..ddl.extra_columns import numbers_of
-from ..ddl.table_modes import appends
 from ..errors import StatementError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from ..binlog.definition import TableDefinition
     from ..ddl.type_change import TypeChange
@@ -25,11 +25,9 @@ _STRICT_ALL_TABLES = 1 << 22
 
 def outlived(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
     """Which of some rows, ``arrays`` [columns of the table], these are; None: none is."""
-    if not appends(definition):
-        return None
     current = numbers_of(definition).get("current")
     if current is None:
-        return pa.repeat(True, len(arrays[0]))
+        return None
     return pc.invert(pc.fill_null(arrays[current], False))
 
 
@@ -43,5 +41,5 @@ def check_fit(values: pa.Array, gone: pa.Array | None, change: TypeChange) -> No
     try:
         convert(values.filter(gone), strict)
     except StatementError as error:
-        error.message += ", in a row that the target keeps, and the source may have no more"
+        error.message += ", in a version that the source has no more"
         raise
