@@ -20,6 +20,7 @@ from ..delta.columns import one_chunk, with_type
 from ..errors import SettingError, StatementError
 from .compaction import CompactTask, live_rows
 from .key_index import write_indexed
+from .outlived_rows import check_fit, outlived
 from .written import Written
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class _Made:
 
     def __init__(self, arrays: Sequence[pa.Array], of: AlteredRows) -> None:
         self._arrays, self._before, self._altered = arrays, of.before, of.altered
-        self._session = of.session
+        self._session, self._gone = of.session, outlived(of.before, arrays)
         self._made: dict[int, pa.Array] = {}
         columns = of.altered.definition.columns
         self._rows = InputRows(len(arrays[0]), columns, self.column, of.session, convert)
@@ -126,7 +127,10 @@ class _Made:
         values, old = self._arrays[origin.number], self._before.columns[origin.number]
         change = _change(old, column, self._session)
         lacks = whole and values.null_count
-        return values if _stays(origin, change) and not lacks else convert(values, change)
+        if _stays(origin, change) and not lacks:
+            return values
+        check_fit(values, self._gone, change)
+        return convert(values, change)
 
     def _new(self, origin: Filled | Now, column: Column) -> pa.Array:
         """What the rows that are there get in a new column."""

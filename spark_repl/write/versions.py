@@ -147,8 +147,8 @@ def _refuse_contradictions(task: WriteTask, images: _Images, out: Written) -> No
 def _there(task: WriteTask, images: _Images, out: Written) -> dict[int, tuple[Longs, Longs]]:
     """By numbers of the task's files: images that end versions of it, and these versions' rows."""
     asked = np.flatnonzero(images.is_first)
-    if task.complete:
-        asked = asked[~images.begins[asked]]
+    if task.complete and images.begins[asked].all():
+        asked = asked[:0]  # no key of nothing but INSERTs is there
     there: dict[int, tuple[Longs, Longs]] = {}
     have = np.zeros(len(images.begins), np.int64)
     if len(asked) and task.files:
