@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -124,13 +124,13 @@ class Control:
         return (newest["epoch"], Owner(**json.loads(newest["detail"]))) if newest else None
 
     def cuts(self) -> list[Cut]:
-        """All cuts in the order of the log; of two at one position (an XA branch ended by hand) the
-        later one last."""
+        """All cuts, in the order of ``cut_rows``."""
         return [Cut.of(row) for row in self.cut_rows()]
 
-    def cut_rows(self) -> list[dict[str, Any]]:
-        """The rows of all cuts, in their order; to parse one takes longer than to read it."""
-        return sorted(self.rows("cut"), key=lambda row: row["position"])
+    def cut_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of all cuts in the order of the log, one by one; of two at one position (an XA
+        branch ended by hand) the later one last. To parse one takes longer than to read it."""
+        return self._held().cut_rows()
 
     def last_cut(self) -> Cut | None:
         """The newest cut; None: there is none."""

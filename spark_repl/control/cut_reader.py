@@ -151,7 +151,7 @@ def find_cut(control: Control, at: str) -> Cut:
         )
     if at == "latest":
         return newest
-    rows = control.cut_rows()
+    rows = list(control.cut_rows())
     if pin := pins(control).get(at):
         return next(Cut.of(row) for row in rows if (row["position"], row["at"]) == pin.cut)
     if _TIME.match(at):

@@ -6,6 +6,7 @@ make Python's objects of them all takes ten times as long as to read them.
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ import pyarrow.compute as pc
 from .. import formats
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
 Row = dict[str, Any]
 CUT = "cut"
+_AT_ONCE = 100
 _ORDER = [("at", "ascending"), ("position", "ascending")]
 
 
@@ -59,6 +62,19 @@ class HeldRows:
         rows = [_plain(row, self.known) for row in self.cuts.to_pylist()]
         return sorted([*rows, *self.newer], key=_by_time)
 
+    def cut_rows(self) -> Iterator[Row]:
+        """The cuts by their positions, of two at one the later one last. Few of them are made at a
+        time, as with a thousand tables all of them are gigabytes."""
+        return heapq.merge(self._read_cuts(), sorted(self.newer, key=_by_place), key=_by_place)
+
+    def _read_cuts(self) -> Iterator[Row]:
+        if not self.cuts.num_rows:
+            return
+        order = pc.sort_indices(self.cuts, [("position", "ascending"), ("at", "ascending")])
+        for first in range(0, len(order), _AT_ONCE):
+            for row in self.cuts.take(order[first : first + _AT_ONCE]).to_pylist():
+                yield _plain(row, self.known)
+
     @property
     def newest(self) -> datetime | None:
         """When the last row was written that is no cut; None: there is none."""
@@ -83,6 +99,10 @@ class HeldRows:
 def _plain(row: Row, known: int) -> Row:
     """Its ``detail`` as it was before the format's number was put to it."""
     return {**row, "detail": formats.unstamp(row["detail"], known, "this target")}
+
+
+def _by_place(row: Row) -> Any:
+    return row["position"], row["at"]
 
 
 def _by_time(row: Row) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..crash_points import reach
 from ..delta import storage
 from .copies import standing
+from .cut import Cut
 from .table_paths import made_behind, shown_paths, used_paths
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def replaced_paths(control: Control) -> set[str]:
             in_use.update(version.path for version in behind.tables.values())
     unused = used_paths(control) - in_use
     if unused:  # thousands of cuts are read for them alone
-        shown = (version.path for cut in control.cuts() for version in cut.tables.values())
+        cuts = map(Cut.of, control.cut_rows())
+        shown = (version.path for cut in cuts for version in cut.tables.values())
         unused.difference_update(shown)
     return unused
 

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..control.copies import standing
+from ..control.cut import Cut
 from ..control.pins import pins
 from ..delta.deletion_vector import path_of
 from ..delta.log_replay import live_files
@@ -17,15 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..control.control import Control
-    from ..control.cut import Cut
 
 
-def _versions(cuts: Iterable[Cut]) -> dict[str, set[int]]:
-    versions: dict[str, set[int]] = {}
-    for cut in cuts:
-        for table in cut.tables.values():
-            versions.setdefault(table.path, set()).add(table.version)
-    return versions
+Versions = dict[str, set[int]]
+
+
+def _add(versions: Versions, cut: Cut) -> None:
+    for table in cut.tables.values():
+        versions.setdefault(table.path, set()).add(table.version)
 
 
 class Promised:
@@ -33,12 +33,17 @@ class Promised:
     are pinned; ``begin``: those behind which a start looks at every commit."""
 
     def __init__(self, control: Control) -> None:
-        cuts, stands = control.cuts(), standing(control)
-        self.kept = _versions(cuts)
+        self.kept, self.pinned, begin = Versions(), Versions(), Versions()
         held = {pin.cut for pin in pins(control).values()}
-        self.pinned = _versions(cut for cut in cuts if (cut.position, cut.at) in held)
-        begin = [cut for cut in (stands.begin, stands.needed, stands.cut) if cut is not None]
-        self.begin = {path: min(versions) for path, versions in _versions(begin).items()}
+        for cut in map(Cut.of, control.cut_rows()):
+            _add(self.kept, cut)
+            if (cut.position, cut.at) in held:
+                _add(self.pinned, cut)
+        stands = standing(control)
+        for needed in (stands.begin, stands.needed, stands.cut):
+            if needed is not None:
+                _add(begin, needed)
+        self.begin = {path: min(versions) for path, versions in begin.items()}
 
 
 def files_of(folder: str, versions: Iterable[int]) -> set[str]:

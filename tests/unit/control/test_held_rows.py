@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -49,6 +50,22 @@ def test_rows_in_their_order():
     assert [one["at"].second for one in later.rows("skip")] == [1, 2, 3]
     assert [one["at"].second for one in later.rows("cut")] == [4, 5, 6]
     assert rows.cut_count == 2
+
+
+@pytest.mark.parametrize("newer", [0, 1, 150])
+def test_cuts_in_the_order_of_the_log(newer):
+    """However they lie in files, and whatever was written since: a clock may have gone back."""
+    dice = random.Random(newer)
+    places = [(dice.randrange(60), at) for at in range(250)]
+    written = [row("cut", at, position) for position, at in places]
+    dice.shuffle(written)
+    table = pa.concat_tables([pa.Table.from_pylist([one]) for one in written[newer:]])
+    rows = HeldRows.of(3, table, 1, "control")
+    for one in written[:newer]:
+        rows = rows.behind({**one, "detail": formats.unstamp(one["detail"], 1, "control")})
+    found = list(rows.cut_rows())
+    assert [(one["position"], (one["at"] - BEGIN).seconds) for one in found] == sorted(places)
+    assert {number(one) for one in found} == {f'{{"number": {at}}}' for _, at in places}
 
 
 @pytest.mark.parametrize("kind", ["cut", "owner"])
