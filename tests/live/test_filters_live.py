@@ -194,6 +194,7 @@ def test_databases_under_other_names(make_server: Callable[..., Server], tmp_pat
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_two_hundred_sets_of_rules(make_server: Callable[..., Server], tmp_path: Path) -> None:
     """So many that the replica came through with, over a new log for every 25 that are tried; in
     each third log databases have other names."""

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from spark_repl import cut
 from spark_repl.errors import ConfigError
+from tests.spark.lab import run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
-from tests.support.local_delta import run
 
 TO = [{"match": r"shop\_%.orders", "to": "all.orders_%"}]
 
@@ -26,7 +26,7 @@ def test_a_column_has_what_the_sign_stands_for(spark: SparkSession, tmp_path: Pa
     log.ddl("ALTER TABLE shop_2.orders ADD w INT FIRST")
     wide = Table("orders", (("w", "int"), *two.columns), database="shop_2", key=(1,))
     log.transaction(insert(wide, (7, 2, "d")), delete(one, (2, "b")))
-    assert run(log.folder, tmp_path / "lake", tables=TO)
+    run(spark, log.folder, tmp_path / "lake", keys={"tables": TO})
     now = cut(spark, str(tmp_path / "lake"))
     shown = now.union("all.orders_%", "shop")
     assert shown.columns == ["shop", "id", "v", "w"]
