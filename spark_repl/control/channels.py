@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from ..config import Config
 from ..delta import storage
-from ..errors import ConfigError, TargetError
+from ..errors import ConfigError
 from .control import Control
 from .layout import Layout
-from .noted_names import channels_beside
+from .noted_names import channels_beside, first_is_gone
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,7 @@ def opened(config: Config) -> Channel:
     beside = Layout.of(config.target, Layout.home_of(name))
     owner = first.owner()
     if owner is None and storage.exists(beside.control):
-        raise TargetError(
-            f'the channel "{name}" came beside another one, which is gone', file=layout.control,
-            hint="put that control table back: it says which tables are whose",
-        )  # fmt: skip
+        raise first_is_gone(name, layout.control)
     if owner is None or owner[1].channel in ("", name):
         return Channel(name, layout, first)
     return Channel(name, beside, Control(beside.control, name))
@@ -71,6 +68,13 @@ def channels(target: str, state_path: str = "") -> list[Channel]:
     ]
 
 
+def _begun(target: str, name: str, state_path: str) -> Channel | None:
+    """The channel of that name, if it has started and has no table yet."""
+    layout = Layout(target, state_path, Layout.home_of(name))
+    control = Control(layout.control)
+    return Channel(name, layout, control) if control.exists() else None
+
+
 def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
     """The channel of that name; "": the only one there is. Raises TargetError where nothing has
     been applied, ConfigError where there is no such channel, or several and none is named."""
@@ -81,6 +85,8 @@ def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
         return next(iter(known.values()))
     if name in known:
         return known[name]
+    if name and (begun := _begun(target, name, state_path)):
+        return begun
     if not name:
         raise ConfigError(
             f"{target} has several channels: {', '.join(known)}", hint="name one: --channel NAME"
