@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from .settle import Settle
 
 _FORMAT, SHARED_FORMAT = 1, 2
-"""the number of the format of the rows' ``detail``; that of rows which a version that takes a
-target for one channel's must not pass over"""
+"""the number of the format of the rows' ``detail``; that of those that say there are channels"""
 _PRUNE_EVERY = 100
 _BESIDE_MOST = 100
 _READ, _WRITE = "read the control table", "write the control table"
@@ -237,11 +236,9 @@ class Control:
         assert self._handle is not None
         checkpoint_if_due(self._handle)
 
-    def _row(
-        self, kind: str, position: int, gtid_executed: str, detail: str, number: int = _FORMAT
-    ) -> dict[str, Any]:
+    def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> dict[str, Any]:
         row = {"kind": kind, "epoch": self.epoch, "at": datetime.now(UTC), "position": position}
-        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, number)}
+        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
 
     def prune(
         self,
@@ -315,17 +312,18 @@ class Control:
         *,
         position: int = 0,
         detail: str = "{}",
-        number: int = _FORMAT,
+        number: int = 0,
     ) -> None:
-        """Appends one row, of the format ``number``, beside a running applier, if ``check`` says
-        that it is needed: by what the table holds on the version behind which it lands. Raises what
-        that raises, OSError and TargetError."""
+        """Appends one row beside a running applier, if ``check`` says that it is needed: by what
+        the table holds on the version behind which it lands. ``number``: its format, 0 for that of
+        others. Raises what ``check`` raises, OSError and TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
             version = seen.version()
             if not check():
                 return None
-            rows = rows_table([self._row(kind, position, "", detail, number)])
+            stamped = {"detail": formats.stamp(detail, number or _FORMAT)}
+            rows = rows_table([self._row(kind, position, "", detail) | stamped])
             once = CommitProperties(max_commit_retries=0)
             named: dict[str, Any] = {"commit_properties": once}
             named["post_commithook_properties"] = NO_HOOK

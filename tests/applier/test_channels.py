@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -11,19 +13,19 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.control.channels import channel_at, channels
+from spark_repl.control.control import Control
 from spark_repl.control.cut_reader import cut
 from spark_repl.control.cut_wait import wait_for
 from spark_repl.control.joint_cut import JointCut, joint_cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.names import Names
 from spark_repl.control.noted_names import noted_names
-from spark_repl.control.table_paths import announce
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
-from spark_repl.write import new_tables
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
+    HERE,
     applier,
     apply_without_stream,
     at_cut,
@@ -185,40 +187,41 @@ def test_rename_into_a_name(log: LogWriter, us: LogWriter, target: Path, channel
 
 @pytest.mark.parametrize("channel", ["default", "us"])
 def test_both_make_it_at_one_moment(
-    log: LogWriter, us: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, channel: str
+    log: LogWriter, us: LogWriter, target: Path, channel: str
 ) -> None:
     """The one is just going to announce its table, as the other one comes."""
     run(log.folder, target)
     assert run(us.folder, target, channel="us")
     writer, other = (log, "us") if channel == "default" else (us, "default")
-    rival = Names(channel_at(str(target), other).control, str(target))
-    rival._control.claim()
+    control = channel_at(str(target), other).control
+    control.claim()
+    rival = Names(control, str(target))
     fault: list[str] = []
 
-    def comes_first(*given: Any) -> None:
-        try:
-            rival.take(["t.c"])
-        except OtherChannelError as error:
-            fault.append(error.message)
-        announce(*given)
+    class Late(Control):
+        def write(self, kind: str, **row: Any) -> None:
+            if kind == "table" and not fault:
+                fault.append("")
+                with suppress(OtherChannelError):
+                    rival.take(["t.c"])
+                    fault.append("taken")
+            super().write(kind, **row)
 
-    monkeypatch.setattr(new_tables, "announce", comes_first)
     writer.ddl(Table("c").create)
+    parts = replace(HERE, control=Late)
     if channel == "default":  # its announcement is its note
-        assert '"us" has t.c' in refused(log, target, channel).message
+        assert '"us" has t.c' in refused(log, target, channel, parts=parts).message
+        assert fault == ["", "taken"]
     else:
-        assert run(us.folder, target, channel="us")
-        assert '"us" has t.c' in fault[0]
+        assert run(us.folder, target, channel="us", parts=parts)
+        assert fault == [""]
 
 
-def test_a_note_that_was_lost(
-    us: LogWriter, log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_note_that_was_lost(us: LogWriter, log: LogWriter, target: Path) -> None:
     """With the power: a start writes it once more, before anything else comes."""
     run(log.folder, target)
-    with monkeypatch.context() as lost:
-        lost.setattr(Names, "take", lambda *_: None)
-        assert run(us.folder, target, channel="us")
+    assert run(us.folder, target, channel="us")
+    max((target / "_repl" / "control" / "_delta_log").glob("*.json")).unlink()
     assert names_of(target) == ["default"]
     assert run(us.folder, target, channel="us")
     assert names_of(target) == ["default", "us"]

@@ -45,9 +45,9 @@ def left(request, tmp_path) -> Path:
 def by_a_later_version(monkeypatch):
     """Things that are written meanwhile are of the next format, by version 9.8.7."""
 
-    def write(module, name="_FORMAT"):
+    def write(module, name="_FORMAT", number=2):
         monkeypatch.setattr(formats, "__version__", "9.8.7")
-        monkeypatch.setattr(module, name, 2)
+        monkeypatch.setattr(module, name, number)
         return monkeypatch.undo
 
     return write
@@ -74,13 +74,14 @@ def test_a_relay_log_of_before_goes_on(left):
     assert [Kind(kind).name for kind in index.records["kind"]][-2:] == ["ROWS", "XA_COMMIT"]
 
 
-def test_a_control_table_of_later_is_refused(log, target, by_a_later_version):
-    undo = by_a_later_version(control)
+def test_a_control_table_of_later_is_refused(log, target, by_a_later_version, monkeypatch):
+    undo = by_a_later_version(control, "SHARED_FORMAT", 3)
+    monkeypatch.setattr(control, "_FORMAT", 3)
     run(log.folder, target)
     run(log.folder, target)
     undo()
     for look in (lambda: run(log.folder, target), lambda: status(str(target))):
-        with pytest.raises(FormatError, match=LATER) as caught:
+        with pytest.raises(FormatError, match=LATER.replace("2", "3").replace("1", "2")) as caught:
             look()
         assert caught.value.file == str(target / "_repl" / "control") and caught.value.hint
 

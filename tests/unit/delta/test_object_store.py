@@ -12,6 +12,7 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.config import Config
+from spark_repl.control.channels import channels
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
@@ -19,7 +20,7 @@ from spark_repl.control.xa_store import XaStore
 from spark_repl.delta import deletion_vector, storage
 from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
 from spark_repl.delta.new_file import date_ahead
-from spark_repl.errors import ConfigError, FencedError, TargetError
+from spark_repl.errors import ConfigError, FencedError, OtherChannelError, TargetError
 from spark_repl.runtime.object_store import canonical, spark_settings
 from spark_repl.runtime.retry import temporary
 from spark_repl.schedule.branches import Branch, Xid
@@ -144,6 +145,23 @@ def test_control_table_fences(target):
         first.publish(Cut(8, "", "log", {}, {}))
     second.publish(Cut(9, "", "log", {}, {}))
     assert [cut.position for cut in Control.existing(target).cuts()] == [7, 9]
+
+
+def test_two_channels(target, tmp_path):
+    us, other = "99999999-2222-3333-4444-555555555555", Table("a", database="u")
+    logs = [LogWriter(tmp_path / "eu"), LogWriter(tmp_path / "us", source=us, server_id=2)]
+    for log, table in zip(logs, (Table("a"), other), strict=True):
+        log.ddl(table.create)
+        log.transaction(insert(table, (1, log.source)))
+    assert run(logs[0].folder, target)
+    assert run(logs[1].folder, target, channel="us")
+    assert rows(target, other) == [(1, us)]
+    assert [one.name for one in channels(target)] == ["default", "us"]
+    assert list(cuts(target, "us")[-1].tables) == ["u.a"]
+    logs[1].ddl(Table("a").create)
+    with pytest.raises(OtherChannelError):
+        run(logs[1].folder, target, channel="us")
+    assert rows(target, Table("a")) == [(1, logs[0].source)]
 
 
 def test_bucket_and_credentials_are_named(target, server):

@@ -257,8 +257,10 @@ def test_who_asks_hears_of_his_own_request(running: Replica) -> None:
 
 
 def test_new_copies_that_can_not_be_made_stop_the_applier(running: Replica) -> None:
+    folder = Path(Layout.of(running.config.target).requests)
+    folder.mkdir(exist_ok=True)
     with recopying(running), broken(running):
-        ask(running.config, ("t.a",))
+        (folder / "1.json").write_text('{"tables": ["t.a"]}')
         error = raised(running)
     assert isinstance(error, TargetError)
     assert "can't read the control table" in error.message
