@@ -12,14 +12,13 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.channels import channel_at, channels
+from spark_repl.control.channels import channel_at
 from spark_repl.control.control import Control
 from spark_repl.control.cut_reader import cut
 from spark_repl.control.cut_wait import wait_for
 from spark_repl.control.joint_cut import JointCut, joint_cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.names import Names
-from spark_repl.control.noted_names import noted_names
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
@@ -35,22 +34,9 @@ from tests.support.local_delta import (
     stopped,
 )
 from tests.support.tended import age, hurry, tended
+from tests.support.two_sources import US, U, dies_before_a_cut, names_of, refused
 
-A, B, U = Table("a"), Table("b"), Table("a", database="u")
-US = "99999999-2222-3333-4444-555555555555"
-
-
-@pytest.fixture
-def us(tmp_path: Path) -> LogWriter:
-    """Another source's log, which creates u.a."""
-    made = LogWriter(tmp_path / "us", source=US, server_id=2)
-    made.ddl("CREATE DATABASE u", "u")
-    made.ddl(U.create, "u")
-    return made
-
-
-def names_of(target: Path) -> list[str]:
-    return [one.name for one in channels(str(target))]
+A, B = Table("a"), Table("b")
 
 
 def test_each_goes_its_way(log: LogWriter, us: LogWriter, target: Path) -> None:
@@ -112,13 +98,6 @@ def test_crashes_by_turns(
             assert len({len(found) for found in shown.values()}) < 2
 
 
-def refused(log: LogWriter, target: Path, channel: str, **apply: Any) -> OtherChannelError:
-    error = stopped(log.folder, target, channel=channel, **apply)
-    assert isinstance(error, OtherChannelError), error
-    assert error.hint and "[[tables]]" in error.hint and "[filters]" in error.hint
-    return error
-
-
 def test_a_table_of_another_is_refused(log: LogWriter, us: LogWriter, target: Path) -> None:
     """By both channels' names, before anything of it is written; another name is a way out."""
     run(log.folder, target)
@@ -158,11 +137,6 @@ def test_rows_of_a_table_that_the_log_does_not_create(
     run(log.folder, target)
     us.transaction(insert(A, (1, "us")))
     assert refused(us, target, "us").table == "t.a"
-
-
-def dies_before_a_cut(name: str) -> None:
-    if name == "before_cut":
-        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("channel", ["default", "us"])
@@ -380,80 +354,3 @@ def test_what_another_promises_stays(
         writer.ddl(f"CREATE TABLE {database}.A (id INT)", database)
         channel = "default" if writer is log else "us"
         assert names in refused(writer, target, channel).message
-
-
-def test_a_rename_of_what_the_target_has_not(log: LogWriter, us: LogWriter, target: Path) -> None:
-    """Gives nothing a name: none is refused, and none is noted."""
-    run(log.folder, target)
-    us.ddl("RENAME TABLE u.unknown TO t.b, u.other TO u.free")
-    assert run(us.folder, target, channel="us")
-    first = channels(str(target))[0].control
-    assert noted_names(first) == {"u.a": "us"}
-    log.ddl("RENAME TABLE x.unknown TO x.y")
-    run(log.folder, target)
-    assert noted_names(first) == {"u.a": "us"}
-
-
-def test_statements_about_tables_of_another(log: LogWriter, us: LogWriter, target: Path) -> None:
-    """What one source drops, empties or changes is its own: not what has the name here."""
-    log.transaction(insert(A, (1, "eu")), insert(B, (1, "eu")))
-    run(log.folder, target)
-    for text in (
-        "DROP DATABASE t",
-        "DROP TABLE IF EXISTS t.a",
-        "TRUNCATE TABLE t.b",
-        "CREATE DATABASE t",
-        "RENAME TABLE t.a TO u.b",
-    ):
-        us.ddl(text, "t")
-    assert run(us.folder, target, channel="us")
-    log.transaction(insert(A, (2, "eu")))
-    run(log.folder, target)
-    assert rows(target, A) == [(1, "eu"), (2, "eu")] and rows(target, B) == [(1, "eu")]
-    assert set(cuts(target)[-1].tables) == {"t.a", "t.b"}
-    assert set(cuts(target, "us")[-1].tables) == {"u.a"}
-
-
-def test_the_first_transaction_is_one_to_skip(
-    log: LogWriter, us: LogWriter, target: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Also of a channel that has no table yet."""
-    run(log.folder, target)
-    asia = LogWriter(us.folder.parent / "asia", source=US, server_id=2)
-    asia.ddl(A.create)
-    refused(asia, target, "asia")
-    asia.ddl("DROP TABLE t.a")
-    at = ["--target", str(target), "--channel", "asia"]
-    assert main(["skip", "--gtid", f"{US}:1", *at]) == 0, capsys.readouterr().err
-    assert run(asia.folder, target, channel="asia")
-
-
-def test_views_of_two_channels_that_have_one_name(
-    log: LogWriter, us: LogWriter, target: Path
-) -> None:
-    us.ddl("CREATE TABLE u.t_b (id INT PRIMARY KEY)")
-    run(log.folder, target)
-    log.ddl("CREATE TABLE u_t.b (id INT PRIMARY KEY)")
-    run(log.folder, target)
-    assert run(us.folder, target, channel="us")
-    now = joint_cut(MagicMock(), str(target))
-    with pytest.raises(TargetError, match=r"the view of u_t\.b, of the channel"):
-        now.create_views()
-    assert "u_t_b" in now.cuts["us"].create_views()
-
-
-def test_a_cut_of_all_where_one_has_none(log: LogWriter, tmp_path: Path, target: Path) -> None:
-    run(log.folder, target)
-    us = LogWriter(tmp_path / "us", source=US, server_id=2)
-    us.ddl(U.create)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tests.support.local_delta.CRASHES.told", dies_before_a_cut)
-        with pytest.raises(KeyboardInterrupt):
-            run(us.folder, target, channel="us")
-    assert names_of(target) == ["default", "us"]
-    with pytest.raises(TargetError, match='"us" has published no cut yet'):
-        joint_cut(MagicMock(), str(target))
-    assert run(us.folder, target, channel="us")
-    assert joint_cut(MagicMock(), str(target)).cuts.keys() == {"default", "us"}
-    with pytest.raises(TargetError, match='"default": no cut that was published by 2001'):
-        joint_cut(MagicMock(), str(target), "2001-01-01")
