@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ..control.channels import Channel, layout_of
+from ..control.channels import opened, say_if_new
 from ..control.copies import CatchUp
 from ..control.owner import succeed
 from ..ddl.row_filters import check_row_filters
@@ -48,6 +49,7 @@ from .stream_listener import StreamListener
 if TYPE_CHECKING:
     from ..config import Apply, Config
     from ..control.control import Control
+    from ..control.layout import Layout
     from ..gtid import GtidSet
     from ..observe.endpoint import Endpoint
     from ..observe.note import Note
@@ -92,7 +94,7 @@ class Replica:
         self._take_over, self._until, self._serves = take_over, until, serves
         self._notes: dict[str, Note] = {}
         self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
-        self._layout = layout_of(config)
+        self._at = opened(config, self._parts.control)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
         self._opened: Opened | None = None
@@ -129,30 +131,29 @@ class Replica:
         # Spark's first Python data source costs a second or two: meanwhile the tables are read.
         with ThreadPoolExecutor(1) as meanwhile:
             registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
-            control = self._parts.control(self._layout.control, self.config.channel)
-            self._control = control
+            self._control = control = self._at.control
+            say_if_new(self._at)
             control.claim(take_over=self._take_over)
-            succeed(self._layout.checkpoint(control.epoch), inherit=not control.took_over)
-            remove_dead_parts(*self._layout.written_to(control.epoch))
+            succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
+            remove_dead_parts(*self.layout.written_to(control.epoch))
             self._open(control)
         registered.result()
         if self._endpoint is not None:
-            at = Channel(self.config.channel, self._layout, control)
-            self._endpoint.serve(looks(self.config, self._relay_path, at))
+            self._endpoint.serve(looks(self.config, self._relay_path, self._at))
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""
         delta, self.config = open_table_log(self.spark, self.config, self._parts.delta_log)
         config = self.config
-        make_folder(self._layout.keys(""))
+        make_folder(self.layout.keys(""))
         options = replace(TableOptions.of(config), direct=config.apply.writer == "direct")
-        tracking = Tracking(self._layout, control, delta, options)
+        tracking = Tracking(self.layout, control, delta, options)
         applied, point = resume(tracking, self._relay_path, copies=self._copies)
         applied.hold(point.position)
         if tracking.waiting and not self._copies:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
         status = self._parts.status(
-            self._layout.status, config, control.epoch, self.counters, self._on_group,
+            self.layout.status, config, control.epoch, self.counters, self._on_group,
             applied.ahead, self._notes,
         )  # fmt: skip
         status.stands_at(point.position)
@@ -175,7 +176,7 @@ class Replica:
             gaps=Gaps(tracking, applied, pipeline.mark, catch_up.until(point.executed)),
             skip=point.skip, until=self._until,
         )  # fmt: skip
-        checkpoint = self._layout.checkpoint(control.epoch)
+        checkpoint = self.layout.checkpoint(control.epoch)
         self._opened = Opened(tracking, applied, coordinator, retries, checkpoint, status)
         show_copy(point, applied, tracking)
 
@@ -193,6 +194,16 @@ class Replica:
     @property
     def coordinator(self) -> Coordinator:
         return self.opened.coordinator
+
+    @property
+    def layout(self) -> Layout:
+        """Where its channel has its own."""
+        return self._at.layout
+
+    @property
+    def requests(self) -> Path:
+        """Folder of what it is asked to do."""
+        return Path(self.layout.requests)
 
     @property
     def control(self) -> Control:

@@ -8,15 +8,19 @@ branches. Tables lie together; ``names`` says whose each is.
 from __future__ import annotations
 
 import difflib
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..config import Config
 from ..delta import storage
-from ..errors import ConfigError, TargetError
+from ..errors import ConfigError
 from .control import Control
 from .fence import check_free
 from .layout import Layout
-from .noted_names import channels_beside
+from .noted_names import channels_beside, first_is_gone
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -28,21 +32,26 @@ class Channel:
     control: Control
 
 
-def opened(config: Config) -> Channel:
-    """A configuration's channel: its place, also before anything is there. Raises TargetError where
-    that can't be told, and what reading the target raises."""
+def opened(config: Config, made: Callable[[str, str], Control] = Control) -> Channel:
+    """A configuration's channel: its place, also before anything is there, and its control table,
+    which has been ``made`` and read: that takes a look at each of its files. Raises TargetError
+    where the place can't be told, and what reading the target raises."""
     name, layout = config.channel, Layout.of(config.target)
-    first = Control(layout.control, name)
+    first = made(layout.control, name)
     beside = Layout.of(config.target, Layout.home_of(name))
     owner = first.owner()
     if owner is None and storage.exists(beside.control):
-        raise TargetError(
-            f'the channel "{name}" came beside another one, which is gone', file=layout.control,
-            hint="put that control table back: it says which tables are whose",
-        )  # fmt: skip
+        raise first_is_gone(name, layout.control)
     if owner is None or owner[1].channel in ("", name):
         return Channel(name, layout, first)
-    return Channel(name, beside, Control(beside.control, name))
+    return Channel(name, beside, made(beside.control, name))
+
+
+def say_if_new(at: Channel) -> None:
+    """Warns of a channel that goes beside others from now on: it may be misspelt."""
+    if at.layout.home and not at.control.exists():
+        what = 'the channel "%s" is new to %s, and goes beside the one that has it'
+        log.warning(what, at.name, at.layout.target)
 
 
 def layout_of(config: Config) -> Layout:
@@ -81,6 +90,13 @@ def channels(target: str, state_path: str = "") -> list[Channel]:
     ]
 
 
+def _begun(target: str, name: str, state_path: str) -> Channel | None:
+    """The channel of that name, if it has started and has no table yet."""
+    layout = Layout(target, state_path, Layout.home_of(name))
+    control = Control(layout.control)
+    return Channel(name, layout, control) if control.exists() else None
+
+
 def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
     """The channel of that name; "": the only one there is. Raises TargetError where nothing has
     been applied, ConfigError where there is no such channel, or several and none is named."""
@@ -91,6 +107,8 @@ def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
         return next(iter(known.values()))
     if name in known:
         return known[name]
+    if name and (begun := _begun(target, name, state_path)):
+        return begun
     if not name:
         raise ConfigError(
             f"{target} has several channels: {', '.join(known)}", hint="name one: --channel NAME"

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..config import Config
+from ..ddl.lower_names import fold
 from ..errors import ConfigError, TargetError
 from .channels import channel_at, channels
 from .cut_reader import CutReader, find_cut, make_readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from .channels import Channel
+    from .cut import Cut
 
 
 class JointCut:
@@ -55,7 +60,18 @@ class JointCut:
         return reader.table(name)
 
     def create_views(self, prefix: str = "") -> list[str]:
-        """Temporary views ``<prefix><db>_<table>`` of all tables; returns the names."""
+        """Temporary views ``<prefix><db>_<table>`` of all tables; returns the names. Raises
+        TargetError, before any is made, where tables of two channels would have one view."""
+        views: dict[str, str] = {}
+        for name, channel in self._of.items():
+            other = views.setdefault(fold(name.replace(".", "_")), name)
+            if self._of[other] != channel:
+                raise TargetError(
+                    f'the view of {other}, of the channel "{self._of[other]}", would be that of'
+                    f' the channel "{channel}", too',
+                    table=name,
+                    hint="cuts[channel].create_views(prefix) makes those of one channel",
+                )
         return [view for reader in self.cuts.values() for view in reader.create_views(prefix)]
 
     def manifest(self) -> dict[str, Any]:
@@ -68,14 +84,27 @@ def joint_cut(
 ) -> JointCut:
     """The tables of all channels below ``target``: of each channel the newest cut, or what ``at``
     says of each: a time, or a name by which every channel has a cut pinned. Raises TargetError and
-    ConfigError as ``cut`` does."""
+    ConfigError as ``cut`` does: also where one channel alone has no such cut."""
     make_readable(spark, target)
     of_target = channels(target) or [channel_at(target)]
+    cuts = [_cut_of(one, at) for one in of_target]
     return JointCut(
         {
-            one.name: CutReader(
-                spark, one.layout, find_cut(one.control, at), quarantined=quarantined
-            )
-            for one in of_target
+            one.name or Config.channel: CutReader(spark, one.layout, cut, quarantined=quarantined)
+            for one, cut in zip(of_target, cuts, strict=True)
         }
     )
+
+
+def _cut_of(one: Channel, at: str) -> Cut:
+    """Raises what ``find_cut`` does, with the channel's name."""
+    if one.control.last_cut() is None:
+        raise TargetError(
+            f'the channel "{one.name}" has published no cut yet', file=one.control.path,
+            hint="cut(..., channel=...) reads the others' until it has",
+        )  # fmt: skip
+    try:
+        return find_cut(one.control, at)
+    except (ConfigError, TargetError) as error:
+        error.message = f'the channel "{one.name}": {error.message}'
+        raise

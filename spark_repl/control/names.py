@@ -16,11 +16,13 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from deltalake.exceptions import TableNotFoundError
+
 from ..ddl.lower_names import fold
 from ..errors import OtherChannelError
 from .control import SHARED_FORMAT, Control
 from .layout import Layout
-from .noted_names import KIND, fed, first_channel, noted_names
+from .noted_names import KIND, fed, first_channel, first_is_gone, noted_names
 
 _LISTED = 5
 
@@ -41,11 +43,10 @@ class Names:
         """Takes what the channel has once more: a note may have been lost with the power. Raises as
         ``take``."""
         own, noted = fed(self._control), noted_names(self._shared)
+        with self._lock:  # an announcement may be forgotten, a note stays
+            self._held = {name for name, of in noted.items() if of == self._control.channel}
         if self._is_first:
             self.check(own)
-            mine = {name for name, channel in noted.items() if channel == self._control.channel}
-            with self._lock:
-                self._held = mine.union(map(fold, own))
         else:
             self.take(own)
 
@@ -62,7 +63,10 @@ class Names:
                 self._control.write(KIND, detail=said, check=self.checking(new.values()))
             else:
                 lacks = partial(self._lacks, list(new.values()))
-                self._shared.write_beside(KIND, lacks, detail=said, number=SHARED_FORMAT)
+                try:
+                    self._shared.write_beside(KIND, lacks, detail=said, number=SHARED_FORMAT)
+                except TableNotFoundError:
+                    raise first_is_gone(self._control.channel, self._shared.path) from None
             self._held.update(new)
 
     def before_making(self, names: Iterable[str]) -> Callable[[], None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..config import Config
 from ..ddl.lower_names import fold
+from ..errors import TargetError
 from .copies import KIND as COPY
 from .copies import Copy
 from .table_paths import announced_names
@@ -37,6 +38,14 @@ def noted_names(shared: Control) -> dict[str, str]:
     """Folded name -> the channel that has noted it."""
     rows = [json.loads(row["detail"]) for row in shared.rows(KIND)]
     return {fold(name): row["channel"] for row in rows for name in row["names"]}
+
+
+def first_is_gone(channel: str, path: str) -> TargetError:
+    """A ``channel`` is beside another one, whose control table was at ``path``."""
+    return TargetError(
+        f'the channel "{channel}" came beside another one, which is gone', file=path,
+        hint="put that control table back: it says which tables are whose",
+    )  # fmt: skip
 
 
 def first_channel(first: Control) -> str:

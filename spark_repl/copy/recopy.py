@@ -148,7 +148,7 @@ class Recopier(Companion):
         super().__init__(_NAME, self._next, applier.fail, pause_s=_POLL_S, attempts=attempts)
         self._plan, self._copy = plan, copy
         self.spark, self.config, self.applier = spark, config, applier
-        self._queue = Queue(Path(layout_of(config).requests))
+        self._queue = Queue(applier.requests)
         self._repairer = Repairer(spark, config, applier, self.stop)
         self._more = True  # a run before this one may have left something to do
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ..control.channels import layout_of
 from ..control.copies import standing
 from ..control.repairs import Repair, record
 from ..errors import (
@@ -66,7 +65,7 @@ class Repairer:
     ) -> None:
         self._reads, self._pass = reads, wait
         self._config, self._applier, self._stop = config, applier, stop
-        self._folder = Path(layout_of(config).requests)
+        self._folder = applier.requests
         self._run = Workers(spark, config.apply.workers).run
 
     def waits(self) -> bool:

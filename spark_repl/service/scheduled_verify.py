@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ..config import Config, Observe
+    from ..control.layout import Layout
     from ..errors import SparkReplError
 
 log = logging.getLogger(__name__)
@@ -40,17 +42,24 @@ class ScheduledVerify:
     def __init__(
         self, config: Config, config_file: str, failed: Callable[[SparkReplError], None]
     ) -> None:
-        layout = layout_of(config)
-        observe = config.observe
+        self._config, observe = config, config.observe
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
-        self._file, self._result = config_file, layout.verified
-        self._last = Path(layout.verify) / "scheduled"
+        self._file = config_file
         self._process: subprocess.Popen[bytes] | None = None
         self._before = ""
         attempts = config.apply.transaction_retries
         self._companion = Companion(
             "scheduled verify", self.turn, failed, pause_s=_POLL_S, attempts=attempts
         )
+
+    @cached_property
+    def _layout(self) -> Layout:
+        """To tell it, the control table is read: when a verify is asked for."""
+        return layout_of(self._config)
+
+    @property
+    def _last(self) -> Path:
+        return Path(self._layout.verify) / "scheduled"
 
     def __enter__(self) -> Self:
         self._companion.__enter__()
@@ -94,13 +103,13 @@ class ScheduledVerify:
 
     def _start(self) -> None:
         log.info("a scheduled verify begins")
-        self._before = (read(self._result) or {}).get("at", "")
+        self._before = (read(self._layout.verified) or {}).get("at", "")
         command = ["verify", "--config", self._file, "--connections", str(_CONNECTIONS)]
         rate = ["--rows-per-second", str(self._rows_per_s)] if self._rows_per_s else []
         self._process = start(command, rate)
 
     def _ended(self, code: int) -> None:
-        now, verified = time.time(), read(self._result)
+        now, verified = time.time(), read(self._layout.verified)
         if verified is None or verified["at"] == self._before:  # it has said why
             soon = min(self._hours, 1) * _HOUR_S
             log.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)

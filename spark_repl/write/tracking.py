@@ -210,7 +210,8 @@ class Tracking:
     def rename(self, before: str, after: str, position: int) -> None:
         """Gives a table another name from the next cut on; others that refer to it follow. Raises
         TargetError for a name that is another channel's."""
-        self.taken.take([after])
+        if before in self.tables or before in self.waiting:
+            self.taken.take([after])
         self._set_aside(after)
         tables = dict(self.tables)
         table = tables.pop(before, None)

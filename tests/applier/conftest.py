@@ -16,6 +16,7 @@ from spark_repl.decode.staged import StageTask
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table
 from tests.support.local_delta import CRASHES, Crash, LocalDelta, run
+from tests.support.two_sources import us_log
 
 A, B = Table("a"), Table("b")
 
@@ -27,6 +28,12 @@ def log(tmp_path: Path) -> LogWriter:
     for statement in ("CREATE DATABASE t", A.create, B.create):
         made.ddl(statement)
     return made
+
+
+@pytest.fixture
+def us(tmp_path: Path) -> LogWriter:
+    """Another source's log, which creates u.a."""
+    return us_log(tmp_path / "us")
 
 
 @pytest.fixture

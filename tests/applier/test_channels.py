@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.channels import channel_at, channels
+from spark_repl.control.channels import channel_at
 from spark_repl.control.control import Control
 from spark_repl.control.cut_reader import cut
 from spark_repl.control.cut_wait import wait_for
@@ -34,22 +34,9 @@ from tests.support.local_delta import (
     stopped,
 )
 from tests.support.tended import age, hurry, tended
+from tests.support.two_sources import US, U, dies_before_a_cut, names_of, refused
 
-A, B, U = Table("a"), Table("b"), Table("a", database="u")
-US = "99999999-2222-3333-4444-555555555555"
-
-
-@pytest.fixture
-def us(tmp_path: Path) -> LogWriter:
-    """Another source's log, which creates u.a."""
-    made = LogWriter(tmp_path / "us", source=US, server_id=2)
-    made.ddl("CREATE DATABASE u", "u")
-    made.ddl(U.create, "u")
-    return made
-
-
-def names_of(target: Path) -> list[str]:
-    return [one.name for one in channels(str(target))]
+A, B = Table("a"), Table("b")
 
 
 def test_each_goes_its_way(log: LogWriter, us: LogWriter, target: Path) -> None:
@@ -111,13 +98,6 @@ def test_crashes_by_turns(
             assert len({len(found) for found in shown.values()}) < 2
 
 
-def refused(log: LogWriter, target: Path, channel: str, **apply: Any) -> OtherChannelError:
-    error = stopped(log.folder, target, channel=channel, **apply)
-    assert isinstance(error, OtherChannelError), error
-    assert error.hint and "[[tables]]" in error.hint and "[filters]" in error.hint
-    return error
-
-
 def test_a_table_of_another_is_refused(log: LogWriter, us: LogWriter, target: Path) -> None:
     """By both channels' names, before anything of it is written; another name is a way out."""
     run(log.folder, target)
@@ -169,13 +149,8 @@ def test_rename_into_a_name(log: LogWriter, us: LogWriter, target: Path, channel
     other = "us" if channel == "default" else "default"
     table = "t.b" if ours is log else "u.a"
     ours.ddl(f"RENAME TABLE {table} TO x.y")
-
-    def dies(name: str) -> None:
-        if name == "before_cut":
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tests.support.local_delta.CRASHES.told", dies)
+        patched.setattr("tests.support.local_delta.CRASHES.told", dies_before_a_cut)
         run(ours.folder, target, channel=channel)
     assert not any("x.y" in cut.tables for cut in cuts(target, channel))
     theirs.ddl(f"RENAME TABLE {'u.a' if theirs is us else 't.b'} TO x.y")

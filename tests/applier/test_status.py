@@ -214,11 +214,11 @@ def test_what_is_said_and_reloaded_while_it_runs(log, target):
         found.note("reload", Note("not reloaded", "start again"))
         found.reload(replace(found.config.apply, xa_age_limit_s=7))
         apply_without_stream(found)
-        said = applier_status.read(found._layout.status)
+        said = applier_status.read(found.layout.status)
         assert (said["notes"][0]["what"], said["xa_age_limit_s"]) == ("not reloaded", 7)
         found.note("reload", None)
         apply_without_stream(found)
-    assert applier_status.read(found._layout.status)["notes"] == []
+    assert applier_status.read(found.layout.status)["notes"] == []
 
 
 def test_names_of_the_source_break_out_of_nothing(log, target):

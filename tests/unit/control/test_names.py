@@ -12,13 +12,17 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_repl.config import Config
+from spark_repl.control import control as control_module
 from spark_repl.control.channels import channel_at, channels, control_of, layout_of, opened
 from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy
 from spark_repl.control.cut import Cut
 from spark_repl.control.held_rows import HeldRows
+from spark_repl.control.layout import Layout
 from spark_repl.control.names import Names
 from spark_repl.control.noted_names import KIND, channels_beside, noted_names
+from spark_repl.control.retention import Retention
+from spark_repl.control.settle import Settle
 from spark_repl.control.table_paths import announce
 from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import ConfigError, FencedError, FormatError, OtherChannelError, TargetError
@@ -246,8 +250,11 @@ def test_both_come_to_an_empty_target(tmp_path: Path) -> None:
 
 def test_the_first_ones_control_table_is_gone(tmp_path: Path) -> None:
     begun(tmp_path, "eu")
-    begun(tmp_path, "us")
+    us, others = begun(tmp_path, "us")
+    others.take(["t.a"])
     (tmp_path / "_repl" / "control").rename(tmp_path / "away")
+    with pytest.raises(TargetError, match='"us" came beside another one, which is gone'):
+        make(us, others, "t.b")
     with pytest.raises(TargetError, match='"us" came beside another one, which is gone'):
         opened(config(tmp_path, "us"))
 
@@ -272,3 +279,28 @@ def test_each_is_fenced_by_itself(tmp_path: Path) -> None:
     begun(tmp_path, "us")
     with pytest.raises(FencedError):
         begun(tmp_path, "us")
+
+
+def test_a_name_that_the_first_gave_up_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table was removed, and the announcement forgotten: it is anybody's, also by RENAME."""
+    first, names = begun(tmp_path, "eu")
+    make(first, names, "t.a")
+    names.load()
+    first.publish(Cut(5, "", "log", {}, {}))
+    monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
+    assert first.prune(Retention(0, 0, 0), Settle(first, Layout(str(tmp_path))), lambda: ["t/a"])
+    begun(tmp_path, "us")[1].take(["t.a"])
+    with pytest.raises(OtherChannelError, match=r'"us" has t\.a'):
+        names.take(["t.a"])
+
+
+def test_a_channel_that_has_no_table_yet(tmp_path: Path) -> None:
+    """Its first transaction may be the one to skip: it is found by its name, and no reader that
+    names none is troubled."""
+    begun(tmp_path, "eu")
+    begun(tmp_path, "us")
+    assert channel_at(str(tmp_path)).name == "eu"
+    found = channel_at(str(tmp_path), "us")
+    assert (found.name, found.layout) == ("us", layout_of(config(tmp_path, "us")))

@@ -54,6 +54,7 @@ class Owner:
         self.control.publish(Cut(7, "", "log", {}, {}))
         self.applier = MagicMock()
         self.applier.control = self.control
+        self.applier.requests = self.folder
         self.applier.executed = GtidSet()
         self.applier.take_rows = self._take_rows
         self.applier.take_in = self._answer

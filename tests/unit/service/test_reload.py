@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.config import Apply, Config, load
+from spark_repl.control.layout import Layout
 from spark_repl.copy.recopy import Recopier
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.note import Note
@@ -26,7 +27,8 @@ TEXT = '[source]\nhost = "a"\n[target]\npath = "{}"\n'
 class Applier:
     """What a reload tells the applier."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: Config) -> None:
+        self.requests = Path(Layout.of(config.target).requests)
         self.notes: dict[str, Note] = {}
         self.told: list[Apply] = []
 
@@ -48,7 +50,7 @@ class Parts:
     def __init__(self, folder: Path, file: Path) -> None:
         config = load(file)
         self.restarts = 0
-        self.applier: Any = Applier()
+        self.applier: Any = Applier(config)
         self.receiver: Any = Supervisor(config, str(file))
         self.receiver.restart = self._restart
         self.recopier = Recopier(MagicMock(), config, self.applier)

@@ -1,0 +1,131 @@
+"""What one channel of a target is spared of the other: statements, readers, names of nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_repl.cli.main import main
+from spark_repl.control.channels import channels
+from spark_repl.control.control import Control
+from spark_repl.control.joint_cut import joint_cut
+from spark_repl.control.noted_names import noted_names
+from spark_repl.copy.recopy import Recopier
+from spark_repl.errors import TargetError
+from spark_repl.service.scheduled_verify import ScheduledVerify
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import HERE, applier, cuts, rows, run
+from tests.support.two_sources import US, U, dies_before_a_cut, names_of, refused
+
+A, B = Table("a"), Table("b")
+
+
+def test_a_rename_of_what_the_target_has_not(log: LogWriter, us: LogWriter, target: Path) -> None:
+    """Gives nothing a name: none is refused, and none is noted."""
+    run(log.folder, target)
+    us.ddl("RENAME TABLE u.unknown TO t.b, u.other TO u.free")
+    assert run(us.folder, target, channel="us")
+    first = channels(str(target))[0].control
+    assert noted_names(first) == {"u.a": "us"}
+    log.ddl("RENAME TABLE x.unknown TO x.y")
+    run(log.folder, target)
+    assert noted_names(first) == {"u.a": "us"}
+
+
+def test_statements_about_tables_of_another(log: LogWriter, us: LogWriter, target: Path) -> None:
+    """What one source drops, empties or changes is its own: not what has the name here."""
+    log.transaction(insert(A, (1, "eu")), insert(B, (1, "eu")))
+    run(log.folder, target)
+    for text in (
+        "DROP DATABASE t",
+        "DROP TABLE IF EXISTS t.a",
+        "TRUNCATE TABLE t.b",
+        "CREATE DATABASE t",
+        "RENAME TABLE t.a TO u.b",
+    ):
+        us.ddl(text, "t")
+    assert run(us.folder, target, channel="us")
+    log.transaction(insert(A, (2, "eu")))
+    run(log.folder, target)
+    assert rows(target, A) == [(1, "eu"), (2, "eu")] and rows(target, B) == [(1, "eu")]
+    assert set(cuts(target)[-1].tables) == {"t.a", "t.b"}
+    assert set(cuts(target, "us")[-1].tables) == {"u.a"}
+
+
+def test_a_channel_that_was_given_another_name(
+    log: LogWriter, target: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Is a new one, which is said, and has none of the tables."""
+    run(log.folder, target)
+    assert "is new to" not in caplog.text
+    assert refused(log, target, "typo").table == "t.a"
+    assert f'the channel "typo" is new to {target}' in caplog.text
+    run(log.folder, target)
+    assert "t.a" in cuts(target)[-1].tables and names_of(target) == ["default"]
+
+
+def test_the_first_transaction_is_one_to_skip(
+    log: LogWriter, us: LogWriter, target: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of a channel that has no table yet."""
+    run(log.folder, target)
+    asia = LogWriter(us.folder.parent / "asia", source=US, server_id=2)
+    asia.ddl(A.create)
+    refused(asia, target, "asia")
+    asia.ddl("DROP TABLE t.a")
+    at = ["--target", str(target), "--channel", "asia"]
+    assert main(["skip", "--gtid", f"{US}:1", *at]) == 0, capsys.readouterr().err
+    assert run(asia.folder, target, channel="asia")
+
+
+def test_views_of_two_channels_that_have_one_name(
+    log: LogWriter, us: LogWriter, target: Path
+) -> None:
+    us.ddl("CREATE TABLE u.t_b (id INT PRIMARY KEY)")
+    run(log.folder, target)
+    log.ddl("CREATE TABLE u_t.b (id INT PRIMARY KEY)")
+    run(log.folder, target)
+    assert run(us.folder, target, channel="us")
+    now = joint_cut(MagicMock(), str(target))
+    with pytest.raises(TargetError, match=r"the view of u_t\.b, of the channel"):
+        now.create_views()
+    assert "u_t_b" in now.cuts["us"].create_views()
+
+
+def test_a_cut_of_all_where_one_has_none(log: LogWriter, tmp_path: Path, target: Path) -> None:
+    run(log.folder, target)
+    us = LogWriter(tmp_path / "us", source=US, server_id=2)
+    us.ddl(U.create)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tests.support.local_delta.CRASHES.told", dies_before_a_cut)
+        with pytest.raises(KeyboardInterrupt):
+            run(us.folder, target, channel="us")
+    assert names_of(target) == ["default", "us"]
+    with pytest.raises(TargetError, match='"us" has published no cut yet'):
+        joint_cut(MagicMock(), str(target))
+    assert run(us.folder, target, channel="us")
+    assert joint_cut(MagicMock(), str(target)).cuts.keys() == {"default", "us"}
+    with pytest.raises(TargetError, match='"default": no cut that was published by 2001'):
+        joint_cut(MagicMock(), str(target), "2001-01-01")
+
+
+def test_a_start_reads_the_control_table_once(log: LogWriter, target: Path) -> None:
+    """Each commit since it was pruned last is a file: who has told where a channel's own is has
+    read it, and what runs beside the applier does not look again."""
+    run(log.folder, target)
+
+    class Claimed(Control):
+        def claim(self, *, take_over: bool = False) -> int:
+            assert self._read.version >= 0
+            return super().claim(take_over=take_over)
+
+    with applier(log.folder, target, parts=replace(HERE, control=Claimed)) as found:
+        entries = Path(found.control.path) / "_delta_log"
+        broken = entries / f"{len(list(entries.glob('*.json'))):020d}.json"
+        broken.write_text("no JSON")
+        Recopier(MagicMock(), found.config, found)
+        ScheduledVerify(found.config, "", found.fail)
+        broken.unlink()
