@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from ..ddl.lower_names import fold
 from ..delta.columns import quoted
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
@@ -126,13 +127,27 @@ class CutReader:
         return manifest(self._layout, self._cut, quarantined=self._quarantined)
 
     def create_views(self, prefix: str = "") -> list[str]:
-        """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names."""
-        names = []
-        for name in self.tables:
-            view = prefix + name.replace(".", "_")
+        """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names.
+        Raises TargetError, before any is made, where two tables would have one view."""
+        views = view_names(self.tables, prefix)
+        for name, view in views.items():
             self.table(name).createOrReplaceTempView(quoted(view))
-            names.append(view)
-        return names
+        return [*views.values()]
+
+
+def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:
+    """The name of each table's view. Spark takes views whose names differ in case alone for one.
+    Raises TargetError where two tables would have one view."""
+    views, by_view = dict[str, str](), dict[str, str]()
+    for name in tables:
+        views[name] = prefix + name.replace(".", "_")
+        other = by_view.setdefault(fold(views[name]), name)
+        if other != name:
+            raise TargetError(
+                f"the view of {other} would be this table's, too", table=name,
+                hint=f'take these two by table("{other}") and table("{name}")',
+            )  # fmt: skip
+    return views
 
 
 def find_cut(control: Control, at: str) -> Cut:

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..config import Config
-from ..ddl.lower_names import fold
 from ..errors import ConfigError, TargetError
 from .channels import channel_at, channels
-from .cut_reader import CutReader, find_cut, make_readable
+from .cut_reader import CutReader, find_cut, make_readable, view_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,17 +60,8 @@ class JointCut:
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Temporary views ``<prefix><db>_<table>`` of all tables; returns the names. Raises
-        TargetError, before any is made, where tables of two channels would have one view."""
-        views: dict[str, str] = {}
-        for name, channel in self._of.items():
-            other = views.setdefault(fold(name.replace(".", "_")), name)
-            if self._of[other] != channel:
-                raise TargetError(
-                    f'the view of {other}, of the channel "{self._of[other]}", would be that of'
-                    f' the channel "{channel}", too',
-                    table=name,
-                    hint="cuts[channel].create_views(prefix) makes those of one channel",
-                )
+        TargetError, before any is made, where two tables would have one view."""
+        view_names(self._of)
         return [view for reader in self.cuts.values() for view in reader.create_views(prefix)]
 
     def manifest(self) -> dict[str, Any]:

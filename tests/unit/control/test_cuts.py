@@ -72,6 +72,16 @@ def test_there_is_no_cut_yet(tmp_path: Path, at: str) -> None:
         find_cut(Control(str(tmp_path / "none")), at)
 
 
+@pytest.mark.parametrize("names", [("a.b_c", "a_b.c"), ("t.a", "t.A")])
+def test_two_tables_do_not_have_one_view(names: tuple[str, str]) -> None:
+    spark, tables = MagicMock(), dict.fromkeys(("t.x", *names), CUTS[1].tables["t.a"])
+    found = CutReader(spark, Layout("/lake"), replace(CUTS[1], tables=tables))
+    with pytest.raises(TargetError, match=r"the view of .* would be this table's, too") as caught:
+        found.create_views("at_")
+    assert caught.value.table == names[1]
+    assert not spark.read.format.called, "none is made"
+
+
 def test_a_table_is_read_as_of_the_cut() -> None:
     spark = MagicMock()
     found = CutReader(spark, Layout("/lake"), CUTS[1])
