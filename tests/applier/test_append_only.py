@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.errors import ConfigError, DecodeError, SettingError, StatementError
+from spark_repl.errors import ConfigError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.extra_model import FIRST, T, begun, refuse_each_other, told
+from tests.support.extra_model import FIRST, T, begun, told
 from tests.support.local_delta import last_shown, run, stopped
 from tests.support.made_copy import finish, plan_first, read
 
@@ -186,33 +186,6 @@ def test_rows_of_which_the_log_says_nothing(log: LogWriter, tmp_path: Path) -> N
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
     assert isinstance(error, StatementError) and error.table == "t.a"
     assert last_shown(tmp_path / "lake")["t.a"] == FIRST
-
-
-@pytest.mark.parametrize("then", [{}, rule("t.%", exclude=["v"]), {"tables": [{"match": "t.a"}]}])
-def test_another_mode_than_the_table_was_made_with(
-    log: LogWriter, tmp_path: Path, then: dict[str, Any]
-) -> None:
-    refuse_each_other(log, tmp_path, rule(), then)
-
-
-def test_a_name_of_another_mode(log: LogWriter, tmp_path: Path) -> None:
-    log.ddl("RENAME TABLE t.a TO t.c")
-    error = stopped(log.folder, tmp_path / "lake", **rule())
-    assert isinstance(error, SettingError)
-    assert 'which has another mode (mode "mirror", not "append")' in str(error)
-
-
-def test_what_a_foreign_key_carries_on(tmp_path: Path) -> None:
-    log, child = LogWriter(tmp_path / "log"), Table("c", (("id", "int"), ("v", "int")))
-    log.ddl(T.create)
-    log.ddl(
-        "CREATE TABLE t.c (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t.a (id)"
-        " ON DELETE CASCADE)"
-    )
-    log.transaction(insert(T, *FIRST), insert(child, (1, 1), (2, 3)))
-    log.transaction(delete(T, FIRST[0]))
-    error = stopped(log.folder, tmp_path / "lake", ddl={"cascades": "emulate"}, **rule("t.c"))
-    assert isinstance(error, DecodeError) and error.table == "t.c"
 
 
 def test_what_has_no_meaning() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.decode import spans
-from spark_repl.errors import ConfigError, DecodeError, SettingError, SparkReplError, StatementError
+from spark_repl.errors import ConfigError, DecodeError, StatementError
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.extra_model import FIRST, T, begun, refuse_each_other, told
+from tests.support.extra_model import FIRST, T, begun, told
 from tests.support.local_delta import at_cut, cuts, run, stopped
 from tests.support.made_copy import finish, plan_first, read
 
@@ -288,41 +288,6 @@ def test_a_truncate_that_is_to_be_passed_over(log: LogWriter, tmp_path: Path) ->
     assert run(log.folder, tmp_path / "lake", **rule(on_ddl="ignore_drop"))
     want = [(*row, "INSERT") for row in (*FIRST, FIRST[0])]
     assert values(in_order(tmp_path / "lake")) == want
-
-
-@pytest.mark.parametrize("then", [{}, {"tables": [{"match": "t.a", "mode": "append"}]}])
-def test_another_mode_than_the_table_was_made_with(
-    log: LogWriter, tmp_path: Path, then: dict[str, Any]
-) -> None:
-    refuse_each_other(log, tmp_path, rule(), then)
-
-
-def test_a_name_of_another_mode(log: LogWriter, tmp_path: Path) -> None:
-    log.ddl("RENAME TABLE t.a TO t.c")
-    error = stopped(log.folder, tmp_path / "lake", **rule())
-    assert isinstance(error, SettingError)
-    assert 'which has another mode (mode "mirror", not "changelog")' in str(error)
-
-
-def test_a_column_of_the_source_that_is_called_so(tmp_path: Path) -> None:
-    log, taken = LogWriter(tmp_path / "log"), Table("a", (*T.columns, ("_order", "int")))
-    log.ddl(taken.create)
-    error = stopped(log.folder, tmp_path / "lake", **rule())
-    assert isinstance(error, SettingError) and "_order" in str(error)
-
-
-@pytest.mark.parametrize("changelog", ["t.a", "t.c"])
-def test_what_a_foreign_key_carries_on(tmp_path: Path, changelog: str) -> None:
-    log, child = LogWriter(tmp_path / "log"), Table("c", (("id", "int"), ("v", "int")))
-    log.ddl(T.create)
-    log.ddl(
-        "CREATE TABLE t.c (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t.a (id)"
-        " ON DELETE CASCADE)"
-    )
-    log.transaction(insert(T, *FIRST), insert(child, (1, 1), (2, 3)))
-    log.transaction(delete(T, FIRST[0]))
-    error = stopped(log.folder, tmp_path / "lake", ddl={"cascades": "emulate"}, **rule(changelog))
-    assert isinstance(error, SparkReplError) and error.gtid == log.gtid(3)
 
 
 def test_what_has_no_meaning() -> None:

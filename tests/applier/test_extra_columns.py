@@ -25,6 +25,7 @@ from tests.support.extra_model import (
     OneByOne,
     T,
     begun,
+    carried_on,
     refuse_each_other,
     rule,
     told,
@@ -253,15 +254,7 @@ def test_transactions_without_gtids(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mine", ["t.a", "t.c"], ids=["the parent", "the child"])
 def test_what_a_foreign_key_carries_on(tmp_path: Path, mine: str) -> None:
-    log = LogWriter(tmp_path / "log")
-    child = Table("c", (("id", "int"), ("v", "int")))
-    log.ddl(T.create)
-    log.ddl(
-        "CREATE TABLE t.c (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t.a (id)"
-        " ON DELETE CASCADE)"
-    )
-    log.transaction(insert(T, *FIRST), insert(child, (1, 1), (2, 3)))
-    log.transaction(delete(T, FIRST[0]))
+    log = carried_on(tmp_path / "log")
     error = stopped(log.folder, tmp_path / "lake", ddl={"cascades": "emulate"}, **rule(match=mine))
     assert isinstance(error, DecodeError) and error.table == mine
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.errors import ConfigError, SettingError, SparkReplError, StatementError
+from spark_repl.errors import ConfigError, SettingError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.support.extra_model import FIRST, T, begun, refuse_each_other
+from tests.support.extra_model import FIRST, T, begun
 from tests.support.local_delta import last_shown, run, stopped
 from tests.support.version_model import VersionModel, current, moment, versions
 
@@ -126,41 +126,6 @@ def test_an_online_tool_s_copy_does_not_take_a_changelog_s_place(tmp_path: Path)
         log.folder, tmp_path / "lake", ddl={"online_tools": "follow"}, **rule("t.%", "changelog")
     )
     assert isinstance(error, SettingError) and "would take its place" in str(error)
-
-
-@pytest.mark.parametrize("history", ["t.a", "t.c"])
-def test_what_a_foreign_key_carries_on(tmp_path: Path, history: str) -> None:
-    log, child = LogWriter(tmp_path / "log"), Table("c", (("id", "int"), ("v", "int")))
-    log.ddl(T.create)
-    log.ddl(
-        "CREATE TABLE t.c (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t.a (id)"
-        " ON DELETE CASCADE)"
-    )
-    log.transaction(insert(T, *FIRST), insert(child, (1, 1), (2, 3)))
-    log.transaction(delete(T, FIRST[0]))
-    error = stopped(log.folder, tmp_path / "lake", ddl={"cascades": "emulate"}, **rule(history))
-    assert isinstance(error, SparkReplError) and error.gtid == log.gtid(3)
-
-
-@pytest.mark.parametrize("then", [{}, rule(mode="append"), rule(mode="changelog")])
-def test_another_mode_than_the_table_was_made_with(
-    log: LogWriter, tmp_path: Path, then: dict[str, Any]
-) -> None:
-    refuse_each_other(log, tmp_path, rule(), then)
-
-
-def test_a_name_of_another_mode(log: LogWriter, tmp_path: Path) -> None:
-    log.ddl("RENAME TABLE t.a TO t.c")
-    error = stopped(log.folder, tmp_path / "lake", **rule())
-    assert isinstance(error, SettingError)
-    assert 'which has another mode (mode "mirror", not "history")' in str(error)
-
-
-def test_a_column_of_the_source_that_is_called_so(tmp_path: Path) -> None:
-    log, taken = LogWriter(tmp_path / "log"), Table("a", (*T.columns, ("_current", "int")))
-    log.ddl(taken.create)
-    error = stopped(log.folder, tmp_path / "lake", **rule())
-    assert isinstance(error, SettingError) and "_current" in str(error)
 
 
 @pytest.mark.parametrize(

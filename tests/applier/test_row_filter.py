@@ -23,6 +23,7 @@ from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
+from tests.support.extra_model import carried_on
 from tests.support.local_delta import at_cut, cuts, last_shown, run, stopped
 
 A = Table("a", (("id", "int"), ("v", "int"), ("s", "varchar(40)"), ("n", "int")))
@@ -333,15 +334,7 @@ def test_an_xa_transaction_over_two_groups(log: LogWriter, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("filtered", ["t.a", "t.c"], ids=["the parent", "the child"])
 def test_what_a_foreign_key_carries_on(tmp_path: Path, filtered: str) -> None:
-    log = LogWriter(tmp_path / "log")
-    child = Table("c", (("id", "int"), ("v", "int")))
-    log.ddl(A.create)
-    log.ddl(
-        "CREATE TABLE t.c (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t.a (id)"
-        " ON DELETE CASCADE)"
-    )
-    log.transaction(insert(A, *FIRST), insert(child, (1, 1), (2, 3)))
-    log.transaction(delete(A, FIRST[0]))
+    log = carried_on(tmp_path / "log", A, FIRST)
     options = {"ddl": {"cascades": "emulate"}, **rule(match=filtered)}
     error = stopped(log.folder, tmp_path / "lake", **options)
     assert isinstance(error, DecodeError) and error.table == filtered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,22 @@ def begun(folder: Path) -> LogWriter:
     made.ddl(T.create)
     made.transaction(insert(T, *FIRST))
     return made
+
+
+def carried_on(
+    folder: Path, parent: Table = T, rows: Sequence[tuple[Any, ...]] = FIRST
+) -> LogWriter:
+    """A log whose third transaction deletes the first of the ``rows`` of t.a, the ``parent``: a
+    foreign key carries that on into t.c, unlogged."""
+    log, child = LogWriter(folder), Table("c", (("id", "int"), ("v", "int")))
+    log.ddl(parent.create)
+    log.ddl(
+        "CREATE TABLE t.c (id INT PRIMARY KEY, v INT, FOREIGN KEY (v) REFERENCES t.a (id)"
+        " ON DELETE CASCADE)"
+    )
+    log.transaction(insert(parent, *rows), insert(child, (1, 1), (2, 3)))
+    log.transaction(delete(parent, rows[0]))
+    return log
 
 
 def refuse_each_other(
