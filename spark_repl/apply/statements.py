@@ -22,7 +22,7 @@ from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.session import Session
 from ..ddl.statement import Effect
-from ..ddl.table_modes import keeps_rows, outlives_source
+from ..ddl.table_modes import keeps_taken_rows, outlives_source
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
 from ..decode.staged import same_shape
@@ -205,7 +205,7 @@ class Statements:
         there = table.at_place
         if marks := marks_of(there, logged, policy):
             return self._changes.mark_rows(table, marks, cut)
-        if keeps_rows(there, ignored=policy is Policy.IGNORE_DROP):
+        if keeps_taken_rows(there, ignored=policy is Policy.IGNORE_DROP):
             return Way.LEFT_OUT
         if policy is Policy.IGNORE_DROP:
             log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)

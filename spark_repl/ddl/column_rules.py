@@ -19,7 +19,7 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
-from .table_modes import check_mode, in_mode, keeps_rows
+from .table_modes import check_mode, in_mode, keeps_taken_rows
 from .table_rules import TableRules
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     StatementError where what the target has of rows does not say what becomes of them.
     """
     target = rules.shaped(made.definition)
-    if made.gone and keeps_rows(there):
+    if made.gone and keeps_taken_rows(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")

@@ -51,7 +51,7 @@ def has_versions(table: TableDefinition | None) -> bool:
     return table is not None and table.mode == HISTORY
 
 
-def keeps_rows(table: TableDefinition, *, ignored: bool = False) -> bool:
+def keeps_taken_rows(table: TableDefinition, *, ignored: bool = False) -> bool:
     """Whether rows stay that a statement takes on the source. Raises StatementError where the table
     has a row for each of them otherwise, unless its policy has such statements ``ignored``."""
     if table.mode in OF_IMAGES and not ignored:
