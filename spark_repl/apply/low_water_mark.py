@@ -129,6 +129,7 @@ class LowWaterMark:
             # A copy that catches up may take a million groups.
             kept = None if copied or not still else self.behind_cut
             self.behind_cut = None if kept is None else [*kept, group]
+            self._retries.run(self._control.write_held_back, slot=group.slot)  # names' notes
             return False
         counts = {
             "transactions": transactions,
@@ -140,7 +141,7 @@ class LowWaterMark:
         marks = self._tracking.quarantine_marks()
         cut = replace(cut, tables=versions, counts=counts, waiting=waiting, quarantined=marks)
         if more and self._may_hold_back():
-            self._control.hold_back(cut)
+            self._control.publish(cut, later=True)
             self._held_back += 1
             self.cut_before, self.behind_cut = cut, []
             return True

@@ -28,7 +28,8 @@ from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .cut import Cut
 from .fence import Fence, check_free, marks_of, other_channel, taken_over
-from .held_rows import HeldRows
+from .held_back import HeldBack
+from .held_rows import HeldRows, Row
 from .layout import Layout
 from .owner import Owner, who
 from .retention import needed
@@ -62,7 +63,7 @@ class Control:
         self._fence, self._times = Fence(), RowTimes()
         self._handle: DeltaTable | None = None
         self._read = HeldRows()
-        self._held_back: list[tuple[dict[str, Any], str]] = []  # rows with their details
+        self._held_back = HeldBack()
         self._pruned = 0  # the version
         self._lock = threading.Lock()
 
@@ -90,7 +91,7 @@ class Control:
         with delta_rs(_READ, self.path):
             return DeltaTable(self.path, storage_options=self._options)
 
-    def rows(self, kind: str) -> list[dict[str, Any]]:
+    def rows(self, kind: str) -> list[Row]:
         """All rows of one kind, oldest first. Empty when there is no control table yet. Raises
         OSError, which may pass, TargetError, and FormatError when any row was written by a version
         whose rows this one doesn't know."""
@@ -127,7 +128,7 @@ class Control:
         """All cuts, in the order of ``cut_rows``."""
         return [Cut.of(row) for row in self.cut_rows()]
 
-    def cut_rows(self) -> Iterator[dict[str, Any]]:
+    def cut_rows(self) -> Iterator[Row]:
         """The rows of all cuts in the order of the log, one by one; of two at one position (an XA
         branch ended by hand) the later one last. To parse one takes longer than to read it."""
         return self._held().cut_rows()
@@ -186,10 +187,11 @@ class Control:
 
     def release(self) -> None:
         """Gives the target back: another owner may claim it, also in this process, and this one can
-        write nothing any more."""
+        write nothing any more. What is held back still is given up: its statements come again."""
         if not self.epoch:  # never claimed, or fenced off when it tried
             return
         released = replace(Owner.me(self.channel), released=True)
+        self._held_back.clear()
         with contextlib.suppress(FencedError):  # taken over meanwhile: nothing to release
             self.write("owner", detail=json.dumps(asdict(released)))
         self._handle = None
@@ -211,22 +213,21 @@ class Control:
         """
         row = self._row(kind, position, gtid_executed, detail)
         with self._lock:
-            self._append([*self._held_back, (row, detail)], check)
+            self._append([*self._held_back.rows, (row, detail)], check)
 
     def write_held_back(self) -> None:
         """Appends the rows that were held back, in one commit. Raises as ``write``."""
         with self._lock:
-            if self._held_back:
-                self._append(list(self._held_back))
+            if self._held_back.rows:
+                self._append(list(self._held_back.rows))
 
-    def _append(
-        self, rows: list[tuple[dict[str, Any], str]], check: Callable[[], object] = bool
-    ) -> None:
+    def _append(self, rows: list[tuple[Row, str]], check: Callable[[], object] = bool) -> None:
         """Appends rows, those that were held back first, in one commit. The lock is held."""
         table = rows_table([row for row, _ in rows])
         content = "".join(said(row, detail) for row, detail in rows)
         for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
             check()
+            self._held_back.check()
             read = self._read
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
                 self._commit(table, content, "append")
@@ -237,7 +238,7 @@ class Control:
         assert self._handle is not None
         checkpoint_if_due(self._handle)
 
-    def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> dict[str, Any]:
+    def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> Row:
         at = self._times.of(kind, position, self._held)
         row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
         return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
@@ -336,14 +337,14 @@ class Control:
                     raise meaning(error, _WRITE, self.path) from error
         raise TargetError(f"other commits came first {_BESIDE_MOST} times", file=self.path)
 
-    def publish(self, cut: Cut) -> None:
-        """Publishes a cut, after the last table of its group has landed."""
-        detail, executed = cut.to_detail(), cut.gtid_executed
-        self.write("cut", position=cut.position, gtid_executed=executed, detail=detail)
-
-    def hold_back(self, cut: Cut) -> None:
-        """Publishes a cut with the next row that is written, in the same commit."""
-        detail = cut.to_detail()
-        row = self._row("cut", cut.position, cut.gtid_executed, detail)
+    def hold_back(self, kind: str, check: Callable[[], object] = bool, **row: Any) -> None:
+        """Writes a row, as ``write`` would, with the next one that is written, in the same commit;
+        what ``check`` raises, that write raises."""
         with self._lock:
-            self._held_back.append((row, detail))
+            self._held_back.add(self._row(kind, **row), row["detail"], check)
+
+    def publish(self, cut: Cut, *, later: bool = False) -> None:
+        """Publishes a cut, after the last table of its group has landed; ``later``: held back."""
+        put = self.hold_back if later else self.write
+        at, executed, detail = cut.position, cut.gtid_executed, cut.to_detail()
+        put("cut", position=at, gtid_executed=executed, detail=detail)

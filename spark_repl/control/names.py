@@ -50,16 +50,22 @@ class Names:
         else:
             self.take(own)
 
-    def take(self, names: Iterable[str]) -> None:
-        """Notes names as this channel's, all or none. Raises OtherChannelError for another's, and
-        what ``Control.write`` raises."""
+    def take(self, names: Iterable[str], *, later: bool = False) -> None:
+        """Notes names as this channel's, all or none. ``later``: nothing is written under them
+        before the next row of the control table, so that the first channel's note may come with
+        that; the row's writer is told then if they are another's. Raises OtherChannelError for
+        another's, and what ``Control.write`` raises."""
         with self._lock:
             wanted = {fold(name): name for name in names}
             new = {key: wanted[key] for key in sorted(wanted.keys() - self._held)}
             if not new:
                 return
             said = json.dumps({"channel": self._control.channel, "names": list(new.values())})
-            if self._is_first:
+            if self._is_first and later:
+                self.check(new.values())
+                row = {"position": 0, "gtid_executed": "", "detail": said}
+                self._control.hold_back(KIND, self.checking(new.values()), **row)
+            elif self._is_first:
                 self._control.write(KIND, detail=said, check=self.checking(new.values()))
             else:
                 lacks = partial(self._lacks, list(new.values()))

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 from contextlib import suppress
 from importlib.metadata import version
@@ -22,6 +23,8 @@ SCALA = "2.13"
 _AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
 _VERSIONS = ("17", "21")
 _ASK_S = 5.0
+_ENDING_S = (0.0, 0.05, 0.2, 0.75)
+"""before each look whether a JVM has ended, whose connection was lost"""
 
 
 def check_java() -> str:
@@ -57,26 +60,38 @@ def _asked(java: str) -> str:
 
 def jvm_end(error: BaseException) -> JvmEndedError | None:
     """The error for a connection that was lost because the JVM of this process's Spark has ended.
-    None where the JVM listens, or where ``error`` is no connection's."""
-    from py4j.protocol import Py4JError
+    None where the JVM listens, or where ``error`` is no connection's. A process that is being
+    killed may close the connection some time before the port that listens."""
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     # Py4J says of any name that it "does not exist in the JVM" where nobody answers any more.
     if gateway is None or not isinstance(error, ConnectionError | Py4JError):
         return None
-    parameters = gateway.gateway_parameters
+    at = gateway.gateway_parameters.address, gateway.gateway_parameters.port
+    answered = isinstance(error, Py4JJavaError)
+    for pause in (0.0,) if answered else _ENDING_S:
+        time.sleep(pause)
+        if _refuses(at):
+            return JvmEndedError(
+                "Spark's JVM has ended",
+                hint="start again: what was not committed is applied then; was it killed, or short"
+                " of memory? A service manager should signal this process alone (systemd:"
+                " KillMode=mixed)",
+            )
+    return None
+
+
+def _refuses(at: tuple[str, int]) -> bool:
+    """Whether nobody listens there."""
     try:
-        socket.create_connection((parameters.address, parameters.port), _ASK_S).close()
-        return None
+        socket.create_connection(at, _ASK_S).close()
     except ConnectionError:
-        return JvmEndedError(
-            "Spark's JVM has ended",
-            hint="start again: what was not committed is applied then; was it killed, or short of"
-            " memory? A service manager should signal this process alone (systemd: KillMode=mixed)",
-        )
+        return True
     except OSError:  # it is slow, or something else is
-        return None
+        return False
+    return False
 
 
 def delta_package() -> str:

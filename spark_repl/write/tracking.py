@@ -211,7 +211,7 @@ class Tracking:
         """Gives a table another name from the next cut on; others that refer to it follow. Raises
         TargetError for a name that is another channel's."""
         if before in self.tables or before in self.waiting:
-            self.taken.take([after])
+            self.taken.take([after], later=True)
         self._set_aside(after)
         tables = dict(self.tables)
         table = tables.pop(before, None)

@@ -139,24 +139,39 @@ def test_rows_of_a_table_that_the_log_does_not_create(
     assert refused(us, target, "us").table == "t.a"
 
 
-@pytest.mark.parametrize("channel", ["default", "us"])
-def test_rename_into_a_name(log: LogWriter, us: LogWriter, target: Path, channel: str) -> None:
-    """Also into one that the other has given to a table since its last cut, by RENAME: no more than
-    a note says so."""
-    run(log.folder, target)
-    run(us.folder, target, channel="us")
-    ours, theirs = (log, us) if channel == "default" else (us, log)
-    other = "us" if channel == "default" else "default"
-    table = "t.b" if ours is log else "u.a"
-    ours.ddl(f"RENAME TABLE {table} TO x.y")
+def dies_renaming(log: Path, target: Path, channel: str) -> None:
+    """An applier ends between a RENAME into x.y and its cut."""
     with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patched:
         patched.setattr("tests.support.local_delta.CRASHES.told", dies_before_a_cut)
-        run(ours.folder, target, channel=channel)
+        run(log, target, channel=channel)
     assert not any("x.y" in cut.tables for cut in cuts(target, channel))
-    theirs.ddl(f"RENAME TABLE {'u.a' if theirs is us else 't.b'} TO x.y")
-    assert f'"{channel}" has x.y' in refused(theirs, target, other).message
-    assert run(ours.folder, target, channel=channel)
-    assert "x.y" in cuts(target, channel)[-1].tables
+
+
+def test_rename_into_a_name_of_one_beside(log: LogWriter, us: LogWriter, target: Path) -> None:
+    """Also into one that it has given to a table since its last cut: no more than a note says so."""
+    run(log.folder, target)
+    run(us.folder, target, channel="us")
+    us.ddl("RENAME TABLE u.a TO x.y")
+    dies_renaming(us.folder, target, "us")
+    log.ddl("RENAME TABLE t.b TO x.y")
+    assert '"us" has x.y' in refused(log, target, "default").message
+    assert run(us.folder, target, channel="us")
+    assert "x.y" in cuts(target, "us")[-1].tables
+
+
+def test_rename_into_a_name_of_the_first(log: LogWriter, us: LogWriter, target: Path) -> None:
+    """Its note comes with the cut, and what it dies without, another may have."""
+    log.ddl("RENAME TABLE t.a TO x.z")
+    run(log.folder, target)
+    run(us.folder, target, channel="us")
+    log.ddl("RENAME TABLE t.b TO x.y")
+    dies_renaming(log.folder, target, "default")
+    us.ddl("RENAME TABLE u.a TO x.y")
+    assert run(us.folder, target, channel="us")
+    assert '"us" has x.y' in refused(log, target, "default").message
+    assert set(cuts(target)[-1].tables) == {"x.z", "t.b"}
+    us.ddl("RENAME TABLE x.y TO x.z")
+    assert '"default" has x.z' in refused(us, target, "us").message
 
 
 @pytest.mark.parametrize("channel", ["default", "us"])

@@ -290,7 +290,7 @@ def test_what_was_read_is_read_again_once_there_is_more(tmp_path):
 
 
 def test_rows_that_are_held_back_are_written_once(control):
-    control.hold_back(replace(CUT, position=8))
+    control.publish(replace(CUT, position=8), later=True)
     assert positions(control) == []
     control.publish(replace(CUT, position=9))
     control.write_held_back()

@@ -80,6 +80,34 @@ def test_the_first_renames_to_what_another_takes_at_that_moment(tmp_path: Path) 
     assert noted_names(first) == {"t.a": "us"}
 
 
+def test_another_takes_what_the_first_has_held_back(tmp_path: Path) -> None:
+    """Nothing of what is held back lands, and the target is given back all the same."""
+    append = Before()
+    first, names = begun(tmp_path, "eu", append)
+    _, others = begun(tmp_path, "us")
+    names.take(["t.b", "t.c"], later=True)
+    names.take(["t.a"], later=True)
+    assert noted_names(first) == {}
+    append.then = lambda: others.take(["t.a"])
+    for _ in range(2):
+        with pytest.raises(OtherChannelError, match=r'"us" has t\.a of'):
+            first.publish(Cut(8, f"{GtidSet()}", "log", {}, {}))
+    first.release()
+    assert noted_names(first) == {"t.a": "us"} and not first.cuts()
+    owner = first.owner()
+    assert owner is not None and owner[1].released
+
+
+def test_a_name_that_is_another_ones_is_not_held_back(tmp_path: Path) -> None:
+    first, names = begun(tmp_path, "eu")
+    begun(tmp_path, "us")[1].take(["t.a"])
+    with pytest.raises(OtherChannelError):
+        names.take(["t.b", "t.A"], later=True)
+    names.take(["t.b"], later=True)
+    first.write_held_back()
+    assert noted_names(first) == {"t.a": "us", "t.b": "eu"}
+
+
 @pytest.mark.parametrize("way", ["makes", "renames"])
 def test_another_takes_what_the_first_makes_at_that_moment(tmp_path: Path, way: str) -> None:
     first, names = begun(tmp_path, "eu")

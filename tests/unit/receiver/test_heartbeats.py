@@ -63,8 +63,17 @@ def test_between_any_two_events_they_leave_no_trace(
     assert intake.heartbeats == len(beaten) // 2 > 20
     assert writer.received == GtidSet.parse(f"{log.source}:1-7")
     logs = [(tmp_path / d / "relay.000001").read_bytes() for d in ("relay", "plain")]
-    heads = [data.index(b"CREATE TABLE") for data in logs]
-    assert logs[0][heads[0] :] == logs[1][heads[1] :]
+    assert without_heads(logs[0]) == without_heads(logs[1])
+
+
+def without_heads(log: bytes) -> list[bytes]:
+    """Events as they came, without those that the receiver made: they bear the time of the day."""
+    events, at = [], 4
+    while at < len(log):
+        size = int.from_bytes(log[at + 9 : at + 13], "little")
+        events.append(log[at : at + size])
+        at += size
+    return [one for one in events if one[4] not in (15, 4)]
 
 
 @pytest.mark.parametrize("ahead", [0, 1, GIB])

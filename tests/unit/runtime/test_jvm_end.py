@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -38,6 +40,15 @@ def test_it_listens_or_has_ended(listening: socket.socket, error: Exception) -> 
     ended = jvm_end(error)
     assert ended is not None
     assert ended.hint is not None
+
+
+@pytest.mark.parametrize("error", _SAID, ids=lambda error: type(error).__name__)
+def test_it_is_ending(listening: socket.socket, error: Exception) -> None:
+    """A process that is killed closes its connections and ports one after the other."""
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(lambda: (time.sleep(0.1), listening.close()))
+        assert jvm_end(error) is not None
+        later.result()
 
 
 def test_an_error_of_our_own_says_nothing_of_it(listening: socket.socket) -> None:
