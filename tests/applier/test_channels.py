@@ -148,7 +148,7 @@ def dies_renaming(log: Path, target: Path, channel: str) -> None:
 
 
 def test_rename_into_a_name_of_one_beside(log: LogWriter, us: LogWriter, target: Path) -> None:
-    """Also into one that it has given to a table since its last cut: no more than a note says so."""
+    """Also into one that it has given to a table since its last cut: only a note says so."""
     run(log.folder, target)
     run(us.folder, target, channel="us")
     us.ddl("RENAME TABLE u.a TO x.y")
