@@ -17,7 +17,7 @@ from ..runtime.object_store import canonical, is_remote
 from .channels import channel_at
 from .cut import Cut
 from .cut_export import manifest
-from .pins import pins
+from .pins import is_name, pinned
 from .shards import Shards
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ def find_cut(control: Control, at: str) -> Cut:
     if at == "latest":
         return newest
     rows = list(control.cut_rows())
-    if pin := pins(control).get(at):
+    if is_name(at):
+        pin = pinned(control, at)
         return next(Cut.of(row) for row in rows if (row["position"], row["at"]) == pin.cut)
     if _TIME.match(at):
         return _published_by(rows, at, control)

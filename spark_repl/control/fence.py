@@ -3,7 +3,8 @@
 Every commit that an owner makes carries a ``txn`` of its epoch, and a mark: the claim that it is
 made under, with a digest of its rows. It is made on the version that was seen last, so that Delta's
 conflict check refuses it when another one has claimed the target since. Whose the commits are that
-came first, and whether one of them is ours, whose answer was lost, their marks tell.
+came first, and whether one of them is ours, whose answer was lost, their marks tell. A former
+owner's commits to tables are refused likewise, by ``write.table_commits``.
 """
 
 from __future__ import annotations

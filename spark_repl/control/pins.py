@@ -52,10 +52,26 @@ def pins(control: Control) -> dict[str, Pin]:
     return pins_of(control.rows(KIND))
 
 
+def pinned(control: Control, name: str) -> Pin:
+    """The pin of that name. Raises TargetError for a name that is not there."""
+    known = pins(control)
+    if name not in known:
+        shown = ", ".join(sorted(known)) or "none"
+        raise TargetError(
+            f"no cut is pinned as {name}", file=control.path, hint=f"pinned are: {shown}"
+        )
+    return known[name]
+
+
+def is_name(text: str) -> bool:
+    """Whether a cut may be pinned by it: no GTID set nor time is one."""
+    return text != "latest" and _NAME.fullmatch(text) is not None
+
+
 def pin(control: Control, cut: Cut, name: str) -> None:
     """Keeps ``cut`` until ``unpin``. Raises ConfigError for what is no name, TargetError when the
     name is another cut's, or when the cut has been forgotten meanwhile."""
-    if name == "latest" or not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ConfigError(
             f"{name!r} is no name of a cut that could be found by it",
             hint="begin with a letter or _, then letters, digits, _ . or -, 64 at most",
@@ -84,11 +100,7 @@ def unpin(control: Control, name: str) -> None:
     """Lets the cut go as any other of its age. Raises TargetError for a name that is not there."""
 
     def check() -> bool:
-        if name not in pins(control):
-            known = ", ".join(sorted(pins(control))) or "none"
-            raise TargetError(
-                f"no cut is pinned as {name}", file=control.path, hint=f"pinned are: {known}"
-            )
+        pinned(control, name)
         return True
 
     control.write_beside(KIND, check, detail=json.dumps({"name": name, "at": None}))

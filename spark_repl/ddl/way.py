@@ -1,4 +1,8 @@
-"""Way: what a statement has come to in the target, as the log and ``status`` say it."""
+"""Way: what a statement has come to in the target, as the log and ``status`` say it.
+
+For ALTER TABLE it is decided in ``write.altering`` (metadata only, or a rewrite) and
+``apply.alterations`` (the definition alone); a copy in ``apply.statements``.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Protocol: section "Deletion Vectors". A file holds a version byte and then, for each vector, its
 length (big-endian), the bytes (magic 1681511377 and a portable 64-bit roaring bitmap,
-little-endian) and their CRC-32 (big-endian).
+little-endian) and their CRC-32 (big-endian). ``joined`` adds rows to those that are gone.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 Temporary is what a new attempt, re-read from the relay log and planned on fresh snapshots, can
 cure: storage that was slow or throttled, a worker that died. Not temporary: another applier, damage
-in the log, rows that don't fit. A full disk is neither: it is waited for, as MySQL does, and not
-counted. A conflict with somebody's OPTIMIZE has a bound of its own: what is staged is planned anew.
-How often a transaction was tried again is counted on all of its way (``retry_counts``).
+in the log, rows that don't fit. (Of a source's own errors ``source.dump`` says it.) A full disk is
+neither: it is waited for, as MySQL does, and not counted. A conflict with somebody's OPTIMIZE has a
+bound of its own: what is staged is planned anew. How often a transaction was tried again is counted
+on all of its way (``retry_counts``).
 """
 
 from __future__ import annotations

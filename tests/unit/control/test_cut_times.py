@@ -82,6 +82,14 @@ def test_a_set_whose_uuid_begins_with_digits_is_no_time(control: Control) -> Non
         find_cut(control, "20261124-1111-2222-3333-444444444444:1")
 
 
+@pytest.mark.parametrize("name", ["month_end", "yesterday", "dec.31-b"])
+def test_a_name_that_no_cut_has(control: Control, name: str) -> None:
+    pin(control, control.cuts()[0], "month")
+    with pytest.raises(TargetError, match=f"no cut is pinned as {name}") as raised:
+        find_cut(control, name)
+    assert raised.value.hint == "pinned are: month"
+
+
 def test_no_pin_is_called_what_is_found_otherwise(control: Control) -> None:
     with pytest.raises(ConfigError, match="is no name of a cut"):
         pin(control, control.cuts()[0], "latest")
