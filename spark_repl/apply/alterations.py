@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ..ddl.actions import Alteration
     from ..ddl.partition_rows import PartitionRows
     from ..ddl.session import Session
+    from ..write.altering import TableChanges
     from ..write.table import Table
-    from ..write.table_changes import TableChanges
     from ..write.tracking import Tracking
     from .logged import Logged
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode.changes import EveryTable
+from ..decode.folding import EveryTable
 from ..errors import (
     CommitOrderError,
     RowError,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..control.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
 from ..crash_points import reach
-from ..decode.changes import EveryTable
+from ..decode.folding import EveryTable
 from ..errors import DecodeError, RowError, SchemaError
 from ..gtid import GtidSet
 from ..relay.record import RECORD, Kind

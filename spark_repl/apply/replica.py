@@ -27,8 +27,8 @@ from ..relay.log import open_log
 from ..runtime.part_files import remove_dead_parts
 from ..runtime.private_files import make_folder
 from ..runtime.retry import Retries
+from ..write.altering import TableChanges
 from ..write.group_writer import GroupWriter
-from ..write.table_changes import TableChanges
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .checkpoint import resume_offset

@@ -16,7 +16,7 @@ from ..delta.delta_log import DeltaLog
 from ..observe.applier_status import ApplierStatus
 from ..runtime.retry import until_stopped
 from ..runtime.workers import Workers
-from ..write.emulated import emulate
+from ..write.emulated_cascades import emulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

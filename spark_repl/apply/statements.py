@@ -2,7 +2,7 @@
 
 A statement is applied alone: everything before it has landed, nothing behind it has been read.
 What it changes of names (CREATE, DROP, RENAME) is shown by the next cut and recorded by it alone;
-what it changes of a table that is there is one commit of that table (``write.table_changes``).
+what it changes of a table that is there is one commit of that table (``write.altering``).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from ..control.copies import CatchUp
     from ..control.cut import Cut
     from ..ddl.rewrites import Rewrites
+    from ..write.altering import TableChanges
     from ..write.table import Table
-    from ..write.table_changes import TableChanges
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
 

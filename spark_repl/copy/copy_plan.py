@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control import filter_rules, name_case, system_time_zone
+from ..control import name_case, recorded_filters, system_time_zone
 from ..control.channels import control_of
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
@@ -94,7 +94,7 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
 def _record(config: Config, control: Control, copy: Copy) -> None:
     """Raises TargetError for tables that another channel of the target has."""
     check = Names(control, config.target.path).before_making(copy.paths)
-    filter_rules.record(control, ReplicationFilters.of(config))
+    recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)
     record_copy(control, copy, check)

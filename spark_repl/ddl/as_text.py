@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import ColumnType, Form
-from .decimals import plain_text
+from .decimal_text import plain_text
 from .exact import exact
 from .moments import moment_text, read_moments, read_times, time_text
 from .number_text import real_text

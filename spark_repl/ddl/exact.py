@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .decimals import INTEGRAL
+from .decimal_text import INTEGRAL
 from .members import numbers_of
 from .type_change import TypeChange, TypeFamily, family_of
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import DECIMAL128_DIGITS, Column, ColumnType
-from .decimals import DIGITS, INTEGRAL, plain_text
+from .decimal_text import DIGITS, INTEGRAL, plain_text
 from .type_change import Converted, TypeChange, by_distinct, either
 
 _T = ColumnType

@@ -74,7 +74,7 @@ def _lineage(code: Any, distinct: int, flags: Any) -> Any:
             previous[i] = last[k]
         root[i] = root[previous[i]] if previous[i] >= 0 else i
         if not bits & CERTAIN and before & CERTAIN and not before & EXISTS:
-            continue  # an UPDATE of a row that is surely gone, as ``changes.fold`` has it
+            continue  # an UPDATE of a row that is surely gone, as ``folding.fold`` has it
         last[k] = i
         net[k] = (bits & EXISTS) | ((before | bits) & CERTAIN)
     return previous, root

@@ -27,8 +27,8 @@ from ..ddl.table_modes import APPEND, MIRROR, OF_IMAGES
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .added_columns import changed_by
-from .changes import CHANGE_BITS, EveryTable, certain, chains
 from .filtered_rows import filtered
+from .folding import CHANGE_BITS, EveryTable, certain, chains
 from .key_hash import hash_binary
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
@@ -38,7 +38,7 @@ from .target_rows import target_gaps, target_rows
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..binlog.rows.row_images import RowImages
-    from .cascades import Seen
+    from .seen_cascades import Seen
 
 Longs = npt.NDArray[np.int64]
 

@@ -16,8 +16,8 @@ from ..ddl.rewrites import Rewrites
 from ..ddl.table_modes import MIRROR
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
-from .cascades import Cascades
 from .renamed_tables import RenamedTables
+from .seen_cascades import Cascades
 from .unapplied import Unapplied
 
 if TYPE_CHECKING:

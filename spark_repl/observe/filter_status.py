@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..control.filter_rules import recorded
+from ..control.recorded_filters import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ..binlog.types.forms import Forms
 from ..control.definitions import Definitions
-from ..control.filter_rules import recorded
 from ..control.name_case import NameCase
+from ..control.recorded_filters import recorded
 from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices

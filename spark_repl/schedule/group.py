@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..decode.cascades import Cascades
+from ..decode.seen_cascades import Cascades
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.record import RECORD, Kind, gtid_name

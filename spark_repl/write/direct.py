@@ -18,13 +18,13 @@ from pyroaring import BitMap
 
 from ..binlog.json.diff import CANNOT_APPLY
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
+from ..decode.folding import DUPLICATE_KEY, MISSING_ROW
 from ..delta.columns import read_rows, with_type
 from ..delta.partitions import NO_PARTITION, unplaced
 from ..errors import TargetError
 from .change_data import write_changes
-from .key_hits import described, hits, index_of
 from .key_index import write_indexed
+from .key_lookup import described, hits, index_of
 from .net_changes import Changes, Look, net_changes
 from .soft_deletes import are_deleted
 from .written import Violation, WriteTask, Written

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from ..binlog.json.diff import CANNOT_APPLY
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ..ddl.extra_columns import keeps_deleted, name_of
-from ..decode.changes import DUPLICATE_KEY, MISSING_ROW
+from ..decode.folding import DUPLICATE_KEY, MISSING_ROW
 from ..delta.columns import literally, quoted
 from ..delta.public_log import bear, told_apart
 from ..delta.table_log import ALONE

@@ -25,7 +25,7 @@ from ..errors import DecodeError
 from ..position import RelayPosition
 
 if TYPE_CHECKING:
-    from ..decode.changes import Net
+    from ..decode.folding import Net
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..ddl.extra_columns import keeps_deleted
 from ..ddl.table_modes import appends
-from ..decode.changes import CHANGE_BITS, Net, codes, fold, fold_bag
+from ..decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA, Part
 from ..delta.columns import one_chunk
 from ..delta.large_columns import joined

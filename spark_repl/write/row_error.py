@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..binlog.json.diff import CANNOT_APPLY
-from ..decode.changes import DUPLICATE_KEY
+from ..decode.folding import DUPLICATE_KEY
 from ..delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from ..errors import RowError
 from ..position import RelayPosition

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import LEFT_OUT
 from ..control.definitions import Definitions
-from ..control.filter_rules import FilterRules
 from ..control.left_out import LeftOut
 from ..control.name_case import NameCase
 from ..control.names import Names
+from ..control.recorded_filters import FilterRules
 from ..control.settle import Settle
 from ..control.table_paths import MADE_BY_ROWS, made_behind, shown_paths
 from ..ddl.lower_names import fold, folded_definition

@@ -22,15 +22,15 @@ from pyroaring import BitMap
 
 from ..binlog.rows.change_bits import EXISTS
 from ..ddl.extra_columns import numbers_of
-from ..decode.changes import DUPLICATE_KEY, MISSING_ROW, codes
+from ..decode.folding import DUPLICATE_KEY, MISSING_ROW, codes
 from ..decode.staged import EXTRA
 from ..delta.columns import one_chunk, read_rows, with_type
 from ..delta.partitions import NO_PARTITION, unplaced
 from ..errors import SettingError, TargetError
 from .change_data import write_changes
 from .ended_versions import ENDS, ended
-from .key_hits import described, hits, index_of
 from .key_index import write_indexed
+from .key_lookup import described, hits, index_of
 from .keyless import heads, whole_bag
 from .written import Violation, Written
 

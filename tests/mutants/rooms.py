@@ -22,7 +22,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_order.py", "applier/test_whole.py"),
     ),
     "folding": Room(
-        ("decode/changes.py", "decode/lineage.py", "write/key_changes.py", "write/net_changes.py",
+        ("decode/folding.py", "decode/lineage.py", "write/key_changes.py", "write/net_changes.py",
          "write/keyless.py", "binlog/rows/twins.py"),
         ("unit/decode/test_folds.py", "unit/decode/test_soft_folds.py",
          "unit/write/test_keyless.py", "unit/binlog/test_twins.py",
@@ -133,7 +133,7 @@ ROOMS: dict[str, Room] = {
         ("unit/ddl/test_partitions.py", "unit/ddl/test_ddl_parts.py", "unit/ddl/test_alter.py",
          "unit/ddl/test_sql_tokens.py",
          "unit/ddl/test_ddl.py",
-         "unit/decode/test_cascades.py", "unit/ddl/test_name_case.py",
+         "unit/decode/test_seen_cascades.py", "unit/ddl/test_name_case.py",
          "unit/ddl/test_create_select.py",
          "property/test_ddl.py"),
     ),
@@ -162,9 +162,9 @@ ROOMS: dict[str, Room] = {
     ),
     "cascades": Room(
         ("apply/cascading.py", "decode/cascade_events.py", "decode/cascade_plan.py",
-         "decode/cascade_rows.py", "decode/cascades.py", "write/cascade_task.py",
-         "write/emulated.py", "write/referencing.py"),
-        ("unit/decode/test_cascades.py", "applier/test_cascades.py",
+         "decode/cascade_rows.py", "decode/seen_cascades.py", "write/cascade_task.py",
+         "write/emulated_cascades.py", "write/referencing.py"),
+        ("unit/decode/test_seen_cascades.py", "applier/test_cascades.py",
          "property/test_cascades.py"),
     ),
     "waiting tables": Room(

@@ -14,7 +14,7 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.ddl.effect import classify
-from spark_repl.decode.changes import EveryTable
+from spark_repl.decode.folding import EveryTable
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Part, Span, StageTask
 from spark_repl.delta.columns import Columns, schema_json

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spark_repl.delta.reader import read
-from spark_repl.write import key_hits, key_index, keyless
+from spark_repl.write import key_index, key_lookup, keyless
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows, run
 from tests.support.version_model import VersionModel, versions
@@ -28,7 +28,7 @@ def weak(monkeypatch: pytest.MonkeyPatch) -> None:
     def weak_hash(keys: list[Any]) -> Any:
         return true(keys) & 3
 
-    monkeypatch.setattr(key_hits, "hash_keys", weak_hash)
+    monkeypatch.setattr(key_lookup, "hash_keys", weak_hash)
     monkeypatch.setattr(key_index, "hash_keys", weak_hash)
     monkeypatch.setattr(keyless, "hash_keys", weak_hash)
 

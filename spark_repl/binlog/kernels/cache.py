@@ -42,7 +42,7 @@ KERNEL_MODULES = (
     "copy/text_rows.py",
     "decode/cascade_kernel.py",
     "decode/cascade_rows.py",
-    "decode/changes.py",
+    "decode/folding.py",
     "decode/key_hash.py",
     "decode/lineage.py",
     "receiver/packet_kernel.py",

@@ -15,7 +15,7 @@ from ...binlog.charsets import BINARY
 from ...binlog.definition import Column, ColumnType, Form
 from ...errors import NotComputed
 from ..charsets import collation
-from ..decimals import INTEGRAL
+from ..decimal_text import INTEGRAL
 from ..to_number import decimal_array, integer_range, rounded
 from ..type_change import TypeChange, TypeFamily, family_of
 from .encoding import encoded

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.definition import Column, ColumnType
-from ..decimals import plain_text
+from ..decimal_text import plain_text
 from ..moments import moment_text, time_text
 from ..session import Session
 from ..text_number import store_number_text

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS, MOVED
-from spark_repl.decode.changes import DUPLICATE_KEY, MISSING_ROW, certain, chains, fold, fold_bag
+from spark_repl.decode.folding import DUPLICATE_KEY, MISSING_ROW, certain, chains, fold, fold_bag
 from spark_repl.decode.lineage import DEFAULT, LOST, TARGET, along, lineage, sources
 from spark_repl.write.key_changes import effective
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spark_repl.binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from spark_repl.decode.changes import certain, fold
+from spark_repl.decode.folding import certain, fold
 
 INSERT, UPDATE, DELETE = EXISTS, EXISTED | EXISTS, EXISTED
 

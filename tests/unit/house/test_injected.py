@@ -44,7 +44,7 @@ PATCHED: dict[str, dict[str, str]] = {
     },
     "property/test_weak_hash.py": {
         f"spark_repl.write.{module}.hash_keys": _WEAK
-        for module in ("key_hits", "key_index", "keyless")
+        for module in ("key_lookup", "key_index", "keyless")
     },
     "spark/test_foreign.py": {
         "spark_repl.write.merge.MergeWriter._change": "others' commits right behind MERGE's own"

@@ -85,7 +85,7 @@ from ..errors import LogError
 from ..receiver.receiver import Receiver
 from .memory import Memory
 if TYPE_CHECKING:
-    from ..control.filter_rules import FilterRules
+    from ..control.recorded_filters import FilterRules
 def f(rules: FilterRules | None, memory: Memory, error: LogError, count: int) -> None:
     receiver = Receiver(count)
     receiver.writer.told, count = print, 1

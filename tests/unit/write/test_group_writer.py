@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from spark_repl.binlog.json.diff import CANNOT_APPLY
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.write import direct, key_hits
+from spark_repl.write import direct, key_lookup
 from spark_repl.write.direct import Places
 from spark_repl.write.direct_writer import DirectWriter
 from spark_repl.write.missing_values import MissingValues
@@ -33,8 +33,8 @@ def test_several_missing_indexes_are_made_by_the_workers(missing: int, here: boo
 
 def test_rows_of_a_file_that_are_marked() -> None:
     rows = np.array([0, 5, 9])
-    assert key_hits._marked(BitMap([5, 7]), rows).tolist() == [False, True, False]
-    assert not key_hits._marked(BitMap(), rows).any(), "a vector of others may be empty"
+    assert key_lookup._marked(BitMap([5, 7]), rows).tolist() == [False, True, False]
+    assert not key_lookup._marked(BitMap(), rows).any(), "a vector of others may be empty"
 
 
 class Unfitting(MissingValues):

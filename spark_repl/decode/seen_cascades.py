@@ -3,7 +3,7 @@
 Up to MySQL 9.5, and later with innodb_native_foreign_keys=ON, ON DELETE and ON UPDATE are the
 storage engine's: the log holds the parent's row only. Where the server does them itself, every rows
 event says so (USE_SQL_FOREIGN_KEY), and the children's rows stand in the log too. Here such
-changes are seen; they are refused, or emulated behind (``write.emulated``).
+changes are seen; they are refused, or emulated behind (``write.emulated_cascades``).
 """
 
 from __future__ import annotations
