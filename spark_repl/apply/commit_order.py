@@ -58,10 +58,14 @@ class CommitOrder:
         with self._turn:
             if self._head != slot:
                 self._on_wait(slot, True)
-                self._turn.wait_for(lambda: self._head == slot or self._failed is not None)
+                self._turn.wait_for(lambda: self._head == slot or self._turns_away(slot))
                 self._on_wait(slot, False)
-            if self._failed is not None and self._failed < slot:
+            if self._turns_away(slot):
                 raise turned_away(ends_branch=ends_branch)
+
+    def _turns_away(self, slot: int) -> bool:
+        """Whether one before the slot failed. One behind it takes nobody's turn, and gives none."""
+        return self._failed is not None and self._failed < slot
 
     def done(self, slot: int) -> None:
         """The slot's group has landed (or held nothing): the next one may commit."""

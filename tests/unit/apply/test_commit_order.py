@@ -85,17 +85,34 @@ def test_failure_doesnt_touch_those_before_it():
         order.wait(third)
 
 
+def waiting(order: CommitOrder, slot: int) -> threading.Event:
+    """Is set when the slot has its turn."""
+    passed = threading.Event()
+
+    def wait() -> None:
+        order.wait(slot)
+        passed.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return passed
+
+
+def test_failure_of_a_later_one_is_nobodys_turn():
+    """Else a cut would be published behind a group that has not landed."""
+    order = CommitOrder()
+    slots = [order.dispatch() for _ in range(4)]
+    passed = waiting(order, slots[1])
+    order.fail(slots[3])
+    assert not passed.wait(0.05)
+    order.done(slots[0])
+    assert passed.wait(30)
+
+
 def test_done_out_of_order_waits_for_the_gap():
     # Scenario 4: the low-water mark is that of the prefix, whoever finishes first.
     order = CommitOrder()
-    slots, passed = [order.dispatch() for _ in range(3)], threading.Event()
-
-    def last() -> None:
-        order.wait(slots[2])
-        passed.set()
-
-    waiting = threading.Thread(target=last, daemon=True)
-    waiting.start()
+    slots = [order.dispatch() for _ in range(3)]
+    passed = waiting(order, slots[2])
     order.done(slots[1])
     order.wait(slots[0])
     assert not passed.wait(0.05)
