@@ -27,7 +27,7 @@ BAG = Table("bag", key=())
 KEEP: dict[str, Any] = {"on_error": "quarantine"}
 MENDED: dict[str, Any] = {**KEEP, "exec_mode": "idempotent"}
 """as if somebody had mended the rows: what does not fit is passed over"""
-STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "9"))
+STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "13"))
 
 
 def command(target: Path, action: str, *more: str, table: str = "t.a") -> int:

@@ -16,7 +16,7 @@ from tests.support.local_delta import at_cut, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())
-STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "9"))
+STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "13"))
 
 
 def end(target: Path, action: str) -> int:

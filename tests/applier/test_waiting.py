@@ -30,7 +30,7 @@ from tests.support.waiting_source import (
 
 AS_C = Table("c", WIDE.columns)
 TABLE_MAP = binlog_writer._table_map
-STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "7"))
+STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "13"))
 """of the steps that are tried; 1 takes minutes"""
 
 

@@ -45,20 +45,20 @@ def assert_right(tally: Tally, cases: int, percent: int) -> None:
 
 @pytest.mark.parametrize("name", ["moments", "documents"])
 def test_expressions_are_what_the_server_makes_of_them(connection: Any, name: str) -> None:
-    cases = grid(name)
+    cases = grid(name)[1::2]
     assert_right(ExpressionGrid(connection).compare(cases), len(cases), COMPUTED_PERCENT[name])
 
 
 @pytest.mark.parametrize("name", ["numbers", "letters"])
 def test_a_part_of_a_large_grid(connection: Any, name: str) -> None:
-    cases = grid(name)[3::10]  # most are others than unit/ddl/test_recorded_expressions has
+    cases = grid(name)[3::20]  # most are others than unit/ddl/test_recorded_expressions has
     assert_right(ExpressionGrid(connection).compare(cases), len(cases), COMPUTED_PERCENT[name])
 
 
 @pytest.mark.parametrize("modes", ["", STRICT])
 def test_composed_expressions(connection: Any, modes: str) -> None:
     composer = Composer(int(os.environ.get("SPARK_REPL_SEED", "1")))
-    cases = [composer.case() for _ in range(200)]
+    cases = [composer.case() for _ in range(100)]
     tally = ExpressionGrid(connection, modes).compare(cases)
     assert_right(tally, len(cases), COMPUTED_PERCENT["random"])
 

@@ -178,7 +178,7 @@ def test_left_out_of_a_log_without_names(server: Server, tmp_path: Path, tool: T
 def test_left_out_whatever_a_crash_leaves(server: Server, tmp_path: Path, tool: Tool) -> None:
     tool(server, ALTER)
     log = log_of(server, tmp_path / "log")
-    for step in range(3, 1000, 9):
+    for step in range(3, 1000, 17):
         target = tmp_path / f"lake{step}"
         if run(log, target, crash=step, ddl=LEFT_OUT):
             break

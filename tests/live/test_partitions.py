@@ -82,7 +82,7 @@ def test_random_partitions(
 ) -> None:
     """Each of the ways in one of the tests."""
     ways = list(WAYS.values())[seed::3]
-    apply_random_partitions(shared_server, tmp_path, seed, 70, ways, **options)
+    apply_random_partitions(shared_server, tmp_path, seed, 40, ways, **options)
 
 
 @pytest.mark.soak

@@ -48,7 +48,7 @@ def apply_random_statements(
 
 @pytest.mark.parametrize(("seed", "mapping"), [(1, True), (2, False)])
 def test_random_statements(shared_server: Server, tmp_path: Path, seed: int, mapping: bool) -> None:
-    apply_random_statements(shared_server, tmp_path, seed, 100, mapping=mapping)
+    apply_random_statements(shared_server, tmp_path, seed, 70, mapping=mapping)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_random_statements(shared_server: Server, tmp_path: Path, seed: int, map
 def test_random_statements_on_tables_with_other_features(
     shared_server: Server, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    apply_random_statements(shared_server, tmp_path, 3, 60, mapping=True, **options)
+    apply_random_statements(shared_server, tmp_path, 3, 40, mapping=True, **options)
 
 
 @pytest.mark.soak

@@ -67,8 +67,14 @@ def _at_reads(
     monkeypatch.setattr(Workers, "run", run)
 
 
-@pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize("change", _CHANGES)
+@pytest.mark.parametrize(
+    ("change", "before"),
+    [
+        pytest.param(change, before, marks=() if before == (at % 2 == 0) else pytest.mark.soak)
+        for at, change in enumerate(_CHANGES)
+        for before in (True, False)
+    ],
+)
 def test_it_ends_as_the_source_has_it(
     shared_server: Server, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     change: str, before: bool,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Rows = list[tuple[Any, ...]]
 State = tuple[Rows, Rows]
 _TABLE = "(id INT PRIMARY KEY, v VARCHAR(300), b BLOB, n INT)"
-_STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "83"))
+_STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "127"))
 
 
 class GridLoad:

@@ -178,7 +178,7 @@ A, B, C = TABLES
 HALF = [[(A, 0, 2), (B, 0, 0)], [(C, 1, 2)]]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(TRANSACTIONS, RUNS, SETTINGS)
 @example(HALF, [(0, APART, 0)], APART)
 @example(HALF, [(0, IN_TWOS, 0)], IN_TWOS)

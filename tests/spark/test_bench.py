@@ -67,6 +67,7 @@ def test_wrong_use(capsys):
     assert "--fresh-index needs --prepared" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_an_old_target(spark, begun, capsys, monkeypatch):
     monkeypatch.setattr(endurance, "_LOOKS", 1)
     relay, place = begun

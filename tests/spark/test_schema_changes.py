@@ -17,7 +17,7 @@ from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 # Where only public APIs are known, rows are merged too.
 _MERGE = pytest.param("merge", marks=pytest.mark.soak)
-_EACH = ["direct", "public", _MERGE]
+_EACH = ["direct", pytest.param("public", marks=pytest.mark.soak), _MERGE]
 A, OTHER = Table("a"), Table("o")
 WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
 REAL = Table("b", (("n", "double"), ("id", "int")), (1,))

@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.binlog_writer import LogWriter
 from tests.support.local_delta import at_cut, cuts, run
 
-STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "9"))
+STRIDE = int(os.environ.get("SPARK_REPL_STRIDE", "13"))
 """of the steps that are tried; 1 takes minutes"""
 Cuts = dict[str, dict[str, list[tuple[Any, ...]]]]
 """GTID set -> the rows of every table that a cut shows there"""
