@@ -76,7 +76,9 @@ def _whole(spark: SparkSession, target: Path) -> None:
     assert_applied_once(target)
 
 
-@pytest.mark.parametrize("change", ["deleted", "rolled back", "ahead"])
+@pytest.mark.parametrize(
+    "change", ["deleted", pytest.param("rolled back", marks=pytest.mark.soak), "ahead"]
+)
 def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
     # Scenario 54: stale positions beside the data are corrected by the data's own.
     old = tmp_path / "old"

@@ -94,7 +94,7 @@ def test_what_a_policy_keeps(
 
 
 @pytest.mark.parametrize(
-    "writer", ["direct", "merge", pytest.param("public", marks=pytest.mark.soak)]
+    "writer", ["direct", _MERGE, pytest.param("public", marks=pytest.mark.soak)]
 )
 def test_partitions_go(
     spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch

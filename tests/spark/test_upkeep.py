@@ -116,7 +116,7 @@ def test_tables_are_folded_while_the_stream_goes_on(
     assert looked >= 5
 
 
-@pytest.mark.parametrize("statement", ["OPTIMIZE", "UPDATE"])
+@pytest.mark.parametrize("statement", ["OPTIMIZE", pytest.param("UPDATE", marks=pytest.mark.soak)])
 def test_a_rewrite_is_given_up_when_others_changed_the_table(
     spark: SparkSession, log: LogWriter, target: Path, statement: str
 ) -> None:
