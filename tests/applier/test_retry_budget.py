@@ -37,9 +37,10 @@ class Faults:
                 return super().commit(planned, *args)
 
         class Cuts(Control):
-            def publish(self, cut: Cut) -> None:
-                meet("cut")
-                super().publish(cut)
+            def publish(self, cut: Cut, *, later: bool = False) -> None:
+                if not later:
+                    meet("cut")
+                super().publish(cut, later=later)
 
         parts = replace(local_delta.HERE, stage=self._stage, delta_log=Delta, control=Cuts)
         monkeypatch.setattr(local_delta, "HERE", parts)

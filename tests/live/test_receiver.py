@@ -49,6 +49,7 @@ def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
     assert check_same(config, server, tmp_path) > load.transactions // 2 > 0
 
 
+@pytest.mark.soak
 def test_killed_receiver(make_server: MakeServer, tmp_path: Path) -> None:
     _kills(make_server(), tmp_path, 3, 4)
 

@@ -127,6 +127,7 @@ def test_a_copy_mends_what_stopped_the_applier(
         snapshot(config, ("t.none",))
 
 
+@pytest.mark.soak
 def test_a_copy_mends_what_others_did(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_copy_mends_what_others_did(
     check_tables(config, server, ["t.a", "t.b"])
 
 
+@pytest.mark.soak
 def test_branches_that_are_prepared_when_the_copy_begins(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def begin(spark, log: LogWriter, target: Path, **keys: Any) -> None:
     run(spark, log.folder, target, keys={**BY_TEXT, **keys})
 
 
+@pytest.mark.soak
 def test_bank_ends_as_the_server(spark, bank, target):
     by = ["bank.account(branch_id)", "bank.pending(to_account)"]
     keys = {"target.partition_by": by, "target.compact_files": 4}
