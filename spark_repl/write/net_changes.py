@@ -78,9 +78,10 @@ def net_changes(
     ]
     entry, first, last = log.parent[net.entry], log.position[net.first], log.position[net.entry]
     folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
-    if not partial or breaks:
-        return Changes(rows.take(pa.array(entry)), folded, first, last), breaks
-    rows, missing = assemble(staged, log, distinct, net, definition)
+    if partial and not breaks:
+        rows, missing = assemble(staged, log, distinct, net, definition)
+    else:
+        rows, missing = rows.take(pa.array(entry)), None
     return Changes(rows, folded, first, last, missing), breaks
 
 

@@ -30,3 +30,13 @@ def test_a_document_that_its_diffs_do_not_fit_is_named() -> None:
     patched, bad = missing.patch(rows, definition)
     assert bad == [2]
     assert patched.column("1").to_pylist() == ["[1, 2]", "[2]", None]
+
+
+def test_each_column_has_its_own_diffs() -> None:
+    added = b"\x01\x04$[1]\x09" + item(2)
+    missing = MissingValues({}, np.zeros(2, np.int64), {0: {1: added}, 1: {0: added}})
+    rows = pa.table({"0": ["[1]", "[2]"], "1": ["[3]", "[4]"]})
+    definition: Any = None
+    patched, bad = missing.patch(rows, definition)
+    assert not bad
+    assert patched.to_pydict() == {"0": ["[1]", "[2, 2]"], "1": ["[3, 2]", "[4]"]}
