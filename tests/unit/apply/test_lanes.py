@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.apply.lanes import Lanes
+from spark_repl.apply.lanes import Lanes, Meeting
 from spark_repl.decode.staged import Staged
-from spark_repl.errors import CommitOrderError, RowError, TargetError
+from spark_repl.errors import CommitOrderError, RowError, TargetError, Withdrawn
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup
 
@@ -251,3 +252,22 @@ def test_of_table():
     found = staged(group(3), "a", "b").of_table("b")
     assert found.tables == ["b"] and found.group.slot == 3 and found.folder is None
     assert [list(part.changes) for part in found.by_worker] == [["b"]]
+
+
+def test_what_all_have_agreed_on_goes_on_whatever_breaks_behind_it() -> None:
+    """A part that is planned anew behind the meeting (a retry) meets nobody again."""
+    meeting = Meeting(["t.a", "t.b"])
+    with ThreadPoolExecutor(2) as pool:
+        for came in [pool.submit(meeting.comes, name) for name in ("t.a", "t.b")]:
+            came.result(30)
+    meeting.breaks()
+    assert meeting.is_held
+    meeting.comes("t.a")
+
+
+def test_before_all_have_agreed_none_goes_on() -> None:
+    meeting = Meeting(["t.a", "t.b"])
+    meeting.breaks()
+    assert not meeting.is_held
+    with pytest.raises(Withdrawn):
+        meeting.comes("t.a")

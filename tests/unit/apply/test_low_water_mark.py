@@ -1,0 +1,31 @@
+"""LowWaterMark: which records of the log lie behind it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+
+from spark_repl.apply.low_water_mark import LowWaterMark
+from spark_repl.gtid import GtidSet
+
+
+def mark(position: int) -> LowWaterMark:
+    point: Any = SimpleNamespace(
+        executed=GtidSet(), shown=GtidSet(), position=position, cut=None, copy=None,
+        replayed_to=0, by_hand=0,
+    )  # fmt: skip
+    return LowWaterMark(MagicMock(), MagicMock(), MagicMock(), MagicMock(), point, MagicMock())
+
+
+@pytest.mark.parametrize(
+    ("position", "behind"), [(0, [10, 20, 30]), (19, [20, 30]), (20, [30]), (21, [30]), (30, [])]
+)
+def test_the_last_transaction_that_all_tables_have_is_not_behind(
+    position: int, behind: list[int]
+) -> None:
+    records = np.array([(10,), (20,), (30,)], [("end", np.int64)])
+    assert mark(position).behind(records)["end"].tolist() == behind
