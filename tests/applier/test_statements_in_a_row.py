@@ -3,6 +3,9 @@ of the control table; and what only statements change is looked after, too."""
 
 from __future__ import annotations
 
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -15,7 +18,15 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import HERE, applier, apply_without_stream, cuts, run, stopped
+from tests.support.local_delta import (
+    CRASHES,
+    HERE,
+    applier,
+    apply_without_stream,
+    cuts,
+    run,
+    stopped,
+)
 
 A = Table("a")
 
@@ -71,6 +82,39 @@ def test_a_statement_that_stops_leaves_the_cuts_before_it(tmp_path):
     error = stopped(log.folder, target)
     assert error.gtid == log.gtid(8)
     assert numbers(target) == list(range(1, 9))
+
+
+def test_what_waits_for_the_delay_hides_nothing_before_it(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    renames(log, 3)
+    log.gno += 10**9  # and its second
+    log.ddl("RENAME TABLE t.a3 TO t.a")
+    with applier(log.folder, target, delay_s=1) as replica, ThreadPoolExecutor(1) as pool:
+        applying = pool.submit(apply_without_stream, replica)
+        until = time.monotonic() + 30
+        while numbers(target) != [1, 2, 3, 4] and time.monotonic() < until:
+            time.sleep(0.02)
+        shown = numbers(target)
+        replica.stop()
+        applying.result()
+    assert shown == [1, 2, 3, 4]
+
+
+def test_a_stop_between_them_publishes_those_before_it(tmp_path, monkeypatch):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    renames(log, 9)
+    hits = itertools.count(1)
+    with applier(log.folder, target) as replica:
+
+        def stop_at_the_fifth(point: str) -> None:
+            if point == "after_statement" and next(hits) == 5:
+                replica.stop()
+
+        monkeypatch.setattr(CRASHES, "told", stop_at_the_fifth)
+        apply_without_stream(replica)
+    assert numbers(target) == [1, 2, 3, 4, 5]
 
 
 class WithoutCuts(Control):
