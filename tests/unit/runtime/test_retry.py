@@ -96,10 +96,21 @@ def test_not_temporary_is_not_retried(error):
     assert clock.pauses == []
 
 
-def test_temporary():
-    assert temporary(OSError(errno.EIO, "Input/output error"))
-    assert temporary(OSError(errno.ESTALE, "stale"))
-    assert not temporary(FileNotFoundError(errno.ENOENT, "gone"))
+_PASSING = (
+    "EIO", "EAGAIN", "EBUSY", "EINTR", "ETIMEDOUT", "ESTALE", "ECONNRESET", "ECONNREFUSED",
+    "ECONNABORTED", "EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EPIPE", "EMFILE", "ENFILE",
+    "ENOMEM",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _PASSING)
+def test_what_passes_in_the_system_is_temporary(name):
+    assert temporary(OSError(getattr(errno, name), "of the system"))
+
+
+@pytest.mark.parametrize("name", ["ENOENT", "EACCES", "EROFS", "ENAMETOOLONG", "EISDIR"])
+def test_what_does_not_pass_in_the_system_is_not(name):
+    assert not temporary(OSError(getattr(errno, name), "of the system"))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +243,18 @@ _LOST = "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (exec
 _FULL = "java.io.IOException: No space left on device"
 
 
-@pytest.mark.parametrize("text", [_LOST, "java.net.SocketTimeoutException: Read timed out"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        _LOST,
+        "java.net.SocketTimeoutException: Read timed out",
+        "org.apache.hadoop.fs.s3a.AWSClientIOException: Unable to execute HTTP request",
+        "org.apache.hadoop.fs.s3a.AWSStatus500Exception: getFileStatus on s3a://b/t",
+        "org.apache.hadoop.fs.s3a.AWSServiceIOException: open s3a://b/t",
+        "org.apache.hadoop.fs.s3a.AWSClientIOException: the connection was closed",
+        "org.apache.hadoop.fs.s3a.AWSRequestTimeoutException: 400",
+    ],
+)
 def test_what_passes_in_the_jvm_is_temporary(text):
     assert temporary(of_java(text))
     refused = TargetError("Delta refused the commit")
