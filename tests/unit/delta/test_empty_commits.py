@@ -37,6 +37,16 @@ def test_the_newest_go_with_their_checksums(tmp_path):
     assert remove_empty_commits(table, 1) == []
 
 
+@pytest.mark.parametrize("name", ["{}.crc", ".{}.crc.crc", ".{}.json.crc"])
+def test_a_commit_goes_behind_its_checksums(tmp_path, name):
+    """Else the next commit of that version would have another's checksum."""
+    table = _table(tmp_path, "{}", "")
+    (tmp_path / "_delta_log" / name.format(f"{1:020d}")).mkdir()  # which can not be unlinked
+    with pytest.raises(OSError, match="irectory|not permitted"):
+        remove_empty_commits(table, 0)
+    assert Path(commit_path(table, 1)).exists()
+
+
 def test_one_with_a_commit_behind_it_stays(tmp_path):
     assert remove_empty_commits(_table(tmp_path, "{}", "", "{}"), -1) == []
     assert len(_left(tmp_path)) == 3
