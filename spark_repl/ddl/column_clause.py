@@ -130,9 +130,8 @@ def _other(cursor: Cursor) -> bool:
         if not cursor.at("CHECK"):
             cursor.name()
     elif cursor.word("CHECK"):
-        cursor.parentheses()
-        cursor.word("NOT")
-        cursor.word("ENFORCED")
+        cursor.parentheses()  # a NOT NULL behind it is the column's
+        _ = cursor.phrase("NOT ENFORCED") or cursor.word("ENFORCED")
     else:
         return False
     return True

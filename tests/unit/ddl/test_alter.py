@@ -58,6 +58,24 @@ def test_columns_and_their_order(actions: str, want: str) -> None:
     assert " ".join(names(altered(actions))) == want
 
 
+@pytest.mark.parametrize(
+    ("attributes", "nullable"),
+    [
+        ("CHECK (x >= 0) NOT NULL", False),
+        ("CHECK (x >= 0) NULL", True),
+        ("CHECK (x >= 0) ENFORCED NOT NULL", False),
+        ("CHECK (x >= 0) NOT ENFORCED NOT NULL", False),
+        ("CONSTRAINT CHECK (x >= 0) NOT NULL", False),
+        ("CONSTRAINT q CHECK (x >= 0) NOT NULL COMMENT 'z'", False),
+        ("NOT NULL CHECK (x >= 0) NOT ENFORCED", False),
+        ("CHECK (x >= 0)", True),
+    ],
+)
+def test_not_behind_a_check_is_of_its_null(attributes: str, nullable: bool) -> None:
+    for found in (altered(f"ADD x INT {attributes}").definition, table(f"x INT {attributes}")):
+        assert found.columns[-1].nullable is nullable
+
+
 ORIGINS: list[tuple[str, Origin]] = [
     ("INT", Filled("NULL")),
     ("INT NOT NULL", Filled("0")),
