@@ -15,7 +15,7 @@ from spark_repl.ddl.renamed import like, rename
 from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
 
-SESSION = Session("d", collation=255, explicit_timestamps=True)
+SESSION = Session("d", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True)
 BASE = "id INT PRIMARY KEY, a VARCHAR(10) CHARSET latin1, b TEXT CHARSET latin1, c INT NOT NULL"
 
 

@@ -20,7 +20,9 @@ from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
 from spark_repl.write.altered_rows import without_zero_dates
 
-SESSION = Session("d", time_zone="+02:00", collation=255, explicit_timestamps=True)
+SESSION = Session(
+    "d", time_zone="+02:00", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True
+)
 COLUMNS = (
     "id INT, big BIGINT UNSIGNED, d DATE, m DATETIME(3), ts TIMESTAMP NOT NULL, c VARCHAR(9),"
     " n DECIMAL(9,2), e ENUM('a')"
