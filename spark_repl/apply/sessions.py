@@ -21,20 +21,21 @@ class Sessions:
     """The sessions of one log's statements, in its order; ``databases`` are read at a start."""
 
     def __init__(self, tracking: Tracking) -> None:
-        self._tracking, self._databases = tracking, tracking.databases
+        self._control, self._databases = tracking.control, tracking.databases
+        self._names, self._options = tracking.names, tracking.options
 
     def of(self, query: Query) -> Session:
         """The session of a statement; what SYSTEM is on the source is asked where it counts."""
         zone = ""
         if query.time_zone == "SYSTEM":
-            zone = self._tracking.options.system_time_zone or recorded(self._tracking.control)
+            zone = self._options.system_time_zone or recorded(self._control)
         session = Session.of(query, zone)
-        return replace(session, charsets=self._databases.charsets, folds=self._tracking.names.folds)
+        return replace(session, charsets=self._databases.charsets, folds=self._names.folds)
 
     def see(self, statement: Statement, query: Query, cut: Cut) -> None:
         """Takes in what a statement, whose transaction ends at ``cut``, says of a database."""
         name = statement.database
-        name = fold(name) if self._tracking.names.folds else name
+        name = fold(name) if self._names.folds else name
         if statement.effect is Effect.DROP_DATABASE:
             self._databases.end(name, cut)
         elif statement.database_charset and statement.made_database(query):
