@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from ..control.quarantine import CURE
 from ..ddl.lower_names import fold
-from ..decode.cascade_plan import HINT, Plan, plan, told_by
+from ..ddl.told_charsets import told_by
+from ..decode.cascade_plan import HINT, Plan, plan
 from ..decode.staged import same_shape
 from ..errors import DecodeError
 from ..position import RelayPosition

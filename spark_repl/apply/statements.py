@@ -15,12 +15,10 @@ from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of
 from ..control.copies import last_copy
 from ..control.cut import Waiting
-from ..control.system_time_zone import recorded
 from ..ddl.effect import classify_in
 from ..ddl.foreign_keys import named
 from ..ddl.policy import Policy
 from ..ddl.renamed import like
-from ..ddl.session import Session
 from ..ddl.statement import Effect
 from ..ddl.table_modes import keeps_taken_rows, outlives_source
 from ..ddl.table_options import OF_OTHERS
@@ -37,13 +35,13 @@ from .logged import Done, Logged, before, shortened
 from .quarantining import check_quarantine
 from .read_logged import concerned, has_failed, read_query
 from .rewritten import RewrittenStatements
+from .sessions import Sessions
 from .tool_tables import ToolTables
 from .truncated_rows import marks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..binlog.events.event import Query
     from ..control.copies import CatchUp
     from ..control.cut import Cut
     from ..ddl.rewrites import Rewrites
@@ -85,7 +83,7 @@ class Statements:
         self._alterations = Alterations(tracking, changes)
         self._tools = ToolTables(tracking, self._alterations)
         self._filtered = FilteredStatements(tracking, copies=copies)
-        self._rewritten = RewrittenStatements(tracking)
+        self._rewritten, self._sessions = RewrittenStatements(tracking), Sessions(tracking)
 
     def apply(self, record: Any, cut: Cut) -> Done:
         """Carries out the one statement of an index record; ``cut`` is behind it. Of CREATE TABLE
@@ -96,11 +94,12 @@ class Statements:
             number = 13119 if kind == Kind.INCIDENT else 0
             raise StatementError(_WHY[kind], hint=_HINT, number=number)
         query = read_query(record, relay, base)
-        session = self._session(query)
+        session = self._sessions.of(query)
         statement = classify_in(query.text, session)
         if has_failed(query, statement):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
             return Done(Way.NOTHING, shortened(query.text))
+        self._sessions.see(statement, query, cut)
         statement, query = self._rewritten.take(statement, query, cut)
         names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
         statement = self._names.statement(statement, names)
@@ -116,13 +115,6 @@ class Statements:
     @property
     def _rewrites(self) -> Rewrites:
         return self._filters.now.rewrites
-
-    def _session(self, query: Query) -> Session:
-        """The session of a statement; what SYSTEM is on the source is asked where it counts."""
-        if query.time_zone != "SYSTEM":
-            return Session.of(query)
-        zone = self._options.system_time_zone or recorded(self._control)
-        return Session.of(query, zone)
 
     def _way(self, logged: Logged) -> Way:
         if _is_systems(logged):

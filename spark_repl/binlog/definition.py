@@ -159,6 +159,9 @@ class Column:
     """what the target has instead of the source's values, which are those of ``logged``"""
     compares: int = field(default=0, compare=False)
     """number of the very collation; 0: not known. ``collation`` may be another of its set"""
+    assumed: bool = field(default=False, compare=False)
+    """whether its character set is taken for utf8mb4, as neither a statement nor a TABLE_MAP has
+    said it"""
     extra: str = ""
     """what it says of a row's last change, where it is none of the source's (``extra_columns``)"""
 

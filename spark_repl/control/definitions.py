@@ -68,16 +68,18 @@ class Definitions:
         gtid: str = "",
         *,
         by_rows: bool = False,
+        with_next: bool = False,
     ) -> None:
         """Records what the statement ``gtid``, which ends at ``position``, makes of the table, or
         what the rows behind it say (``by_rows``); once, if it is carried out again behind a
-        crash."""
+        crash. ``with_next``: in the commit of the control table's next row."""
         held, text = self._held.setdefault(path, []), definition.to_json()
         if (position, gtid, text) in held:
             return
         fields = {"path": path, "definition": text} | ({"by_rows": True} if by_rows else {})
         detail = json.dumps(fields, ensure_ascii=False)
-        self._control.write(_DEFINITION, position=position, gtid_executed=gtid, detail=detail)
+        put = self._control.hold_back if with_next else self._control.write
+        put(_DEFINITION, position=position, gtid_executed=gtid, detail=detail)
         held.append((position, gtid, text))
         held.sort(key=lambda one: one[0])
 

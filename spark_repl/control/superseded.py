@@ -21,6 +21,7 @@ from ..position import OFFSET_BITS
 from .copies import KIND as COPY
 from .copies import Copy
 from .cut import Cut
+from .database_charsets import KIND as DATABASE_CHARSET
 from .name_case import KIND as NAME_CASE
 from .repairs import KIND as REPAIR
 from .system_time_zone import KIND as TIME_ZONE
@@ -126,7 +127,8 @@ def _definitions(rows: list[Row], kept: _Kept) -> list[Row]:
 
 
 def _left_out(rows: list[Row], kept: _Kept) -> list[Row]:
-    """Each tool's table's last row, unless it has ended, and all behind it."""
+    """The last row of each name (a tool's table, a database), unless it has ended, and all behind
+    it."""
     last, others = dict[str, Row](), list[Row]()
     for row in sorted(rows, key=lambda row: (row["position"], row["at"])):
         detail = json.loads(row["detail"])
@@ -165,6 +167,7 @@ _CHOOSE: dict[str, Callable[[list[Row], _Kept], list[Row]]] = {
     "history": _histories,
     "definition": _definitions,
     "left_out": _left_out,
+    DATABASE_CHARSET: _left_out,
     "table": _tables,
     COPY: _copies,
     "foreign_keys": _foreign_keys,

@@ -28,7 +28,7 @@ from .actions import (
 from .column_clause import read_column
 from .default_clause import read_default
 from .key_clause import at_key, read_key
-from .partition_clause import read_partitioning, read_partitions
+from .partition_clause import at_partitioning, read_partitioning, read_partitions
 from .table_options import OF_OTHERS, SETS, WITHOUT_ROWS, name_of_set, option
 
 if TYPE_CHECKING:
@@ -88,8 +88,10 @@ def _actions(cursor: Cursor, table: str, session: Session) -> Iterator[Action]:
     if partitions := _partitions(cursor, session):
         _to_end(cursor)
         yield partitions
-    elif any(cursor.phrase(text) for text in _PARTITIONS) or cursor.phrase("ORDER BY"):
+    elif any(cursor.phrase(text) for text in _PARTITIONS):
         _to_end(cursor)
+    elif cursor.phrase("ORDER BY"):
+        _skip_order(cursor)
     elif any(cursor.phrase(text) for text in _FREE):
         pass
     elif cursor.word("ADD"):
@@ -147,6 +149,12 @@ def _has_lists(cursor: Cursor) -> bool:
 
 def _to_end(cursor: Cursor) -> None:
     while not (cursor.done() or cursor.at_mark(";")):
+        cursor.next()
+
+
+def _skip_order(cursor: Cursor) -> None:
+    """The list ends the actions: behind its commas are columns, never another action."""
+    while not (cursor.done() or cursor.at_mark(";") or at_partitioning(cursor)):
         cursor.next()
 
 

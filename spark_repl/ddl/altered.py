@@ -12,14 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..binlog.table_name import database_of
 from ..errors import StatementError
 from .actions import Alteration, RowsGo, SetCharset
 from .alteration import Altered, KeptColumn
 from .altered_keys import altered_foreign_keys, altered_keys, without_inline_keys
 from .altered_partitions import altered_partitions
 from .arrangement import Entry, arranged
+from .charsets import ASSUMED
 from .columns import finished, in_charset
-from .create_table import default_charset, is_text
+from .create_table import is_text
 from .new_columns import is_nullable, with_timestamps
 from .origins import origins
 from .renamed import rename
@@ -98,9 +100,11 @@ def _charset(
     if not settings:
         return definition.charset, False
     charset = next((a.charset for a in settings if a.convert), settings[-1].charset)
-    if not charset and not session.collation:
+    if not charset:
+        charset = session.charset_of(database_of(definition.name_on_source))
+    if not charset:
         raise StatementError("the database's default character set is not known")
-    return charset or default_charset(session), converts
+    return charset, converts
 
 
 def _columns(
@@ -125,8 +129,7 @@ def _columns(
             raise StatementError(f"the size of column {entry.name} behind CONVERT TO is not known")
         if text and converted and clause.charset.lower() != "binary":
             clause = replace(clause, charset=converted)
-        # Where rows have made the table it is not known; a TABLE_MAP that has bytes there stops.
-        default = charset or default_charset(session)
+        default = charset or ASSUMED  # where rows have made the table it is not known
         clause = entry.clause = in_column(clause, default)
         columns.append(finished(clause, default, session, nullable=is_nullable(clause)))
     return tuple(columns)

@@ -18,6 +18,8 @@ _CHARSETS = {
     "utf8mb4": (255, 4), "utf8": (33, 3),
 }  # fmt: skip
 
+ASSUMED = "utf8mb4_"
+"""instead of a character set that is not known: utf8mb4 is taken for it"""
 NAMES = frozenset(_CHARSETS)
 """of all character sets"""
 # Collations by which a letter's other case is another one: their numbers have to be known.

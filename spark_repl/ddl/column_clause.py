@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import StatementError
 from . import column_type, foreign_keys
 from .default_clause import Default, read_default, words
+from .partition_clause import at_partitioning
 from .table_options import SETS, merged
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ def read_column(cursor: Cursor, table: str, name: str = "") -> ColumnClause:
 
 
 def _at_end(cursor: Cursor) -> bool:
-    # PARTITION BY and REMOVE PARTITIONING follow ALTER TABLE's last action without a comma.
     return (
         cursor.done()
         or cursor.at_mark(",")
         or cursor.at_mark(";")
-        or cursor.at("FIRST", "AFTER", "PARTITION", "REMOVE")
+        or cursor.at("FIRST", "AFTER")
+        or at_partitioning(cursor)
     )
 
 
@@ -129,9 +130,8 @@ def _other(cursor: Cursor) -> bool:
         if not cursor.at("CHECK"):
             cursor.name()
     elif cursor.word("CHECK"):
-        cursor.parentheses()
-        cursor.word("NOT")
-        cursor.word("ENFORCED")
+        cursor.parentheses()  # a NOT NULL behind it is the column's
+        _ = cursor.phrase("NOT ENFORCED") or cursor.word("ENFORCED")
     else:
         return False
     return True

@@ -10,6 +10,7 @@ from ..binlog.charsets.charset import charset_of, number_of
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..errors import StatementError
 from . import charsets, column_type
+from .charsets import ASSUMED
 
 if TYPE_CHECKING:
     from .column_clause import ColumnClause
@@ -29,6 +30,7 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
     """The column of a table whose character set or collation is ``charset``. Raises StatementError
     for a character set that is not known."""
     kind, collation, meta, compares = clause.type, 0, clause.type.meta, 0
+    assumed = clause.type.code in CHARACTER_TYPES and not clause.charset and charset == ASSUMED
     code = kind.code
     if code in CHARACTER_TYPES:
         collation, longest = charsets.collation(clause.charset or charset)
@@ -50,6 +52,7 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
         auto_increment=clause.auto_increment,
         detail=kind.detail,
         compares=compares,
+        assumed=assumed,
         default=clause.default.literal if clause.default else None,
     )
     return column if clause.default else replace(column, default=_implicit(column))
@@ -94,7 +97,8 @@ def in_charset(column: Column, charset: str, session: Session, table: str) -> Co
         return column
     before = charsets.collation(charset_of(column.collation))[1]
     number, longest = charsets.collation(charset)
-    column = replace(column, compares=number_of(charset, session.utf8mb4_collation))
+    compares = number_of(charset, session.utf8mb4_collation)
+    column = replace(column, compares=compares, assumed=False)
     if column.type == _T.BLOB:
         meta = min(4, column.meta + (longest > before))
         return replace(column, collation=number, meta=meta)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import ForeignKey, TableDefinition
-from ..binlog.table_name import parts_of
+from ..binlog.table_name import database_of, parts_of
 from ..errors import DecodeError, StatementError
 from . import foreign_keys, keys
+from .charsets import ASSUMED
 from .column_clause import ColumnClause, read_column
-from .column_type import collation_name
 from .key_clause import KeyClause, KeyPart, at_key, read_key
 from .new_columns import is_nullable, new_columns
 from .partition_clause import read_partitioning
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _QUERY = ("IGNORE", "REPLACE", "AS", "SELECT", "WITH", "TABLE", "VALUES")
 ROWS_FOLLOW = "CREATE TABLE ... SELECT: the log has its rows in the same transaction"
-_DEFAULT_CHARSET = "utf8mb4_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +164,8 @@ def keys_of(column: ColumnClause) -> list[KeyClause]:
     return clauses + [KeyClause("FOREIGN", "", parts, key) for key in column.references]
 
 
-def default_charset(session: Session) -> str:
-    """The collation of the session's database; an unknown one of utf8mb4 where the event does not
-    say."""
-    return collation_name(session.collation) if session.collation else _DEFAULT_CHARSET
-
-
 def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...]) -> TableDefinition:
-    charset = default_charset(session)
+    charset = session.charset_of(database_of(table.name)) or ASSUMED
     if table.charset and table.charset.upper() != "DEFAULT":
         charset = table.charset
     primary = {

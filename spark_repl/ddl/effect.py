@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..binlog.charsets.charset import name_of
 from ..errors import SparkReplError, StatementError
 from .actions import AddKey, Alteration, ChangePartitions, DropIndex, RenameTable, RowsGo
 from .alter_table import read_alteration
@@ -11,6 +12,7 @@ from .session import Session
 from .sql_tokens import Cursor, tokens
 from .statement import ROW_CHANGES, Effect, Statement
 from .string_literals import as_read
+from .table_options import merged, option
 
 __all__ = ("Effect", "Statement", "classify", "classify_in")
 
@@ -120,7 +122,11 @@ def _create(cursor: Cursor, session: Session) -> Statement:
         if_not_exists = cursor.phrase("IF NOT EXISTS")
         name = cursor.name()
         return Statement(
-            "CREATE DATABASE", Effect.NO_EFFECT, database=name, if_not_exists=if_not_exists
+            "CREATE DATABASE",
+            Effect.NO_EFFECT,
+            database=name,
+            if_not_exists=if_not_exists,
+            database_charset=_database_charset(cursor, session) or _of_server(session),
         )
     cursor.word("ONLINE", "OFFLINE")
     kind = cursor.word("UNIQUE", "FULLTEXT", "SPATIAL")
@@ -139,6 +145,23 @@ def _create(cursor: Cursor, session: Session) -> Statement:
             return _unsupported("CREATE TABLE", "replaces a table", cursor.table(database))
         return _create_table(cursor, session)
     return _unsupported("CREATE", f"is not understood from {cursor.rest()}")
+
+
+def _database_charset(cursor: Cursor, session: Session) -> str:
+    """The character set or collation that CREATE or ALTER DATABASE says; '' for none."""
+    charset = ""
+    while not (cursor.done() or cursor.at_mark(";")):
+        if cursor.at("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE"):
+            cursor.word("DEFAULT")
+            if cursor.at("CHARACTER", "CHARSET", "CHAR", "COLLATE"):
+                charset = merged(charset, option(cursor) or ("", ""))
+                continue
+        cursor.next()
+    return _of_server(session) if charset == "default" else charset
+
+
+def _of_server(session: Session) -> str:
+    return name_of(session.server_collation) if session.server_collation else ""
 
 
 def _to_end(cursor: Cursor) -> None:
@@ -199,7 +222,10 @@ def _alter(cursor: Cursor, session: Session) -> Statement:
         name = database if cursor.at(*options) else cursor.name()
         if cursor.at("UPGRADE"):
             return _unsupported("ALTER DATABASE", "renames a database")
-        return Statement("ALTER DATABASE", Effect.NO_EFFECT, database=name)
+        charset = _database_charset(cursor, session)
+        return Statement(
+            "ALTER DATABASE", Effect.NO_EFFECT, database=name, database_charset=charset
+        )
     cursor.word("ONLINE", "OFFLINE")
     ignore = cursor.word("IGNORE")
     if not cursor.word("TABLE"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import foreign_keys
+from .partition_clause import at_partitioning
 
 if TYPE_CHECKING:
     from ..binlog.definition import ForeignKey
@@ -79,8 +80,11 @@ def _part(cursor: Cursor) -> KeyPart:
 
 
 def skip_to_end(cursor: Cursor) -> None:
-    """Skips the rest of one element; a comma within parentheses doesn't end it."""
-    while not (cursor.done() or cursor.at_mark(",") or cursor.at_mark(";")):
+    """Skips the rest of one element; a comma within parentheses doesn't end it, PARTITION BY and
+    REMOVE PARTITIONING do."""
+    while not (
+        cursor.done() or cursor.at_mark(",") or cursor.at_mark(";") or at_partitioning(cursor)
+    ):
         if cursor.at_mark("("):
             cursor.parentheses()
         else:

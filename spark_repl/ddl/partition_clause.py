@@ -22,6 +22,12 @@ _SYNONYMS = {"DAY": "DAYOFMONTH"}
 _METHODS = ("RANGE", "LIST", "HASH", "KEY")
 
 
+def at_partitioning(cursor: Cursor) -> bool:
+    """Whether PARTITION BY or REMOVE PARTITIONING comes next: they stand behind ALTER TABLE's last
+    action, without a comma."""
+    return cursor.at_phrase("PARTITION BY") or cursor.at_phrase("REMOVE PARTITIONING")
+
+
 def read_partitioning(cursor: Cursor, session: Session) -> Partitioning:
     """Reads on behind ``PARTITION BY``. What is not understood is ``unknown``, with the reason."""
     try:

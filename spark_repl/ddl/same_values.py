@@ -41,8 +41,8 @@ def keeps_values(change: TypeChange) -> bool:
     if numbers_zeros(before, after, session):
         return False
     if kind in (TypeFamily.ENUM, TypeFamily.SET) and family_of(after) == TypeFamily.TEXT:
-        return _literals_fit(before, after)
-    if kind != family_of(after) or kind is None:
+        return not after.assumed and _literals_fit(before, after)
+    if kind != family_of(after) or kind is None or (after.assumed and not before.assumed):
         return False
     return _RULES[kind](before, after)
 

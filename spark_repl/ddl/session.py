@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from .lower_names import fold
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
 class Session:
     """``at``: what NOW(6) was, in microseconds since 1970 (UTC); ``time_zone``: as the server
     prints it (``+02:00``, ``Europe/Berlin``, ``SYSTEM``), '' where the event does not say.
-    ``collation``: number of the default database's collation, 0 where it does not say.
+    ``charsets``: character set or collation of each database of which it is known, the names in
+    lower case where the source ``folds`` them. ``server_collation``: number of what a database
+    without one gets, 0 where it does not say.
     ``utf8mb4_collation``: number of what utf8mb4 means without one, 0 likewise.
     ``explicit_timestamps``: explicit_defaults_for_timestamp, None where it does not say.
     ``inline_keys``: whether its server makes foreign keys of REFERENCES among a column's attributes
@@ -25,13 +30,15 @@ class Session:
     sql_mode: int = 0
     at: int = 0
     time_zone: str = ""
-    collation: int = 0
     explicit_timestamps: bool | None = None
     utf8mb4_collation: int = 0
     inline_keys: bool = True
     quotients: bool = True
     client: str = ""
     connection: str = ""
+    server_collation: int = 0
+    charsets: Mapping[str, str] = field(default_factory=dict, compare=False)
+    folds: bool = False
 
     @classmethod
     def of(cls, query: Query, system_time_zone: str = "") -> Session:
@@ -42,12 +49,16 @@ class Session:
             query.sql_mode,
             query.at,
             system_time_zone if zone == "SYSTEM" and system_time_zone else zone,
-            query.collation,
             query.explicit_timestamps,
             query.utf8mb4_collation,
             client=client,
             connection=connection,
+            server_collation=query.server_collation,
         )
+
+    def charset_of(self, database: str) -> str:
+        """The database's character set or collation; '' where it is not known."""
+        return self.charsets.get(fold(database) if self.folds else database, "")
 
     @property
     def is_strict(self) -> bool:

@@ -162,16 +162,17 @@ class Cursor:
         """Takes the next token if it is one of these unquoted words; else ''."""
         return self.next().text if self.at(*words) else ""
 
+    def at_phrase(self, text: str) -> bool:
+        """Whether all of these words come next."""
+        wanted = text.split()
+        following = self._items[self._at : self._at + len(wanted)]
+        return [t.text for t in following if t.kind == WORD] == wanted
+
     def phrase(self, text: str) -> bool:
         """Takes these words if all of them come next."""
-        wanted = text.split()
-        following = [self.peek(i) for i in range(len(wanted))]
-        if any(
-            t is None or t.kind != WORD or t.text != w
-            for t, w in zip(following, wanted, strict=True)
-        ):
+        if not self.at_phrase(text):
             return False
-        self._at += len(wanted)
+        self._at += len(text.split())
         return True
 
     def at_mark(self, mark: str) -> bool:

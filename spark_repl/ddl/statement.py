@@ -39,8 +39,9 @@ class Statement:
     """One statement as classified.
 
     ``tables`` are the "db.table" names of all tables concerned, the one that is made or altered
-    first; ``database`` is that of CREATE, ALTER and DROP DATABASE. ``definition`` is None when
-    the table has to be created from its first TABLE_MAP, ``reason`` says why (or why the
+    first; ``database`` is that of CREATE, ALTER and DROP DATABASE, ``database_charset`` the
+    character set or collation that it gets, '' for none or an unknown one. ``definition`` is None
+    when the table has to be created from its first TABLE_MAP, ``reason`` says why (or why the
     statement is UNSUPPORTED, or what one that changes tables does). ``foreign_keys``: those
     that CREATE TABLE makes (None: nobody knows); ``engine``: as it names it. ``like``: the
     table whose definition is copied. ``renames``: (old, new) in order, of ALTER TABLE ...
@@ -62,6 +63,12 @@ class Statement:
     alteration: Alteration | None = None
     reason: str = ""
     engine: str = ""
+    database_charset: str = ""
+
+    def made_database(self, query: Query) -> bool:
+        """Whether CREATE or ALTER DATABASE surely took effect: where IF NOT EXISTS found it there,
+        servers since 8.0 leave out the transaction's number; those before say nothing."""
+        return not self.if_not_exists or bool(query.utf8mb4_collation and not query.made_nothing)
 
     def made_nothing(self, query: Query) -> bool:
         """Whether CREATE TABLE IF NOT EXISTS found the table there, and the log can tell: servers

@@ -35,6 +35,9 @@ _CODECS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "u
 # Written by the server as a byte that is no character.
 _DAMAGED = {"tis620": "\ufffd"}
 # Bytes of a surrogate, and what begins one: Python takes no such character, the server may.
+_SET_UNKNOWN = (
+    "the character set of {} is not known: no statement of the log has said it, and no TABLE_MAP"
+)
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 
 
@@ -43,6 +46,8 @@ def store_text(texts: pa.Array, change: TypeChange) -> Converted:
     after = change.after
     if after.collation == BINARY:
         return store_bytes(_encoded(texts, change), after)
+    if after.assumed and not change.before.assumed:
+        _refuse_letters(texts, change)
     texts, foreign = in_charset(texts, change)
     if after.type == _T.STRING:
         texts = pc.utf8_rtrim(texts, " ")
@@ -71,6 +76,8 @@ def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
     after = change.after
     if after.collation == BINARY:
         return store_bytes(raw, after)
+    if after.assumed and pc.any(pc.greater(pc.binary_length(raw), 0)).as_py():
+        raise change.refused(_SET_UNKNOWN.format(after.name))
     charset = charset_of(after.collation)
     try:
         if charset not in UTF8:
@@ -88,6 +95,13 @@ def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
         texts = pc.utf8_rtrim(texts, " ")
     cut, unfit = _cut(texts, change)
     return Converted(cut, either(done.unfit, unfit), "does not fit")
+
+
+def _refuse_letters(texts: pa.Array, change: TypeChange) -> None:
+    """Raises Unconvertible for a letter that a character set may lack, or has other bytes for."""
+    if pc.all(pc.string_is_ascii(texts)).as_py() is False:
+        named = change.before if change.after.collation == BINARY else change.after
+        raise change.refused(_SET_UNKNOWN.format(named.name))
 
 
 def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
@@ -180,6 +194,10 @@ def _cut_bytes(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
 def _encoded(texts: pa.Array, change: TypeChange) -> pa.Array:
     """The bytes of text in the character set of ``before``."""
     before = change.before
+    if before.assumed and pc.any(pc.greater(pc.binary_length(texts), 0)).as_py():
+        raise change.refused(_SET_UNKNOWN.format(before.name))
+    if before.literals:
+        _refuse_letters(texts, change)
     charset = charset_of(before.collation) if before.collation else "utf8mb4"
     if charset in UTF8 or (
         pc.all(pc.string_is_ascii(texts)).as_py() is not False and longest_character(before) == 1

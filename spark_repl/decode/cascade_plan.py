@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -129,13 +129,6 @@ def plan(
     for domain in made.domains:
         made.collation(domain[0])
     return made
-
-
-def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefinition:
-    """The definition with the collations that a TABLE_MAP says."""
-    columns = zip(definition.columns, logged.columns, strict=True)
-    told = tuple(replace(a, compares=b.compares or a.compares) for a, b in columns)
-    return replace(definition, columns=told)
 
 
 def _followed(

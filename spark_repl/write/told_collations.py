@@ -1,7 +1,8 @@
-"""Collations that no statement has said, taken over from TABLE_MAPs of tables with foreign keys.
+"""Character sets and collations that no statement has said, taken over from TABLE_MAPs.
 
-A statement without COLLATE takes the database's, which its event seldom says. A cascade goes to
-tables that may be in no TABLE_MAP of its group: what earlier ones said is kept.
+A statement without CHARACTER SET or COLLATE takes the table's or the database's, which its event
+does not say. Statements on a table and cascades to it may come where no TABLE_MAP of it is near:
+what earlier ones said is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..ddl.lower_names import fold
-from ..decode.cascade_plan import told_by
+from ..ddl.told_charsets import says_charset, told_by
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class ToldCollations:
-    """Records the collations that the log tells of one group's tables; which tables others refer to
-    is asked once."""
+    """Records what the log tells of one group's tables: each character set, collations of those
+    with foreign keys; which tables others refer to is asked once."""
 
     def __init__(self, tracking: Tracking, before: Cut) -> None:
         self._tracking, self._before = tracking, before
@@ -32,14 +33,20 @@ class ToldCollations:
         return {fold(key.parent) for keys in known for key in keys or ()}
 
     def take(self, table: Table, logged: TableDefinition) -> None:
-        """Records them behind ``before``, once. Raises what ``Control.write`` raises."""
-        if table.at_place.in_log is not table.at_place:
-            return  # no cascade goes there
-        told = told_by(table.definition_in_log, logged)
-        if told.columns_compare == table.definition_in_log.columns_compare:
+        """Records it behind ``before``, once, with the next row of the control table."""
+        there = table.at_place
+        told = told_by(there, logged)
+        if told is there:
+            return
+        if not says_charset(told, there) and (
+            there.in_log is not there  # no cascade goes there
+            or not (there.foreign_keys or fold(table.name) in self._parents)
+        ):
             return
         if table.logged is not None:  # it is ahead, and has been told
             table.take_at_place(told)
-        elif table.definition.foreign_keys or fold(table.name) in self._parents:
-            self._tracking.definitions.record(table.path, told, self._before.position)
+        else:
+            self._tracking.definitions.record(
+                table.path, told, self._before.position, with_next=True
+            )
             table.definition = told

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import LEFT_OUT
+from ..control.database_charsets import DatabaseCharsets
 from ..control.definitions import Definitions
 from ..control.left_out import LeftOut
 from ..control.name_case import NameCase
@@ -62,6 +63,7 @@ class Tracking:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
         self.definitions, self.left = Definitions(control), LeftOut(control)
+        self.databases = DatabaseCharsets(control)
         self.names = NameCase(control, options.lower_case_table_names)
         self.filters = FilterRules(control, options.filters, self.names)
         self.commits = TableCommits(control, delta, self.app, options)
@@ -82,6 +84,7 @@ class Tracking:
         self.tables, self._begun, self._beyond = {}, {}, TablesAhead()
         self.definitions.load()
         self.left.load(cut)
+        self.databases.load(cut)
         self.names.load()
         self.taken.load()
         self.filters.load()

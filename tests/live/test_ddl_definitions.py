@@ -41,9 +41,9 @@ class Accepted:
 
 def session_of(query: Query) -> Session:
     said = _variables(query.status)
-    collation = int.from_bytes(said.get(8, b""), "little")
     explicit = bool(said[16][0]) if 16 in said else None
-    return Session(query.database, query.sql_mode, 0, "", collation, explicit)
+    charsets = {"g": "utf8mb4_0900_ai_ci"}
+    return Session(query.database, query.sql_mode, 0, "", explicit, charsets=charsets)
 
 
 def logged(folder: Path) -> Iterator[Query | TableDefinition]:

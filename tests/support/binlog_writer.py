@@ -26,7 +26,7 @@ Xid = tuple[bytes, bytes, int]
 
 SERVER = "9.7.0"
 _UTF8MB4 = 255
-_COLLATIONS = {"cp932": 95, "utf8mb4_bin": 46}
+_COLLATIONS = {"cp932": 95, "latin1": 8, "utf8mb4_bin": 46}
 """by the last word of a column's type"""
 _QUERY, _ROTATE, _FDE, _XID, _TABLE_MAP = 2, 4, 15, 16, 19
 _WRITE, _UPDATE, _DELETE, _GTID, _PREVIOUS, _XA_PREPARE = 30, 31, 32, 33, 35, 38

@@ -52,7 +52,9 @@ class Ours:
 
 
 def session_of(modes: str) -> Session:
-    return Session("g", _BITS[modes], AT * 1_000_000, "+00:00", 255, True)
+    return Session(
+        "g", _BITS[modes], AT * 1_000_000, "+00:00", True, charsets={"g": "utf8mb4_0900_ai_ci"}
+    )
 
 
 def definition_of(session: Session) -> TableDefinition:

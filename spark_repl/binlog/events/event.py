@@ -123,9 +123,9 @@ class Query:
         return query_status.time_zone(self.status)
 
     @property
-    def collation(self) -> int:
-        """Number of the default database's collation; 0 where the event does not say."""
-        return query_status.database_collation(self.status)
+    def server_collation(self) -> int:
+        """Number of collation_server; 0 where the event does not say."""
+        return query_status.server_collation(self.status)
 
     @property
     def utf8mb4_collation(self) -> int:

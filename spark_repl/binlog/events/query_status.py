@@ -7,7 +7,7 @@ from ..charsets.charset import LETTER_BACKSLASH, charset_of, to_text
 
 _CATALOG_WITH_END, _TIME_ZONE, _CATALOG, _INVOKER, _DATABASES = 2, 5, 6, 11, 12
 _SQL_MODE, _CHARSET, _XID, _UTF8MB4 = 1, 4, 17, 18
-_COLLATION, _MICROSECONDS, _TIMESTAMPS = 8, 13, 16
+_MICROSECONDS, _TIMESTAMPS = 13, 16
 # Bytes of the variables of fixed size (MySQL source, libs/mysql/binlog/event/statement_events.h).
 _SIZES = {
     0: 4, _SQL_MODE: 8, 3: 4, _CHARSET: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, _XID: 8,
@@ -71,9 +71,10 @@ def time_zone(status: bytes) -> str:
     return _variables(status).get(_TIME_ZONE, b"\0")[1:].decode("utf-8", "replace")
 
 
-def database_collation(status: bytes) -> int:
-    """Number of the default database's collation; 0 when the event does not say."""
-    return int.from_bytes(_variables(status).get(_COLLATION, b""), "little")
+def server_collation(status: bytes) -> int:
+    """Number of collation_server, which a database without CHARACTER SET gets; 0 when the event
+    does not say."""
+    return int.from_bytes(_variables(status).get(_CHARSET, b"")[4:6], "little")
 
 
 def explicit_timestamps(status: bytes) -> bool | None:

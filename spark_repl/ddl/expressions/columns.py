@@ -70,7 +70,8 @@ def _text(column: Column, kind: TypeFamily, session: Session) -> ValueType:
     source = "TURKISH" if column.collation in _TURKISH else ""
     if kind != TypeFamily.TEXT:
         return ValueType(ResultType.TEXT, charset="?", source="ENUM")
-    return ValueType(ResultType.TEXT, charset=charset_of(column.collation), source=source)
+    charset = "?" if column.assumed else charset_of(column.collation)
+    return ValueType(ResultType.TEXT, charset=charset, source=source)
 
 
 def read(values: pa.Array, column: Column, session: Session) -> pa.Array:

@@ -15,7 +15,7 @@ from spark_repl.ddl.renamed import like, rename
 from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
 
-SESSION = Session("d", collation=255, explicit_timestamps=True)
+SESSION = Session("d", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True)
 BASE = "id INT PRIMARY KEY, a VARCHAR(10) CHARSET latin1, b TEXT CHARSET latin1, c INT NOT NULL"
 
 
@@ -56,6 +56,24 @@ ORDER = [
 @pytest.mark.parametrize(("actions", "want"), ORDER)
 def test_columns_and_their_order(actions: str, want: str) -> None:
     assert " ".join(names(altered(actions))) == want
+
+
+@pytest.mark.parametrize(
+    ("attributes", "nullable"),
+    [
+        ("CHECK (x >= 0) NOT NULL", False),
+        ("CHECK (x >= 0) NULL", True),
+        ("CHECK (x >= 0) ENFORCED NOT NULL", False),
+        ("CHECK (x >= 0) NOT ENFORCED NOT NULL", False),
+        ("CONSTRAINT CHECK (x >= 0) NOT NULL", False),
+        ("CONSTRAINT q CHECK (x >= 0) NOT NULL COMMENT 'z'", False),
+        ("NOT NULL CHECK (x >= 0) NOT ENFORCED", False),
+        ("CHECK (x >= 0)", True),
+    ],
+)
+def test_not_behind_a_check_is_of_its_null(attributes: str, nullable: bool) -> None:
+    for found in (altered(f"ADD x INT {attributes}").definition, table(f"x INT {attributes}")):
+        assert found.columns[-1].nullable is nullable
 
 
 ORIGINS: list[tuple[str, Origin]] = [

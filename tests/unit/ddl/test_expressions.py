@@ -25,7 +25,9 @@ from spark_repl.write.altered_rows import AlteredRows
 
 STRICT, UNSIGNED_SUBTRACTION, PAD_CHAR = 1 << 21, 1 << 6, 1 << 31
 TRUNCATING = 1 << 32
-SESSION = Session("d", 0, 1_700_000_000_000_000, "+00:00", 255, True)
+SESSION = Session(
+    "d", 0, 1_700_000_000_000_000, "+00:00", True, charsets={"d": "utf8mb4_0900_ai_ci"}
+)
 COLUMNS = (
     "n INT, u BIGINT UNSIGNED, d DECIMAL(10,2), s VARCHAR(20), k VARCHAR(20) COLLATE"
     " utf8mb4_turkish_ci, c CHAR(3), da DATE, ts TIMESTAMP NULL, j JSON, z INT ZEROFILL, y YEAR,"

@@ -20,7 +20,9 @@ from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
 from spark_repl.write.altered_rows import without_zero_dates
 
-SESSION = Session("d", time_zone="+02:00", collation=255, explicit_timestamps=True)
+SESSION = Session(
+    "d", time_zone="+02:00", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True
+)
 COLUMNS = (
     "id INT, big BIGINT UNSIGNED, d DATE, m DATETIME(3), ts TIMESTAMP NOT NULL, c VARCHAR(9),"
     " n DECIMAL(9,2), e ENUM('a')"
@@ -185,6 +187,41 @@ def test_what_makes_partitions_unknown(actions: str, said: str) -> None:
     found = altered(made(LADDER), actions)
     assert found.definition.partitioning and said in found.definition.partitioning.unknown
     assert bool(found.rows_go) == actions.startswith("DROP PARTITION")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "ADD KEY (big)",
+        "ADD KEY k (big) USING BTREE COMMENT 'PARTITION BY' KEY_BLOCK_SIZE=8 INVISIBLE",
+        "ADD FULLTEXT KEY (c) WITH PARSER ngram",
+        "DROP PRIMARY KEY, ADD PRIMARY KEY (id)",
+        "ADD CONSTRAINT u UNIQUE (id)",
+        "ADD CHECK (id > 0)",
+        "ADD CONSTRAINT q CHECK (id > 0) NOT ENFORCED",
+        "ADD FOREIGN KEY (id) REFERENCES p (id) ON DELETE SET NULL",
+        "ADD z INT CHECK (z > 0) NOT ENFORCED",
+        "ADD z INT NOT NULL COMMENT 'z'",
+        "ADD z INT REFERENCES p (id) ON DELETE CASCADE",
+        "ADD z INT AS (id + 1) STORED",
+        "ADD (z INT, KEY (z))",
+        "ORDER BY id",
+        "ORDER BY big, t.id DESC",
+        "ORDER BY `remove`, remove",
+        "COMMENT 'z'",
+        "DROP COLUMN c",
+        "ALTER big SET DEFAULT 1",
+        "CONVERT TO CHARACTER SET latin1",
+        "RENAME TO u",
+        "FORCE",
+    ],
+)
+def test_partitioning_behind_another_action(action: str) -> None:
+    """No comma stands before it."""
+    before = replace(made(LADDER), has_primary=True)
+    found = altered(before, f"{action} PARTITION BY LIST (id) (PARTITION q VALUES IN (1))")
+    assert names(found.definition) == "q"
+    assert altered(before, f"{action} REMOVE PARTITIONING").definition.partitioning is None
 
 
 def test_partitions_that_were_never_seen_and_none() -> None:

@@ -1,0 +1,42 @@
+"""Sessions: what statements depend on that their events do not say, beside what these say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..control.system_time_zone import recorded
+from ..ddl.lower_names import fold
+from ..ddl.session import Session
+from ..ddl.statement import Effect
+
+if TYPE_CHECKING:
+    from ..binlog.events.event import Query
+    from ..control.cut import Cut
+    from ..ddl.statement import Statement
+    from ..write.tracking import Tracking
+
+
+class Sessions:
+    """The sessions of one log's statements, in its order; ``databases`` are read at a start."""
+
+    def __init__(self, tracking: Tracking) -> None:
+        self._control, self._databases = tracking.control, tracking.databases
+        self._names, self._options = tracking.names, tracking.options
+
+    def of(self, query: Query) -> Session:
+        """The session of a statement; what SYSTEM is on the source is asked where it counts."""
+        zone = ""
+        if query.time_zone == "SYSTEM":
+            zone = self._options.system_time_zone or recorded(self._control)
+        session = Session.of(query, zone)
+        return replace(session, charsets=self._databases.charsets, folds=self._names.folds)
+
+    def see(self, statement: Statement, query: Query, cut: Cut) -> None:
+        """Takes in what a statement, whose transaction ends at ``cut``, says of a database."""
+        name = statement.database
+        name = fold(name) if self._names.folds else name
+        if statement.effect is Effect.DROP_DATABASE:
+            self._databases.end(name, cut)
+        elif statement.database_charset and statement.made_database(query):
+            self._databases.put(name, statement.database_charset, cut)
