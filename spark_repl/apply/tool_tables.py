@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from ..control.left_out import LeftTable
 from ..ddl.alteration import KeptColumn
-from ..ddl.online_tools import Role, ToolTable, copied, tool_table
+from ..ddl.online_tools import copied
 from ..ddl.renamed import like, rename
 from ..ddl.session import Session
 from ..ddl.statement import Effect
+from ..ddl.tool_names import Role, ToolTable, tool_table
 from ..ddl.way import Way
 from ..errors import SettingError
 from .logged import before
