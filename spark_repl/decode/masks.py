@@ -34,6 +34,11 @@ def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
     raise AssertionError(column.mask)
 
 
+def is_constant(column: Column) -> bool:
+    """Whether the mask gives all rows one value, which no image has to hold."""
+    return column.mask.partition(":")[0] in ("null", "constant")
+
+
 def _kept_last(values: pa.Array, count: int) -> pa.Array:
     """The last ``count`` characters behind asterisks; asterisks alone where there are no more."""
     length = pc.utf8_length(values)

@@ -139,6 +139,11 @@ def test_rows_and_gaps() -> None:
     held, diffs = target_gaps(pa.array([b"\x09", None]), pa.array([diff, None]), target)
     assert held.to_pylist() == [bytes([0b10011]), None]
     assert diffs.to_pylist() == [(2).to_bytes(2, "little") + diff[2:], None]
+    columns = [replace(c, mask="null" * (c.name == "b")) for c in target.columns]
+    hidden = replace(target, columns=tuple(columns))
+    held, diffs = target_gaps(pa.array([b"\x09", None]), pa.array([diff, None]), hidden)
+    assert held.to_pylist() == [bytes([0b10111]), None], "a masked document is NULL in any case"
+    assert diffs.to_pylist() == [None, None]
 
 
 @pytest.mark.parametrize(
