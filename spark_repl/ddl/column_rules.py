@@ -19,6 +19,7 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
+from .masks import masked_default
 from .renamed import rename
 from .table_modes import check_mode, in_mode, keeps_taken_rows
 from .table_rules import NO_RULE, TableRules
@@ -145,18 +146,20 @@ class ColumnRules:
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode), rule.mode)
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
-        default = "NULL" if column.default == "NULL" or mask == "null" else None
+        made = self._typed(column, mask, table)
+        return replace(made, default=masked_default(made, self.key))
+
+    def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
+        """The masked column, whose default is not known yet."""
         plain = replace(
-            column, mask=mask, logged=column, default=default, generated="", auto_increment=False
+            column, mask=mask, logged=column, default=None, generated="", auto_increment=False
         )
         text = column.type in CHARACTER_TYPES
         verb, _, value = mask.partition(":")
         if mask == "null":
             return replace(plain, nullable=True)
         if mask == "sha256" and (column.type in _HASHED or column.form == "text"):
-            made = Column(
-                column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII, default=default
-            )
+            made = Column(column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII)
             seen = hmac.new(self.key, b"spark_repl", "sha256").hexdigest()[:8]
             return replace(made, visible=column.visible, mask=f"sha256:{seen}", logged=column)
         if (verb == "truncate" and text) or (
@@ -164,7 +167,7 @@ class ColumnRules:
         ):
             return plain
         if verb == "constant" and text and column.collation != BINARY:
-            return replace(plain, meta=max(column.meta, 4 * len(value)), default=None)
+            return replace(plain, meta=max(column.meta, 4 * len(value)))
         raise SettingError(
             f"mask {mask} has no meaning for column {column.name}, of type {column.type_name}",
             table=table.name, hint=_HINT,

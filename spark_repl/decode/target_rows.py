@@ -14,10 +14,10 @@ from ..binlog.json.diff import pending_diffs
 from ..ddl.column_rules import hidden_columns
 from ..ddl.conversion import convert
 from ..ddl.extra_columns import extra_of
+from ..ddl.masks import is_constant, masked
 from ..ddl.type_change import TypeChange
 from ..ddl.widening import UTC
 from ..errors import SchemaError
-from .masks import is_constant, masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
