@@ -35,7 +35,9 @@ class FilteredStatements:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
-        """LEFT_OUT for a statement that the rules leave out, else None, and what is left of it.
+        """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
+        else None, and what is left of it: of one that takes a table out, a DROP.
+
         Raises SettingError, StatementError for what neither holds nor leaves the rest right."""
         statement, rules = logged.statement, self._filters.now
         if not rules.any or (statement.effect is Effect.NO_EFFECT and not statement.alteration):
@@ -46,7 +48,7 @@ class FilteredStatements:
         names = statement.tables[:1] if statement.effect in _CREATES else statement.tables
         rows = [name for name in names if rules.keeps(name)]
         if self._crosses(logged, rules):
-            return self._across(logged, rules), logged
+            return self._across(logged, rules)
         applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(names)
         if not names or (applied and len(rows) == len(names)):
             return None, logged
@@ -76,7 +78,7 @@ class FilteredStatements:
             pairs.append((statement.alteration.table, statement.alteration.exchanged))
         return any(rules.keeps(old) != rules.keeps(new) for old, new in pairs)
 
-    def _across(self, logged: Logged, rules: ReplicationFilters) -> Way:
+    def _across(self, logged: Logged, rules: ReplicationFilters) -> tuple[Way | None, Logged]:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
         statement, tracking = logged.statement, self._tracking
         if len(statement.tables) > 2 or not statement.renames:
@@ -87,12 +89,14 @@ class FilteredStatements:
             )
         ((old, new),) = statement.renames
         if rules.keeps(old):
-            log.warning("%s ends here: filters leave out %s: %s", old, new, logged.text)
-            tracking.drop([old], logged.cut.position)
-            return Way.NAMES
+            log.warning("%s leaves, as by DROP: filters leave out %s: %s", old, new, logged.text)
+            gone = replace(
+                statement, effect=Effect.DROP_TABLE, tables=(old,), renames=(), alteration=None
+            )
+            return None, replace(logged, statement=gone)
         reason = f"it comes from {old}, whose rows the filters leave out: {logged.text}"
         if not self._copies:
             raise StatementError(reason, table=new, hint=_HINT)
         log.warning("%s waits for a copy: %s", new, reason)
         tracking.wait(new, Waiting(reason, logged.name))
-        return Way.COPY
+        return Way.COPY, logged

@@ -4,6 +4,7 @@ crosses their border."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,32 @@ def test_a_table_that_leaves(log: LogWriter, tmp_path: Path, statement: str) -> 
     log.ddl(statement)
     assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
     assert last_shown(tmp_path / "lake") == {}
+
+
+@pytest.mark.parametrize(
+    "statement", ["RENAME TABLE t.a TO t.b2", "ALTER TABLE t.a RENAME TO t.b2, ADD n INT"]
+)
+@pytest.mark.parametrize("by", ["ddl", "tables"])
+def test_policies_of_a_table_that_leaves(
+    log: LogWriter, tmp_path: Path, statement: str, by: str
+) -> None:
+    """It ends as by DROP, so what its policy says of that holds."""
+
+    def given(policy: str) -> dict[str, Any]:
+        if by == "ddl":
+            return {"filters": ONLY_A, "ddl": {"policy": policy}}
+        return {"filters": ONLY_A, "tables": [{"match": "t.a", "on_ddl": policy}]}
+
+    log.ddl(statement)
+    error = stopped(log.folder, tmp_path / "stop", **given("stop"))
+    assert isinstance(error, SettingError) and error.table == "t.a" and "policy stop" in str(error)
+    assert last_shown(tmp_path / "stop") == {"t.a": [(1, "x")]}
+    assert run(log.folder, tmp_path / "kept", **given("ignore_drop"))
+    assert last_shown(tmp_path / "kept") == {"t.a": [(1, "x")]}
+    log.ddl(A.create)
+    log.transaction(insert(A, (7, "new")))
+    assert run(log.folder, tmp_path / "kept", **given("ignore_drop"))
+    assert last_shown(tmp_path / "kept") == {"t.a": [(7, "new")], "t.a@dropped": [(1, "x")]}
 
 
 def test_a_table_that_comes_in_is_copied(log: LogWriter, tmp_path: Path) -> None:
