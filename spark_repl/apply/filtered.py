@@ -13,26 +13,35 @@ from typing import TYPE_CHECKING
 
 from ..control.cut import Waiting
 from ..ddl.statement import Effect
+from ..ddl.tool_names import tool_table
 from ..ddl.way import Way
 from ..errors import SettingError, StatementError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..ddl.filters import ReplicationFilters
     from ..write.tracking import Tracking
     from .logged import Logged
+    from .tool_tables import ToolTables
 
 log = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 _DROPS = (Effect.DROP_TABLE, Effect.DROP_DATABASE)
 _HINT = "change the filters so that they treat both alike, and copy the table anew behind it"
+_TOOLS_HINT = (
+    f"{_HINT}; an online schema-change tool's tables go with their table where ddl.online_tools ="
+    ' "fold" from before the tool begins'
+)
 
 
 class FilteredStatements:
     """Looks at each statement before all others do. ``copies``: whether somebody copies tables."""
 
-    def __init__(self, tracking: Tracking, *, copies: bool) -> None:
+    def __init__(self, tracking: Tracking, tools: ToolTables, *, copies: bool) -> None:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
+        self._tools = tools
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
         """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
@@ -46,10 +55,12 @@ class FilteredStatements:
             kept = rules.keeps_database(statement.database)
             return (None if kept else self._left_out(logged)), logged
         names = statement.tables[:1] if statement.effect in _CREATES else statement.tables
-        rows = [name for name in names if rules.keeps(name)]
-        if self._crosses(logged, rules):
+        of = self._tools.asked_as(logged) if names else {}
+        rows = [name for name in names if rules.keeps(of.get(name, name))]
+        if self._crosses(logged, rules, of):
             return self._across(logged, rules)
-        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(names)
+        asked = [of.get(name, name) for name in names]
+        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(asked)
         if not names or (applied and len(rows) == len(names)):
             return None, logged
         if applied and statement.effect is Effect.DROP_TABLE and rows:
@@ -70,13 +81,14 @@ class FilteredStatements:
         return Way.LEFT_OUT
 
     @staticmethod
-    def _crosses(logged: Logged, rules: ReplicationFilters) -> bool:
+    def _crosses(logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]) -> bool:
         """Whether a table gets a name, or a partition's rows, from beyond the border."""
         statement = logged.statement
         pairs = list(statement.renames)
         if statement.alteration and statement.alteration.exchanged:
             pairs.append((statement.alteration.table, statement.alteration.exchanged))
-        return any(rules.keeps(old) != rules.keeps(new) for old, new in pairs)
+        kept = [[rules.keeps(of.get(name, name)) for name in pair] for pair in pairs]
+        return any(old != new for old, new in kept)
 
     def _across(self, logged: Logged, rules: ReplicationFilters) -> tuple[Way | None, Logged]:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
@@ -85,7 +97,7 @@ class FilteredStatements:
             raise SettingError(
                 f"{statement.verb} moves rows across the border of the filters: {logged.text}",
                 table=", ".join(statement.tables),
-                hint=_HINT,
+                hint=_TOOLS_HINT if any(map(tool_table, statement.tables)) else _HINT,
             )
         ((old, new),) = statement.renames
         if rules.keeps(old):

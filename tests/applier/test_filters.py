@@ -148,6 +148,34 @@ def test_policies_of_a_table_that_leaves(
     assert last_shown(tmp_path / "kept") == {"t.a": [(7, "new")], "t.a@dropped": [(1, "x")]}
 
 
+@pytest.mark.parametrize(("copy", "old"), [("_a_gho", "_a_del"), ("_a_new", "_a_old")])
+def test_an_online_tool_s_tables_go_with_their_table(
+    log: LogWriter, tmp_path: Path, copy: str, old: str
+) -> None:
+    """Where they are left out: the tool's ALTER is done to a table that the rules keep. Elsewhere
+    they are tables like others, as on MySQL's replica, whose RENAME crosses the border."""
+    wide = (*A.columns, ("n", "int"))
+    log.ddl("CREATE TABLE t._a_ghc (id INT PRIMARY KEY)")
+    log.ddl(f"CREATE TABLE t.{copy} LIKE t.a")
+    log.ddl(f"ALTER TABLE t.{copy} ADD n INT DEFAULT 5")
+    log.transaction(insert(A, (2, "y")), insert(Table(copy, wide), (1, "x", 5), (2, "y", 5)))
+    log.ddl(f"CREATE TABLE t.{old} (id INT PRIMARY KEY)")
+    log.ddl(f"DROP TABLE IF EXISTS t.{old}")
+    log.ddl(f"RENAME TABLE t.a TO t.{old}, t.{copy} TO t.a")
+    log.ddl(f"DROP TABLE IF EXISTS t._a_ghc, t.{old}")
+    log.transaction(insert(Table("a", wide), (3, "z", 7)))
+    for filters in (ONLY_A, {"wild_ignore_table": [r"t.\_a\_%", "t.b", "u.%"]}):
+        target = tmp_path / f"fold{len(filters)}{min(filters)}"
+        assert run(log.folder, target, filters=filters, ddl={"online_tools": "fold"})
+        assert last_shown(target) == {"t.a": [(1, "x", 5), (2, "y", 5), (3, "z", 7)]}
+    error = stopped(log.folder, tmp_path / "follow", filters=ONLY_A)
+    assert isinstance(error, SettingError) and "across the border" in str(error)
+    assert 'ddl.online_tools = "fold"' in (error.hint or "")
+    left = {"wild_ignore_table": [r"t.a", r"t.\_a\_%"]}
+    assert run(log.folder, tmp_path / "none", filters=left, ddl={"online_tools": "fold"})
+    assert last_shown(tmp_path / "none").keys() == {"t.b", "u.c"}
+
+
 def test_a_table_that_comes_in_is_copied(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("RENAME TABLE t.b TO t.c")
     log.transaction(insert(Table("c"), (7, "c")))
