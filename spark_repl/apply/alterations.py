@@ -13,11 +13,12 @@ from ..ddl.altered import alter
 from ..ddl.column_rules import ruled
 from ..ddl.columns import same_type
 from ..ddl.deleted_rows import check_deleted_rows
-from ..ddl.online_tools import Role, tool_table
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
+from ..ddl.renamed import rename
 from ..ddl.row_filters import check_looked_at
 from ..ddl.table_modes import outlives_source
+from ..ddl.tool_names import Role, tool_table
 from ..ddl.way import Way
 from ..decode.staged import same_shape
 from ..errors import SettingError, StatementError
@@ -72,9 +73,9 @@ class Alterations:
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
-            if alteration.renamed:
-                self.check_renamed(name, alteration.renamed)
             made = self.made(logged, table.definition_in_log)
+            if alteration.renamed:
+                self.check_renamed(name, alteration.renamed, made.definition)
             if alteration.exchanged and made.gone:
                 return self._exchange(table, made.gone, logged)
             self._check_exchanged(alteration, logged.cut)
@@ -182,11 +183,15 @@ class Alterations:
         gone = replace(gone, no_nulls=self._forms.zero_dates == "null")
         return self._changes.exchange(table, other, gone, logged.cut)
 
-    def check_renamed(self, before: str, after: str) -> None:
-        """Raises SettingError where a live table may not get that name."""
+    def check_renamed(self, before: str, after: str, made: TableDefinition | None = None) -> None:
+        """Raises SettingError where a live table, or what the same statement has ``made`` of it on
+        the source, may not get that name."""
         if (table := self._tracking.live(before)) is not None:
             rules = self._tracking.column_rules
-            rules.check_renamed(table.at_place, after)
+            there = table.at_place
+            if made is not None:
+                there = rules.shaped(self._forms.apply(rename(made, before)))
+            rules.check_renamed(there, after)
             self._check_tool(table, after)
 
     def _check_tool(self, table: Table, after: str) -> None:

@@ -13,29 +13,40 @@ from typing import TYPE_CHECKING
 
 from ..control.cut import Waiting
 from ..ddl.statement import Effect
+from ..ddl.tool_names import tool_table
 from ..ddl.way import Way
 from ..errors import SettingError, StatementError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..ddl.filters import ReplicationFilters
     from ..write.tracking import Tracking
     from .logged import Logged
+    from .tool_tables import ToolTables
 
 log = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 _DROPS = (Effect.DROP_TABLE, Effect.DROP_DATABASE)
 _HINT = "change the filters so that they treat both alike, and copy the table anew behind it"
+_TOOLS_HINT = (
+    f"{_HINT}; an online schema-change tool's tables go with their table where ddl.online_tools ="
+    ' "fold" from before the tool begins'
+)
 
 
 class FilteredStatements:
     """Looks at each statement before all others do. ``copies``: whether somebody copies tables."""
 
-    def __init__(self, tracking: Tracking, *, copies: bool) -> None:
+    def __init__(self, tracking: Tracking, tools: ToolTables, *, copies: bool) -> None:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
+        self._tools = tools
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
-        """LEFT_OUT for a statement that the rules leave out, else None, and what is left of it.
+        """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
+        else None, and what is left of it: of one that takes a table out, a DROP.
+
         Raises SettingError, StatementError for what neither holds nor leaves the rest right."""
         statement, rules = logged.statement, self._filters.now
         if not rules.any or (statement.effect is Effect.NO_EFFECT and not statement.alteration):
@@ -44,10 +55,12 @@ class FilteredStatements:
             kept = rules.keeps_database(statement.database)
             return (None if kept else self._left_out(logged)), logged
         names = statement.tables[:1] if statement.effect in _CREATES else statement.tables
-        rows = [name for name in names if rules.keeps(name)]
-        if self._crosses(logged, rules):
-            return self._across(logged, rules), logged
-        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(names)
+        of = self._tools.asked_as(logged) if names else {}
+        rows = [name for name in names if rules.keeps(of.get(name, name))]
+        if self._crosses(logged, rules, of):
+            return self._across(logged, rules)
+        asked = [of.get(name, name) for name in names]
+        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(asked)
         if not names or (applied and len(rows) == len(names)):
             return None, logged
         if applied and statement.effect is Effect.DROP_TABLE and rows:
@@ -68,31 +81,34 @@ class FilteredStatements:
         return Way.LEFT_OUT
 
     @staticmethod
-    def _crosses(logged: Logged, rules: ReplicationFilters) -> bool:
+    def _crosses(logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]) -> bool:
         """Whether a table gets a name, or a partition's rows, from beyond the border."""
         statement = logged.statement
         pairs = list(statement.renames)
         if statement.alteration and statement.alteration.exchanged:
             pairs.append((statement.alteration.table, statement.alteration.exchanged))
-        return any(rules.keeps(old) != rules.keeps(new) for old, new in pairs)
+        kept = [[rules.keeps(of.get(name, name)) for name in pair] for pair in pairs]
+        return any(old != new for old, new in kept)
 
-    def _across(self, logged: Logged, rules: ReplicationFilters) -> Way:
+    def _across(self, logged: Logged, rules: ReplicationFilters) -> tuple[Way | None, Logged]:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
         statement, tracking = logged.statement, self._tracking
         if len(statement.tables) > 2 or not statement.renames:
             raise SettingError(
                 f"{statement.verb} moves rows across the border of the filters: {logged.text}",
                 table=", ".join(statement.tables),
-                hint=_HINT,
+                hint=_TOOLS_HINT if any(map(tool_table, statement.tables)) else _HINT,
             )
         ((old, new),) = statement.renames
         if rules.keeps(old):
-            log.warning("%s ends here: filters leave out %s: %s", old, new, logged.text)
-            tracking.drop([old], logged.cut.position)
-            return Way.NAMES
+            log.warning("%s leaves, as by DROP: filters leave out %s: %s", old, new, logged.text)
+            gone = replace(
+                statement, effect=Effect.DROP_TABLE, tables=(old,), renames=(), alteration=None
+            )
+            return None, replace(logged, statement=gone)
         reason = f"it comes from {old}, whose rows the filters leave out: {logged.text}"
         if not self._copies:
             raise StatementError(reason, table=new, hint=_HINT)
         log.warning("%s waits for a copy: %s", new, reason)
         tracking.wait(new, Waiting(reason, logged.name))
-        return Way.COPY
+        return Way.COPY, logged

@@ -82,7 +82,7 @@ class Statements:
         self._definitions = tracking.definitions
         self._alterations = Alterations(tracking, changes)
         self._tools = ToolTables(tracking, self._alterations)
-        self._filtered = FilteredStatements(tracking, copies=copies)
+        self._filtered = FilteredStatements(tracking, self._tools, copies=copies)
         self._rewritten, self._sessions = RewrittenStatements(tracking), Sessions(tracking)
 
     def apply(self, record: Any, cut: Cut) -> Done:

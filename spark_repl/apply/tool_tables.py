@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from ..control.left_out import LeftTable
 from ..ddl.alteration import KeptColumn
-from ..ddl.online_tools import Role, ToolTable, copied, tool_table
+from ..ddl.online_tools import copied
 from ..ddl.renamed import like, rename
 from ..ddl.session import Session
 from ..ddl.statement import Effect
+from ..ddl.tool_names import Role, ToolTable, tool_table
 from ..ddl.way import Way
 from ..errors import SettingError
 from .logged import before
@@ -79,26 +80,45 @@ class ToolTables:
     def _is_notes(self, logged: Logged) -> bool:
         return not self._left.tables[logged.statement.tables[0]].copy
 
+    def asked_as(self, logged: Logged) -> dict[str, str]:
+        """The tables of a statement about tools' tables that are left out, or are from here on ->
+        the table that each is of: filters treat it as that one."""
+        statement, left = logged.statement, self._left.tables
+        if statement.effect in _CREATES and statement.tables[0] not in left:
+            made = self._made(logged)
+            return {made.name: made.of} if made else {}
+        asked = {name: left[name].of for name in statement.tables if name in left}
+        for _, name in statement.renames if asked else ():
+            if (tool := self._tool(name)) and tool.of in asked.values():
+                asked.setdefault(name, tool.of)
+        return asked
+
     def _created(self, logged: Logged) -> bool:
         """Whether the statement makes a tool's table, which is left out from here on."""
+        if (made := self._made(logged)) is None:
+            return False
+        self._left.put(made, logged.cut)
+        log.warning("%s is left out: %s", made.name, logged.text)
+        return True
+
+    def _made(self, logged: Logged) -> LeftTable | None:
+        """The tool's table that a CREATE makes; None for one that is not left out."""
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
         tool = self._tool(name)
         if not self._folds or tool is None:
-            return False
+            return None
         table = tracking.live(tool.of)
         if table is None or tracking.live(name) is not None:
-            return False
+            return None
         definition = statement.definition
         if statement.like:
             definition = like(table.definition_in_log, name) if statement.like == tool.of else None
         definition = definition and self._forms.apply(definition)
         copy = tool.role is Role.COPY
         if copy and (definition is None or not _same(table.definition_in_log, definition)):
-            return False  # a table of somebody's who calls it so
-        self._left.put(LeftTable(name, tool.of, definition, copy), logged.cut)
-        log.warning("%s is left out: %s", name, logged.text)
-        return True
+            return None  # a table of somebody's who calls it so
+        return LeftTable(name, tool.of, definition, copy)
 
     def _tool(self, name: str) -> ToolTable | None:
         """``tool_table``, which goes by the names that the tool gives."""

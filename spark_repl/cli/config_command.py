@@ -15,7 +15,7 @@ from typing import Any
 
 from ..config import Config, Source, load, read_values, toml
 from ..config.side_by_side import side_by_side
-from ..config.tables import TableRule, read_tables
+from ..config.tables import SHAPING_KEYS, TableRule, read_tables
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..ddl.filters import ReplicationFilters
@@ -213,11 +213,14 @@ def explain(options: argparse.Namespace) -> int:
         **_decided(table, rules, config, Policies.of(config.ddl.policy, folds=folds)),
         "tables": rule.match or "no rule of [[tables]] fits it",
     }
+    if (shape := rules.shaping(table)) is not rule:
+        shown["columns_and_rows_by"] = shape.match
     given = {key.name: getattr(rule, key.name) for key in fields(rule) if key.name != "match"}
+    given |= {name: getattr(shape, name) for name in SHAPING_KEYS}
     shown |= {key: value for key, value in given.items() if value != getattr(TableRule(), key)}
-    if rule.row_filter:
+    if shape.row_filter:
         check_row_filters(config.tables)
-        shown["row_filter_columns"] = names_of(rule.row_filter)
+        shown["row_filter_columns"] = names_of(shape.row_filter)
     emit(shown, options.json)
     return 0
 

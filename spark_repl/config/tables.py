@@ -31,6 +31,8 @@ _USELESS = {
 }
 """extra columns that tell nothing in tables of a mode"""
 MODES = ("mirror", "history", "changelog", "append")
+SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mode")
+"""the keys by which a table has other rows or columns than the source's"""
 EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted")
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
 _MASK = re.compile(r"sha256|null|constant:.*|(truncate|keep_last):\d{1,9}", re.DOTALL)
@@ -118,7 +120,7 @@ class TableRule:
     def reshaping(self) -> tuple[str, ...]:
         """What the rule says by which the target's table has other rows or columns than the
         source's, as one reads it in the configuration."""
-        names = ("include", "exclude", "mask", "row_filter", "extra_columns")
+        names = (name for name in SHAPING_KEYS if name != "mode")
         given = tuple(name for name in names if getattr(self, name))
         return given if self.mode == "mirror" else (f'mode = "{self.mode}"', *given)
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FROM, _TO = "_valid_from_", "_valid_to_"
+ANONYMOUS = " OR ".join(f"({e}position IS NOT NULL AND {e}gtid IS NULL)" for e in (_FROM, _TO))
+"""SQL: whether a version was begun or ended by a transaction that has no GTID"""
 _ONE = "say one of gtid_executed, time, position"
 
 
@@ -29,12 +31,14 @@ def history_at(
     committed until then (without a zone in UTC); ``position``: behind those up to the one that
     begins there (``_valid_from_position``).
 
-    Raises ConfigError for what is no GTID set, and for one that lacks transactions which a copy's
-    rows have: what was before is not known.
+    Raises ConfigError for what is no GTID set, for one that lacks transactions which a copy's rows
+    have (what was before is not known), and for one asked of a table that has versions of anonymous
+    transactions, which no GTID set tells.
     """
     wanted = history_condition(gtid_executed=gtid_executed, time=time, position=position)
     if gtid_executed:
         _check_copied(table, GtidSet.parse(gtid_executed))
+        _check_anonymous(table)
     return table.where(wanted).drop(*map(name_of, MODE_COLUMNS["history"]))
 
 
@@ -42,7 +46,8 @@ def history_condition(
     *, gtid_executed: str = "", time: datetime | None = None, position: int | None = None
 ) -> str:
     """What ``history_at`` asks of the rows, as SQL: for a view, and for other readers. A copy's
-    rows are taken to be there from the beginning. Raises ConfigError."""
+    rows are taken to be there from the beginning, and what anonymous transactions did as not done
+    yet where a GTID set is asked for. Raises ConfigError."""
     if sum((bool(gtid_executed), time is not None, position is not None)) != 1:
         raise ConfigError(f"history_condition: {_ONE}")
     if gtid_executed:
@@ -79,3 +84,11 @@ def _check_copied(table: DataFrame, executed: GtidSet) -> None:
                 f"the table was copied behind {gtids}, and what its rows were before is not known",
                 hint="ask for a GTID set that has these transactions",
             )
+
+
+def _check_anonymous(table: DataFrame) -> None:
+    if not table.where(ANONYMOUS).isEmpty():
+        raise ConfigError(
+            "the table has versions of anonymous transactions, which no GTID set tells",
+            hint="ask by position or time: the source had no GTIDs (gtid_mode) then",
+        )

@@ -56,8 +56,8 @@ class XaStore:
         kept."""
         if not self._plain:
             raise TargetError(
-                f"XA {branch.xid} stays prepared, and the target would have its rows as they are in"
-                " the log, where [[tables]] has columns masked or left out",
+                f"XA {branch.xid} stays prepared, and the target would have its rows, of whatever"
+                " tables, as they are in the log, where [[tables]] has columns masked or left out",
                 gtid=branch.gtid,
                 hint="end the branch on the source and start again; or apply such a source without"
                 " include, exclude and mask",

@@ -19,8 +19,10 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
+from .masks import masked_default
+from .renamed import rename
 from .table_modes import check_mode, in_mode, keeps_taken_rows
-from .table_rules import TableRules
+from .table_rules import NO_RULE, TableRules
 
 if TYPE_CHECKING:
     from ..config.tables import TableRule
@@ -68,20 +70,29 @@ class ColumnRules:
     def concern(self, name: str) -> bool:
         """Whether the table ``name`` has columns that are withheld or masked, or lacks rows, or has
         more rows or columns."""
-        return bool(self.rules.of_table(name).reshaping)
+        return bool(self.rules.shaping(name).reshaping)
 
     def filters_rows(self, name: str) -> bool:
         """Whether the table ``name`` lacks rows."""
-        return bool(self.rules.rules and self.rules.of_table(name).row_filter)
+        return bool(self.rules.shaping(name).row_filter)
 
     def mode(self, name: str) -> str:
         """What the target has of the table ``name``."""
-        return self.rules.of_table(name).mode
+        return self.rules.shaping(name).mode
+
+    def rule_of(self, logged: TableDefinition) -> TableRule:
+        """The rule about rows and columns of the source's table; NO_RULE where there is none."""
+        rule = self.rules.shaping(logged.name)
+        return rule if self._is_own(rule, logged) or not _is_sentry(logged, rule) else NO_RULE
+
+    def _is_own(self, rule: TableRule, logged: TableDefinition) -> bool:
+        return rule is self.rules.of_table(logged.name)
 
     def check_renamed(self, before: TableDefinition, after: str) -> None:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
-        rows or extra columns are in the target."""
-        rule = self.rules.of_table(after)
+        rows or columns are in the target."""
+        logged = rename(before.in_log, after)
+        rule = self.rule_of(logged)
         check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
         check_extra(
             before,
@@ -98,14 +109,24 @@ class ColumnRules:
                 hint="give both names one row_filter, or leave the statement out (spark-repl skip)"
                 " and copy the table anew under its new name",
             )
+        now, then = shown_columns(before), shown_columns(self.shaped(logged))
+        if now != then:
+            differ = ", ".join(sorted({name for name, _ in {*now} ^ {*then}}))
+            raise SettingError(
+                f"it would be called {after}, whose columns are withheld or masked otherwise"
+                f" ({differ})",
+                table=before.name,
+                hint="give both names the same include, exclude and mask, or leave the statement"
+                " out (spark-repl skip) and copy the table anew under its new name",
+            )
 
     def shaped(self, logged: TableDefinition) -> TableDefinition:
         """The target's table of the source's ``logged``. Raises SettingError for a rule that the
         table has no room for."""
         if not self.concern(logged.name):
             return logged
-        rule = self.rules.of_table(logged.name)
-        _check(logged, rule)
+        rule = self.rule_of(logged)
+        _check(logged, rule, named=is_plain(rule.match) and self._is_own(rule, logged))
         masks = {name.lower(): mask for name, mask in rule.mask}
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
         for number, column in enumerate(logged.columns):
@@ -125,18 +146,20 @@ class ColumnRules:
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode), rule.mode)
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
-        default = "NULL" if column.default == "NULL" or mask == "null" else None
+        made = self._typed(column, mask, table)
+        return replace(made, default=masked_default(made, self.key))
+
+    def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
+        """The masked column, whose default is not known yet."""
         plain = replace(
-            column, mask=mask, logged=column, default=default, generated="", auto_increment=False
+            column, mask=mask, logged=column, default=None, generated="", auto_increment=False
         )
         text = column.type in CHARACTER_TYPES
         verb, _, value = mask.partition(":")
         if mask == "null":
             return replace(plain, nullable=True)
         if mask == "sha256" and (column.type in _HASHED or column.form == "text"):
-            made = Column(
-                column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII, default=default
-            )
+            made = Column(column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII)
             seen = hmac.new(self.key, b"spark_repl", "sha256").hexdigest()[:8]
             return replace(made, visible=column.visible, mask=f"sha256:{seen}", logged=column)
         if (verb == "truncate" and text) or (
@@ -144,7 +167,7 @@ class ColumnRules:
         ):
             return plain
         if verb == "constant" and text and column.collation != BINARY:
-            return replace(plain, meta=max(column.meta, 4 * len(value)), default=None)
+            return replace(plain, meta=max(column.meta, 4 * len(value)))
         raise SettingError(
             f"mask {mask} has no meaning for column {column.name}, of type {column.type_name}",
             table=table.name, hint=_HINT,
@@ -158,16 +181,28 @@ def _is_withheld(name: str, rule: TableRule) -> bool:
     }
 
 
-def _check(logged: TableDefinition, rule: TableRule) -> None:
+def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
+    """Whether a tool's table is no copy of the one that the rule is about, but has one column and
+    no row: gh-ost keeps the name by it that the table is to get."""
+    alone = [column.name for column in logged.columns] == ["id"]
+    return alone and (bool(rule.row_filter) or _is_withheld("id", rule))
+
+
+def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
+    """(name, mask) of the columns that the target has of the source's, in order."""
+    return [(column.name, column.mask) for column in target.columns if not column.kept]
+
+
+def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
     def refused(reason: str) -> SettingError:
         return SettingError(f"[[tables]] {rule.match}: {reason}", table=logged.name, hint=_HINT)
 
     names = [column.name.lower() for column in logged.columns]
     said = [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
-    if is_plain(rule.match) and (unknown := [one for one in said if one.lower() not in names]):
+    if named and (unknown := [one for one in said if one.lower() not in names]):
         there = [column.name for column in logged.columns]
-        named = (f"{one}{nearest(one, there)}" for one in unknown)
-        raise refused(f"the table has no column {', '.join(named)}")
+        listed = (f"{one}{nearest(one, there)}" for one in unknown)
+        raise refused(f"the table has no column {', '.join(listed)}")
     masked = {name.lower() for name, _ in rule.mask}
     hidden = {name for name in names if _is_withheld(name, rule) or name in masked}
     if not hidden:

@@ -1,19 +1,11 @@
-"""Tables of online schema-change tools: their names, and what a copy that such a tool has filled
-says of the table's own rows.
-
-gh-ost makes _t_gho LIKE the table t, _t_ghc for its own notes, and _t_del, which t becomes;
-pt-online-schema-change makes _t_new, and t becomes _t_old, with more underscores in front where
-a name is taken. Rows reach the copy by INSERT IGNORE ... SELECT and by REPLACE.
-"""
+"""What a copy that an online schema-change tool has filled says of the table's own rows, which
+reach it by INSERT IGNORE ... SELECT and by REPLACE."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import parts_of, table_name
 from ..errors import SettingError
 from .alteration import Altered, Filled, KeptColumn
 from .widening import widens
@@ -22,37 +14,10 @@ if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
     from .alteration import Origin
 
-_NAME = re.compile(r"_(?:(.+?)(?:_\d{14})?_(gho|ghc|del)|_*([^_].*)_(new|old))", re.DOTALL)
 _HINT = (
     'with ddl.online_tools = "follow" the tool\'s table becomes the table; or copy the table anew'
     " behind the tool's RENAME (spark-repl snapshot --table)"
 )
-
-
-class Role(StrEnum):
-    """What a tool's table is for."""
-
-    COPY = "copy"
-    OTHER = "other"
-    """notes, a table that keeps a name, or the table as it was"""
-
-
-@dataclass(frozen=True)
-class ToolTable:
-    """``of``: the table, db.table, for which a tool makes it."""
-
-    of: str
-    role: Role
-
-
-def tool_table(name: str) -> ToolTable | None:
-    """What ``name`` (db.table) would be among a tool's tables; None for another name."""
-    database, table = parts_of(name)
-    match = _NAME.fullmatch(table)
-    if match is None:
-        return None
-    of, kind = (match[1], match[2]) if match[1] else (match[3], match[4])
-    return ToolTable(table_name(database, of), Role.COPY if kind in ("gho", "new") else Role.OTHER)
 
 
 def copied(before: TableDefinition, made: TableDefinition) -> Altered:

@@ -31,6 +31,13 @@ _HINT = (
 )
 
 
+def kept_from(name: str) -> str:
+    """The name that a table had before it was dropped, where it is kept under one of its own since
+    that is used again; "" for any other."""
+    aside = _ASIDE.fullmatch(name)
+    return aside[1] if aside else ""
+
+
 @dataclass(frozen=True)
 class Routes:
     """(match, to) of each of ``[[tables]]``, in their order; to "": the name stays. ``asked``,

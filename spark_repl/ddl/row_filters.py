@@ -174,7 +174,7 @@ def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
         if target.row_filter:
             row_filter(target.row_filter, target.in_log)
     except NotComputed as error:
-        match = rules.rules.of_table(target.name).match
+        match = rules.rules.shaping(target.name).match
         raise SettingError(
             f"[[tables]] {match}: row_filter {target.row_filter}: {error}",
             table=target.name,

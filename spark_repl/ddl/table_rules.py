@@ -6,18 +6,22 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from ..config.tables import TableRule
+from ..config.wildcards import is_plain
 from .lower_names import fold
-from .routes import Routes
+from .routes import Routes, kept_from
+from .tool_names import may_have_rows_of
 
 NO_RULE = TableRule()
 
 
 @dataclass(frozen=True)
 class TableRules:
-    """``rules``, of which the first that fits a name counts. ``asked``: what was found so far."""
+    """``rules``, of which the first that fits a name counts. ``asked``, ``shapes``: what
+    ``of_table`` and ``shaping`` have found so far."""
 
     rules: tuple[TableRule, ...] = ()
     asked: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
+    shapes: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
 
     def of_table(self, name: str) -> TableRule:
         """The rule of the target's table ``name`` (db.table), by its name before ``to``; NO_RULE
@@ -28,6 +32,29 @@ class TableRules:
             number = self._routes.deciding(self._routes.before(name))
             known = self.asked[name] = self.rules[number] if number >= 0 else NO_RULE
         return known
+
+    def shaping(self, name: str) -> TableRule:
+        """The rule by which the target's table ``name`` has other rows or columns than the source.
+
+        A table that an online schema-change tool makes of another, by its name, or that is kept
+        since another of its name came, has rows of a table that a rule may be about: that rule
+        counts, whichever fits its own name, but for one that has it without wildcards."""
+        if not self.rules:
+            return NO_RULE
+        if (known := self.shapes.get(name)) is None:
+            known = self.shapes[name] = self._shaping(name)
+        return known
+
+    def _shaping(self, name: str) -> TableRule:
+        own = self.of_table(name)
+        if own.match and is_plain(own.match):
+            return own
+        kept = kept_from(name)
+        before = self._routes.before(kept or name)
+        lenders = [self.of_table(kept)] if kept else []
+        numbers = map(self._routes.deciding, may_have_rows_of(before))
+        lenders += [self.rules[number] for number in numbers if number >= 0]
+        return next((rule for rule in lenders if rule.reshaping), own)
 
     @cached_property
     def _routes(self) -> Routes:

@@ -14,10 +14,10 @@ from ..binlog.json.diff import pending_diffs
 from ..ddl.column_rules import hidden_columns
 from ..ddl.conversion import convert
 from ..ddl.extra_columns import extra_of
+from ..ddl.masks import is_constant, masked
 from ..ddl.type_change import TypeChange
 from ..ddl.widening import UTC
 from ..errors import SchemaError
-from .masks import masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,8 +73,10 @@ def target_gaps(
     held: pa.Array, diffs: pa.Array, target: TableDefinition
 ) -> tuple[pa.Array, pa.Array]:
     """``held`` and ``diffs`` of some images (``PartialImages.held``) in numbers of the target's
-    columns. An image holds what the target alone has: NULL."""
-    own = target.own
+    columns. An image holds what the target alone has, NULL, and what is one value for all rows; the
+    target has no document that is masked, so no diff of one is kept."""
+    own = [-1 if number >= 0 and is_constant(target.columns[number]) else number
+           for number in target.own]  # fmt: skip
     return (
         pa.array([_bits(one, own, len(target.columns)) for one in held.to_pylist()], pa.binary()),
         pa.array([_diffs(one, own) for one in diffs.to_pylist()], pa.binary()),
@@ -84,7 +86,7 @@ def target_gaps(
 def _bits(bitmap: bytes | None, own: Sequence[int], columns: int) -> bytes | None:
     if bitmap is None:
         return None
-    out = np.ones(columns + 1, np.uint8)  # the last for what the target lacks
+    out = np.ones(columns + 1, np.uint8)  # the last for what the target lacks, or holds always
     raw = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
     out[list(own)] = raw[: len(own)]
     out = out[:columns]
@@ -94,8 +96,9 @@ def _bits(bitmap: bytes | None, own: Sequence[int], columns: int) -> bytes | Non
 def _diffs(packed: bytes | None, own: Sequence[int]) -> bytes | None:
     if packed is None:
         return None
-    return b"".join(
+    kept = (
         own[column].to_bytes(2, "little") + len(data).to_bytes(4, "little") + data
         for column, data in pending_diffs(packed)
         if own[column] >= 0
     )
+    return b"".join(kept) or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ddl.column_rules import hides_columns
+from ..ddl.column_rules import hides_columns, shown_columns
 from ..ddl.extra_columns import check_extra, extra_of
 from ..ddl.table_modes import check_mode
 from ..errors import SchemaError, SettingError
@@ -56,7 +56,8 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
 def check_columns(table: Table, rules: ColumnRules) -> None:
     """Raises SettingError where columns are withheld, masked or added, or rows filtered, otherwise
     than the table was made with."""
-    there, rule = table.at_place, rules.rules.of_table(table.name)
+    there = table.at_place
+    rule = rules.rule_of(there.in_log)
     mine = hides_columns(there) or bool(there.row_filter or extra_of(there) or there.mode)
     if not mine and not rules.concern(table.name):
         return
@@ -74,9 +75,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
             table=table.name,
             hint="take the change back, or use an empty target",
         )
-    want = rules.shaped(there.in_log)
-    now, then = ([(c.name, c.mask) for c in d.columns if not c.kept] for d in (want, there))
-    if now != then:
+    if shown_columns(rules.shaped(there.in_log)) != shown_columns(there):
         raise SettingError(
             "include, exclude, mask or its key is another one than the table was made with",
             table=table.name,

@@ -4,6 +4,7 @@ crosses their border."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,60 @@ def test_a_table_that_leaves(log: LogWriter, tmp_path: Path, statement: str) -> 
     log.ddl(statement)
     assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
     assert last_shown(tmp_path / "lake") == {}
+
+
+@pytest.mark.parametrize(
+    "statement", ["RENAME TABLE t.a TO t.b2", "ALTER TABLE t.a RENAME TO t.b2, ADD n INT"]
+)
+@pytest.mark.parametrize("by", ["ddl", "tables"])
+def test_policies_of_a_table_that_leaves(
+    log: LogWriter, tmp_path: Path, statement: str, by: str
+) -> None:
+    """It ends as by DROP, so what its policy says of that holds."""
+
+    def given(policy: str) -> dict[str, Any]:
+        if by == "ddl":
+            return {"filters": ONLY_A, "ddl": {"policy": policy}}
+        return {"filters": ONLY_A, "tables": [{"match": "t.a", "on_ddl": policy}]}
+
+    log.ddl(statement)
+    error = stopped(log.folder, tmp_path / "stop", **given("stop"))
+    assert isinstance(error, SettingError) and error.table == "t.a" and "policy stop" in str(error)
+    assert last_shown(tmp_path / "stop") == {"t.a": [(1, "x")]}
+    assert run(log.folder, tmp_path / "kept", **given("ignore_drop"))
+    assert last_shown(tmp_path / "kept") == {"t.a": [(1, "x")]}
+    log.ddl(A.create)
+    log.transaction(insert(A, (7, "new")))
+    assert run(log.folder, tmp_path / "kept", **given("ignore_drop"))
+    assert last_shown(tmp_path / "kept") == {"t.a": [(7, "new")], "t.a@dropped": [(1, "x")]}
+
+
+@pytest.mark.parametrize(("copy", "old"), [("_a_gho", "_a_del"), ("_a_new", "_a_old")])
+def test_an_online_tool_s_tables_go_with_their_table(
+    log: LogWriter, tmp_path: Path, copy: str, old: str
+) -> None:
+    """Where they are left out: the tool's ALTER is done to a table that the rules keep. Elsewhere
+    they are tables like others, as on MySQL's replica, whose RENAME crosses the border."""
+    wide = (*A.columns, ("n", "int"))
+    log.ddl("CREATE TABLE t._a_ghc (id INT PRIMARY KEY)")
+    log.ddl(f"CREATE TABLE t.{copy} LIKE t.a")
+    log.ddl(f"ALTER TABLE t.{copy} ADD n INT DEFAULT 5")
+    log.transaction(insert(A, (2, "y")), insert(Table(copy, wide), (1, "x", 5), (2, "y", 5)))
+    log.ddl(f"CREATE TABLE t.{old} (id INT PRIMARY KEY)")
+    log.ddl(f"DROP TABLE IF EXISTS t.{old}")
+    log.ddl(f"RENAME TABLE t.a TO t.{old}, t.{copy} TO t.a")
+    log.ddl(f"DROP TABLE IF EXISTS t._a_ghc, t.{old}")
+    log.transaction(insert(Table("a", wide), (3, "z", 7)))
+    for filters in (ONLY_A, {"wild_ignore_table": [r"t.\_a\_%", "t.b", "u.%"]}):
+        target = tmp_path / f"fold{len(filters)}{min(filters)}"
+        assert run(log.folder, target, filters=filters, ddl={"online_tools": "fold"})
+        assert last_shown(target) == {"t.a": [(1, "x", 5), (2, "y", 5), (3, "z", 7)]}
+    error = stopped(log.folder, tmp_path / "follow", filters=ONLY_A)
+    assert isinstance(error, SettingError) and "across the border" in str(error)
+    assert 'ddl.online_tools = "fold"' in (error.hint or "")
+    left = {"wild_ignore_table": [r"t.a", r"t.\_a\_%"]}
+    assert run(log.folder, tmp_path / "none", filters=left, ddl={"online_tools": "fold"})
+    assert last_shown(tmp_path / "none").keys() == {"t.b", "u.c"}
 
 
 def test_a_table_that_comes_in_is_copied(log: LogWriter, tmp_path: Path) -> None:

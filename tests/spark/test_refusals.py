@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import spark_repl
+from spark_repl import history_at
 from spark_repl.delta.s3a import write_once
 from spark_repl.errors import (
+    ConfigError,
     RowError,
     SetupError,
     SparkReplError,
@@ -77,3 +79,16 @@ def test_s3_without_its_jars_is_named(spark):
     with pytest.raises(SetupError, match="not on its class path") as found:
         write_once(spark._jvm)
     assert "setup --s3" in found.value.hint
+
+
+def test_a_gtid_set_does_not_tell_what_anonymous_transactions_did(spark):
+    gtid = "11111111-2222-3333-4444-555555555555:1"
+    schema = "id INT, _valid_from_gtid STRING, _valid_from_position BIGINT,"
+    schema += " _valid_to_gtid STRING, _valid_to_position BIGINT"
+    known, of_none = (1, gtid, 50, None, None), (2, None, 60, None, None)
+    assert history_at(spark.createDataFrame([known], schema), gtid_executed=gtid).count() == 1
+    table = spark.createDataFrame([known, of_none], schema)
+    with pytest.raises(ConfigError, match="versions of anonymous transactions") as raised:
+        history_at(table, gtid_executed=gtid)
+    assert "position or time" in raised.value.hint
+    assert history_at(table, position=60).count() == 2

@@ -167,6 +167,18 @@ def test_rules_are_asked_about_what_was_rewritten(file: Path, capsys: Any) -> No
     assert (found["table"], found["rewritten"], found["rule"]) == ("a.t", "b.t", "do_db has b")
 
 
+def test_the_rule_of_a_tool_s_table_is_explained(file: Path, capsys: Any) -> None:
+    file.write_text(
+        '[[tables]]\nmatch = "t.a"\nmask = { mail = "null" }\non_ddl = "stop"\n'
+        '[[tables]]\nmatch = "t.%"\non_ddl = "ignore_drop"\n'
+    )
+    _, _, found = run(capsys, "config", "explain", "t._a_gho", "--config", str(file))
+    assert (found["tables"], found["columns_and_rows_by"]) == ("t.%", "t.a")
+    assert (found["policy"], found["mask"]) == ("ignore_drop", [["mail", "null"]])
+    _, _, found = run(capsys, "config", "explain", "t.a", "--config", str(file))
+    assert found["tables"] == "t.a" and "columns_and_rows_by" not in found
+
+
 def test_names_by_to_are_explained(file: Path, capsys: Any) -> None:
     file.write_text(
         '[filters]\nrewrite_db = ["t->shop"]\nignore_table = ["shop.log"]\n[ddl]\npolicy ='

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import pytest
 
-from spark_repl.control.history_reader import history_condition
+from spark_repl.control.history_reader import ANONYMOUS, history_condition
 from spark_repl.errors import ConfigError
 
 A, B = "11111111-2222-3333-4444-555555555555", "11111111-2222-3333-4444-666666666666"
@@ -22,13 +24,13 @@ ROWS = [  # name, begins (GTID, position), ends
 ]
 
 
-def current(condition: str) -> list[str]:
+def current(condition: str, rows: Sequence[tuple[Any, ...]] = ROWS) -> list[str]:
     base = sqlite3.connect(":memory:")
     base.execute(
         "CREATE TABLE h (name, _valid_from_gtid, _valid_from_position, _valid_to_gtid,"
         " _valid_to_position)"
     )
-    base.executemany("INSERT INTO h VALUES (?, ?, ?, ?, ?)", ROWS)
+    base.executemany("INSERT INTO h VALUES (?, ?, ?, ?, ?)", rows)
     return [name for (name,) in base.execute(f"SELECT name FROM h WHERE {condition}")]
 
 
@@ -45,6 +47,14 @@ def current(condition: str) -> list[str]:
 )  # fmt: skip
 def test_behind_a_gtid_set(executed: str, names: list[str]) -> None:
     assert current(history_condition(gtid_executed=executed)) == names
+
+
+def test_what_no_gtid_set_tells() -> None:
+    """Rows of anonymous transactions are in none, so they are asked for by themselves."""
+    begun, ended = ("anonymous", None, 50, None, None), ("ended", f"{A}:5", 50, None, 60)
+    assert current(ANONYMOUS) == []
+    for row in (begun, ended):
+        assert current(ANONYMOUS, [*ROWS, row]) == [row[0]]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from spark_repl.ddl.additive import additive
 from spark_repl.ddl.altered import alter
 from spark_repl.ddl.conversion import convert
 from spark_repl.ddl.effect import classify
-from spark_repl.ddl.online_tools import Role, tool_table
 from spark_repl.ddl.policy import Policies, Policy
 from spark_repl.ddl.session import Session
+from spark_repl.ddl.tool_names import Role, may_have_rows_of, tool_table
 from spark_repl.ddl.type_change import TypeChange
 from spark_repl.ddl.widening import UTC, widens
 from spark_repl.decode.target_rows import target_gaps, target_rows
@@ -139,6 +139,11 @@ def test_rows_and_gaps() -> None:
     held, diffs = target_gaps(pa.array([b"\x09", None]), pa.array([diff, None]), target)
     assert held.to_pylist() == [bytes([0b10011]), None]
     assert diffs.to_pylist() == [(2).to_bytes(2, "little") + diff[2:], None]
+    columns = [replace(c, mask="null" * (c.name == "b")) for c in target.columns]
+    hidden = replace(target, columns=tuple(columns))
+    held, diffs = target_gaps(pa.array([b"\x09", None]), pa.array([diff, None]), hidden)
+    assert held.to_pylist() == [bytes([0b10111]), None], "a masked document is NULL in any case"
+    assert diffs.to_pylist() == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +158,18 @@ def test_rows_and_gaps() -> None:
 def test_names_of_online_tools(name: str, of: str, role: Role) -> None:
     found = tool_table(name)
     assert found is not None and (found.of, found.role) == (of, role)
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("d._t_gho", ("d.t",)), ("d.__t_gho", ("d._t",)), ("d._t_ghc", ()), ("d._t_del", ("d.t",)),
+        ("d._t_20240101123456_del", ("d.t",)), ("d._t_new", ("d.t",)), ("d.t_new", ()),
+        ("d.___t_old", ("d.t", "d._t", "d.__t")),
+    ],
+)  # fmt: skip
+def test_tables_whose_rows_a_tool_s_may_have(name: str, of: tuple[str, ...]) -> None:
+    assert may_have_rows_of(name) == of
 
 
 @pytest.mark.parametrize("name", ["d.t", "d.t_gho", "d._new", "d.t_new", "_d_gho.t"])

@@ -16,7 +16,7 @@ import pytest
 
 from spark_repl.binlog.definition import Column, ColumnType
 from spark_repl.binlog.kernels.sha256 import hmac_sha256
-from spark_repl.decode.masks import masked
+from spark_repl.ddl.masks import masked
 
 TEXT = Column("v", ColumnType.VARCHAR, 160, True, collation=255)
 KEY = b"planted-key"

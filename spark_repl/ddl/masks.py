@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.kernels.sha256 import hmac_sha256
+from ..errors import StatementError
+from .defaults import literal
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
@@ -32,6 +34,27 @@ def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
         case "sha256":
             return _hashed(values, key)
     raise AssertionError(column.mask)
+
+
+def masked_default(column: Column, key: bytes) -> str | None:
+    """``Column.default`` of the target's masked ``column``: what an INSERT means that leaves it
+    out. None where the source's is not known, or no literal."""
+    source = column.logged
+    if source is None or (source.default is None and not is_constant(column)):
+        return None
+    try:
+        values = pa.nulls(1) if is_constant(column) else literal(source)
+    except StatementError:
+        return None
+    value = masked(values, column, key)[0].as_py()
+    if value is None:
+        return "NULL"
+    return f"0x{value.hex()}" if isinstance(value, bytes) else f"'{value}"
+
+
+def is_constant(column: Column) -> bool:
+    """Whether the mask gives all rows one value, which no image has to hold."""
+    return column.mask.partition(":")[0] in ("null", "constant")
 
 
 def _kept_last(values: pa.Array, count: int) -> pa.Array:

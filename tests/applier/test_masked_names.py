@@ -1,0 +1,140 @@
+"""A table gets another name: what ``[[tables]]`` withhold or mask of it stays so, also of tables
+that online schema-change tools make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.errors import SettingError
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.local_delta import last_shown, run, stopped
+
+A = Table("a", (("id", "int"), ("mail", "varchar(40)"), ("n", "int")))
+B = Table("b", A.columns)
+SECRET = "planted-secret-hunter2"
+MASKED: dict[str, Any] = {"match": "t.a", "mask": {"mail": "keep_last:1"}, "exclude": ["n"]}
+HIDDEN = "*" * (len(SECRET) - 1) + "2"
+COPIES = [("_a_gho", "_a_del"), ("_a_new", "_a_old"), ("__a_new", "__a_old")]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogWriter:
+    made = LogWriter(tmp_path / "log")
+    made.ddl("CREATE DATABASE t")
+    made.ddl(A.create)
+    made.transaction(insert(A, (1, SECRET, 7)))
+    return made
+
+
+def planted(folder: Path) -> list[Path]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    return [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [MASKED],
+        [{"match": "t.b", "mask": {"mail": "null"}}],
+        [{"match": "t.b", "exclude": ["mail"]}],
+        [{"match": "t.b", "include": ["id", "n"]}],
+        [MASKED, {**MASKED, "match": "t.b", "mask": {"mail": "keep_last:2"}}],
+    ],
+    ids=["out of masks", "into a mask", "into exclude", "into include", "into another mask"],
+)
+@pytest.mark.parametrize("statement", ["RENAME TABLE t.a TO t.b", "ALTER TABLE t.a RENAME TO t.b"])
+def test_a_name_by_which_columns_are_shown_otherwise(
+    log: LogWriter, tmp_path: Path, statement: str, rules: list[dict[str, Any]]
+) -> None:
+    assert run(log.folder, tmp_path / "lake", tables=rules)
+    there = last_shown(tmp_path / "lake")
+    log.ddl(statement)
+    error = stopped(log.folder, tmp_path / "lake", tables=rules)
+    assert isinstance(error, SettingError) and error.table == "t.a"
+    assert "it would be called t.b, whose columns are withheld or masked otherwise" in str(error)
+    assert "mail" in str(error) and "skip" in (error.hint or "")
+    assert last_shown(tmp_path / "lake") == there
+
+
+def test_a_column_that_comes_with_the_name(log: LogWriter, tmp_path: Path) -> None:
+    """The rule of the new name counts for it, too."""
+    rules = [{"match": "t.b", "mask": {"post": "null"}}]
+    log.ddl("ALTER TABLE t.a RENAME TO t.b, ADD post VARCHAR(9) DEFAULT 'x'")
+    log.transaction(insert(Table("b", (*A.columns, ("post", "varchar(9)"))), (2, "b", 7, SECRET)))
+    error = stopped(log.folder, tmp_path / "lake", tables=rules)
+    assert isinstance(error, SettingError) and "otherwise (post)" in str(error)
+
+
+def test_a_name_that_has_the_same_rule(log: LogWriter, tmp_path: Path) -> None:
+    rules = [MASKED, {**MASKED, "match": "t.b"}]
+    log.ddl("RENAME TABLE t.a TO t.b")
+    log.transaction(insert(B, (2, SECRET, 7)))
+    assert run(log.folder, tmp_path / "lake", tables=rules)
+    assert run(log.folder, tmp_path / "lake", tables=rules)
+    assert last_shown(tmp_path / "lake") == {"t.b": [(1, HIDDEN), (2, HIDDEN)]}
+
+
+@pytest.mark.parametrize(("copy", "old"), COPIES)
+@pytest.mark.parametrize("after", [[], [{"match": "t.%", "extra_columns": ["gtid"]}]])
+def test_a_tools_copy_has_the_rule_of_its_table(
+    log: LogWriter, tmp_path: Path, copy: str, old: str, after: list[dict[str, Any]]
+) -> None:
+    """Also where a later rule fits the copy's name."""
+    wide = Table(copy, (*A.columns, ("w", "int")))
+    rules, target = [MASKED, *after], tmp_path / "lake"
+    log.ddl(f"CREATE TABLE t.{copy} LIKE t.a")
+    log.ddl(f"ALTER TABLE t.{copy} ADD w INT")
+    log.transaction(insert(wide, (1, SECRET, 7, None)))
+    assert run(log.folder, target, tables=rules)
+    assert last_shown(target) == {"t.a": [(1, HIDDEN)], f"t.{copy}": [(1, HIDDEN, None)]}
+    log.ddl(f"RENAME TABLE t.a TO t.{old}, t.{copy} TO t.a")
+    assert run(log.folder, target, tables=rules)
+    assert run(log.folder, target, tables=rules), "a second start finds what the first has made"
+    log.ddl(f"DROP TABLE t.{old}")
+    now = Table("a", wide.columns)
+    log.transaction(update(now, ((1, SECRET, 7, None), (1, f"{SECRET}3", 7, 5))))
+    assert run(log.folder, target, tables=rules)
+    assert last_shown(target) == {"t.a": [(1, f"{HIDDEN[:-1]}*3", 5)]}
+    assert planted(target) == []
+
+
+def test_a_copy_of_which_no_statement_is_known(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.transaction(insert(Table("_a_gho", A.columns), (1, SECRET, 7)))
+    assert run(log.folder, tmp_path / "lake", tables=[MASKED])
+    assert last_shown(tmp_path / "lake") == {"t._a_gho": [(1, HIDDEN)]}
+    assert planted(tmp_path / "lake") == []
+
+
+def test_tables_of_a_tool_that_have_no_rows_of_the_table(log: LogWriter, tmp_path: Path) -> None:
+    """gh-ost's notes, and the one by which it keeps the name of the old table, have no column that
+    the rule is about."""
+    rule = {**MASKED, "match": "t.b", "exclude": [], "include": ["k", "mail"], "row_filter": "k>1"}
+    log.ddl("CREATE TABLE t._b_ghc (id INT PRIMARY KEY, value VARCHAR(9))")
+    log.ddl("CREATE TABLE t._b_del (id INT AUTO_INCREMENT PRIMARY KEY)")
+    log.transaction(insert(Table("_b_ghc", (("id", "int"), ("value", "varchar(9)"))), (1, "x")))
+    assert run(log.folder, tmp_path / "lake", tables=[rule])
+    assert run(log.folder, tmp_path / "lake", tables=[rule])
+    shown = last_shown(tmp_path / "lake")
+    assert shown["t._b_ghc"] == [(1, "x")] and shown["t._b_del"] == []
+
+
+def test_a_rule_that_names_the_copy_itself(tmp_path: Path) -> None:
+    log, old = LogWriter(tmp_path / "log"), Table("_a_old", A.columns)
+    log.transaction(insert(old, (1, "mine", 7)))
+    rules = [MASKED, {"match": r"t.\_a\_old", "exclude": ["n"]}]
+    assert run(log.folder, tmp_path / "lake", tables=rules)
+    assert last_shown(tmp_path / "lake") == {"t._a_old": [(1, "mine")]}
+
+
+def test_a_table_that_is_kept_when_its_name_is_used_again(log: LogWriter, tmp_path: Path) -> None:
+    rules, target = [{**MASKED, "on_ddl": "ignore_drop"}], tmp_path / "lake"
+    log.ddl("DROP TABLE t.a")
+    log.ddl(A.create)
+    assert run(log.folder, target, tables=rules)
+    assert run(log.folder, target, tables=rules)
+    assert last_shown(target) == {"t.a": [], "t.a@dropped": [(1, HIDDEN)]}
