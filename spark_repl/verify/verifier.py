@@ -26,6 +26,7 @@ from ..ddl.table_modes import appends
 from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
 from ..gtid import GtidSet
+from ..observe.verify_status import OF_MODE
 from ..runtime.retry import first_line
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
@@ -146,7 +147,7 @@ class Verifier:
         for table, planned in self._asked(plan):
             whole = rules.shaped(forms.apply(table.definition))
             if appends(whole):
-                self.comparison.not_compared[whole.name] = f"its mode is {whole.mode}"
+                self.comparison.not_compared[whole.name] = f"{OF_MODE} {whole.mode}"
                 continue
             self._wholes[whole.name], definition = whole, without_extra(whole)
             folder, taken = work.of(definition, planned)

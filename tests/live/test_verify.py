@@ -280,7 +280,7 @@ def test_a_scheduled_one(server: Server, tmp_path: Path) -> None:
         last.parent.mkdir(parents=True)
         last.touch()
         os.utime(last, (0, 0))
-        with ScheduledVerify(config, str(file), following.errors.append):
+        with ScheduledVerify(config, str(file), following.errors.append, lambda note: None):
             until = time.monotonic() + 60
             while last.stat().st_mtime == 0 and time.monotonic() < until:
                 time.sleep(0.1)
