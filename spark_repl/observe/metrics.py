@@ -143,6 +143,8 @@ def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
     yield "verify_undecided_rows", "Rows that changed at every look", verified["undecided"]
     count = len(left_out(verified))
     yield "verify_tables_not_compared", "Tables that could not be compared", count
+    others = len(verified.get("by_others", ()))
+    yield "verify_tables_by_others", "Tables that somebody else had changed since", others
 
 
 def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:

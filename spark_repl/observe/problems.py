@@ -91,6 +91,15 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
         for name, why in left_out(verified).items()
         if name not in known
     ])  # fmt: skip
+    yield from _first([
+        Problem(
+            f"{name} was changed by somebody else in version {one['version']}, seen at"
+            f" {verified['at']}: readers of its newest version have rows that are not the source's",
+            one["hint"],
+        )
+        for name, one in verified.get("by_others", {}).items()
+        if name not in {*known, *verified.get("repaired", ())}
+    ])  # fmt: skip
     for counted, what, hint in (
         ("differing", "rows differed from the source's",
          "spark-repl verify --repair; what differs: status --json, verify.differences"),

@@ -133,7 +133,7 @@ class ScheduledVerify:
         self._note(now)
         level = logging.INFO if code == 0 else logging.WARNING
         log.log(
-            level, "verify: %s rows differ, %s undecided, of %s in %s tables, %s not compared",
-            verified["differing"], verified["undecided"], verified["rows"], verified["tables"],
-            len(verified["not_compared"]),
+            level, "verify: %s rows differ, %s undecided, of %s in %s tables, %s not compared, %s"
+            " changed by others", verified["differing"], verified["undecided"], verified["rows"],
+            verified["tables"], len(verified["not_compared"]), len(verified.get("by_others", ())),
         )  # fmt: skip

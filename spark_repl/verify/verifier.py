@@ -30,6 +30,7 @@ from ..observe.verify_status import OF_MODE
 from ..runtime.retry import first_line
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
+from .by_others import ByOthers, look_above
 from .differences import differences
 from .repairs import repairs_of
 from .sample import SampledRows, sample_of
@@ -79,11 +80,13 @@ class VerifyLimits:
 @dataclass
 class VerifyResult:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
-    table -> why; ``repairs``: table -> what repairs it."""
+    table -> why; ``by_others``: those that others changed above what the cut shows; ``repairs``:
+    table -> what repairs it."""
 
     gtid_executed: str = ""
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
+    by_others: dict[str, ByOthers] = field(default_factory=dict)
     differences: list[dict[str, Any]] = field(default_factory=list)
     looks: int = 0
     repairs: dict[str, Repairs] = field(default_factory=dict)
@@ -103,6 +106,7 @@ class Verifier:
         self._control = Control(layout.control, config.channel)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
+        self._shown: dict[str, FileSet] = {}  # with all columns, at the last cut
         self._wholes: dict[str, TableDefinition] = {}
         """the target's tables, with what the source has not"""
         self.comparison = VerifyResult()
@@ -295,6 +299,7 @@ class Verifier:
             check.changed = "it was replaced while it was compared"
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
+            self._shown[name] = files
             if files.columns.fits(whole.arrow_schema()):
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"
@@ -326,5 +331,17 @@ class Verifier:
         }  # fmt: skip
         if named and self._limits.repairs:
             self.comparison.repairs[check.name] = repairs_of(check)
+        self._look_above(check.name)
         most = self._limits.shown - len(self.comparison.differences)
         self.comparison.differences += differences(check, max(most, 0))
+
+    def _look_above(self, name: str) -> None:
+        """Whether others have changed the table behind what was compared. Where their rows are not
+        wanted, the table is repaired by a copy: the applier will not commit upon them."""
+        shown = self._shown.get(name)
+        other = look_above(shown, name, self.config) if shown else None
+        if other is None:
+            return
+        self.comparison.by_others[name] = other
+        if self._limits.repairs and self.config.target.on_foreign_change != "accept":
+            self.comparison.repairs[name] = f"somebody else changed it in version {other.version}"

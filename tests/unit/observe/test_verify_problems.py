@@ -76,3 +76,11 @@ def test_what_waits_is_said_once(target: str) -> None:
     shown = found(target, not_compared={"t.a": "it waits for a copy since 1: x"})
     shown["waiting"] = {"t.a": {"since": "1", "reason": "x", "copy": "none"}}
     assert len(problems(shown)) == 1
+
+
+def test_a_table_that_somebody_else_changed(target: str) -> None:
+    others = {"t.a": {"version": 7, "cut_version": 6, "hint": "RESTORE"}}
+    (problem,) = found(target, by_others=others)["problems"]
+    assert "t.a was changed by somebody else in version 7" in problem["what"]
+    assert problem["hint"] == "RESTORE"
+    assert found(target, by_others=others, repaired=["t.a"])["problems"] == []

@@ -24,8 +24,8 @@ _FOUND = {"differing": 2, "undecided": 0, "rows": 9, "tables": 1, "not_compared"
 
 
 class Started:
-    """What was started in the place of a verify: a process that does nothing, with code 0 or 1; with
-    -1 there is none."""
+    """What was started in the place of a verify: a process that does nothing, with code 0 or 1;
+    with -1 there is none."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commands, self.code = list[list[str]](), 0
