@@ -1,6 +1,6 @@
-"""``spark-repl verify``: the server's rows beside the tables'. Exit 0: equal, 1: rows differ, a table
-could not be compared, or others have changed it since, 3: none differs for sure, but some changed
-at every look."""
+"""``spark-repl verify``: the server's rows beside the tables'. Exit 0: equal, 1: rows differ, a
+table could not be compared, or others have changed it since, 3: none differs for sure, but some
+changed at every look."""
 
 from __future__ import annotations
 
